@@ -1,0 +1,1 @@
+"""Muster beside Knative: manifests, and the same wiring on one machine."""

@@ -1,0 +1,1 @@
+"""The event wiring of eventing/ on one machine, without Knative."""

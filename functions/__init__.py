@@ -1,0 +1,1 @@
+"""The steps: one folder each, one reaction to one kind of event."""

@@ -1,0 +1,1 @@
+"""The rooms every function shares: objects, policy, events, cluster, runtime."""

@@ -1,0 +1,95 @@
+"""Where each kind lives in the API: group, version and plural, spelled once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What a REST path needs to know of a kind."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects: `v1`, `batch/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
+        """The URL path of the collection, of one object or of its subresource."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/" + "/".join(parts)
+
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+EVENTS = Resource("", "v1", "events", "Event")
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+JOBS = Resource("batch", "v1", "jobs", "Job")
+JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+TRAINING_RUNTIMES = Resource("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime")
+CLUSTER_TRAINING_RUNTIMES = Resource(
+    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
+)
+WORKLOADS = Resource("scheduling.k8s.io", "v1beta1", "workloads", "Workload")
+POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
+COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup")
+MUTATING_ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicy",
+    namespaced=False,
+)
+MUTATING_ADMISSION_POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingadmissionpolicybindings",
+    "MutatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+
+ALL = (
+    NAMESPACES,
+    NODES,
+    PODS,
+    EVENTS,
+    CONFIGMAPS,
+    PRIORITY_CLASSES,
+    JOBS,
+    JOBSETS,
+    TRAINJOBS,
+    TRAINING_RUNTIMES,
+    CLUSTER_TRAINING_RUNTIMES,
+    WORKLOADS,
+    POD_GROUPS,
+    COMPOSITE_POD_GROUPS,
+    MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
+)
+
+
+def by_kind(api_version: str, kind: str) -> Resource:
+    """The resource of an object's `apiVersion` and `kind`.
+
+    The version may be any that the group serves: kinds are told apart by group.
+
+    Raises:
+        LookupError: the kind is none that Muster reads or writes.
+    """
+    group = api_version.rpartition("/")[0]
+    for resource in ALL:
+        if (resource.group, resource.kind) == (group, kind):
+            return resource
+    raise LookupError(f"{kind} of {api_version} is not a kind that Muster knows")
