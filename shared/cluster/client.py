@@ -1,0 +1,264 @@
+"""The one implementation of `Cluster` that reaches an API server.
+
+It takes configuration, credentials, TLS and the connection pool from the `kubernetes` package and speaks raw
+JSON over them. The package's API classes are left out on purpose: each costs up to 0.3 s of import, and their
+models drop fields they do not know when an object makes a round trip.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+
+from shared.cluster import errors
+from shared.cluster.port import Object, Objects, PatchType
+from shared.objects.resources import Resource
+
+CONNECT_SECONDS = 2.0
+READ_SECONDS = 10.0
+PAGE = 500
+"""Objects asked for in one page of a list."""
+
+
+class Client:
+    """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads."""
+
+    def __init__(self, configuration: Configuration, *, user_agent: str = "muster") -> None:
+        configuration.retries = urllib3.Retry(total=1, connect=1, read=0, redirect=0, status=0, other=0)
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        self._user_agent = user_agent
+
+    @classmethod
+    def for_server(cls, url: str, *, user_agent: str = "muster") -> Client:
+        """A client without credentials, for an API server on this machine."""
+        return cls(Configuration(host=url), user_agent=user_agent)
+
+    @classmethod
+    def from_kubeconfig(cls, path: str | None = None, *, user_agent: str = "muster") -> Client:
+        """A client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
+        from kubernetes.config.kube_config import load_kube_config  # noqa: PLC0415 - 45 ms only where needed
+
+        configuration = Configuration()
+        load_kube_config(config_file=path, client_configuration=configuration)
+        return cls(configuration, user_agent=user_agent)
+
+    @classmethod
+    def in_cluster(cls, *, user_agent: str = "muster") -> Client:
+        """A client with the pod's service account; the token file is read again as it is renewed."""
+        from kubernetes.config.incluster_config import load_incluster_config  # noqa: PLC0415 - as above
+
+        configuration = Configuration()
+        load_incluster_config(client_configuration=configuration)
+        return cls(configuration, user_agent=user_agent)
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """The live object, or None when there is none of that name."""
+        try:
+            return self._call("GET", resource.path(name, namespace))
+        except errors.ApiGone:
+            raise
+        except errors.Gone:
+            return None
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
+        """All objects of a kind, page by page; each carries its apiVersion and kind as a GET would give."""
+        return self.list_with_version(resource, namespace, labels=labels)[0]
+
+    def list_with_version(
+        self, resource: Resource, namespace: str = "", *, labels: str = ""
+    ) -> tuple[Objects, str]:
+        """All objects of a kind and the resourceVersion from which a watch sees what comes after."""
+        found: Objects = []
+        query = {"limit": str(PAGE), "labelSelector": labels}
+        while True:
+            page = self._call("GET", resource.path(namespace=namespace), query=query)
+            kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+            found += [kind | item for item in page.get("items") or []]
+            query["continue"] = page["metadata"].get("continue") or ""
+            if not query["continue"]:
+                return found, page["metadata"]["resourceVersion"]
+
+    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+        """The stored object."""
+        path = resource.path(namespace=body["metadata"].get("namespace", ""))
+        return self._call("POST", path, query={"fieldManager": manager}, body=body)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        body: Any,
+        *,
+        patch: PatchType,
+        manager: str,
+        subresource: str = "",
+    ) -> Object:
+        """The object after the patch."""
+        path = resource.path(name, namespace, subresource)
+        return self._call("PATCH", path, query={"fieldManager": manager}, body=body, content_type=patch)
+
+    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
+        """The object after a PUT; the body carries the resourceVersion it was read with."""
+        metadata = body["metadata"]
+        path = resource.path(metadata["name"], metadata.get("namespace", ""), subresource)
+        return self._call("PUT", path, query={"fieldManager": manager}, body=body)
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        propagation: str = "Background",
+    ) -> None:
+        """Delete an object, only that of `uid` where one is given; one that is gone already is fine."""
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        try:
+            self._call("DELETE", resource.path(name, namespace), body=options)
+        except errors.ApiGone:
+            raise
+        except errors.Gone:
+            return
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """The versions of an API group and what they serve, as `v1beta1/podgroups`; empty when none is."""
+        try:
+            versions = self._call("GET", f"/apis/{group}").get("versions") or []
+        except errors.Gone:
+            return frozenset()
+        served: set[str] = set()
+        for version in (entry["version"] for entry in versions):
+            resources = self._call("GET", f"/apis/{group}/{version}").get("resources") or []
+            served |= {f"{version}/{entry['name']}" for entry in resources}
+        return frozenset(served)
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        resource_version: str = "",
+        timeout_seconds: int = 300,
+    ) -> Iterator[tuple[str, Object]]:
+        """What happens to a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
+
+        Ends when the server ends the watch, after `timeout_seconds` at the latest.
+
+        Raises:
+            Expired: the resourceVersion is too old; list again.
+        """
+        query = {
+            "watch": "true",
+            "labelSelector": labels,
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            "allowWatchBookmarks": "true",
+        }
+        response = self._send("GET", resource.path(namespace=namespace), query, None, timeout_seconds + 5)
+        try:
+            if response.status >= 400:
+                raise errors.from_answer(response.status, _parsed(response.read()), response.headers)
+            for line in _lines(response):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise errors.from_answer(event["object"].get("code", 500), event["object"], {})
+                yield event["type"], event["object"]
+        finally:
+            response.close()
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> tuple[int, Any]:
+        """Any request; the status and the parsed body, whatever they are."""
+        response = self._send(method, path, query or {}, body, READ_SECONDS, content_type)
+        return response.status, _parsed(response.read())
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        response = self._send(method, path, query or {}, body, READ_SECONDS, content_type)
+        try:
+            answer = _parsed(response.read())
+        except urllib3.exceptions.HTTPError as error:
+            raise errors.Unavailable(f"{method} {path}: {error}") from error
+        finally:
+            response.release_conn()
+        if response.status >= 400:
+            raise errors.from_answer(response.status, answer, response.headers)
+        if not isinstance(answer, dict):
+            raise errors.Unavailable(f"{method} {path}: the answer is no JSON object", status=response.status)
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        read_seconds: float,
+        content_type: str = "application/json",
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent} | self._credentials()
+        if body is not None:
+            headers["Content-Type"] = content_type
+        given = urlencode({name: value for name, value in query.items() if value})
+        try:
+            return self._pool.request(
+                method,
+                f"{self._configuration.host}{path}" + (f"?{given}" if given else ""),
+                body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                preload_content=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise errors.Unavailable(f"{method} {path}: {error}") from error
+
+    def _credentials(self) -> dict[str, str]:
+        settings = self._configuration.auth_settings()
+        return {
+            setting["key"]: setting["value"]
+            for setting in settings.values()
+            if setting["in"] == "header" and setting["value"]
+        }
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    try:
+        for chunk in response.stream(amt=None):
+            *complete, rest = (rest + chunk).split(b"\n")
+            yield from (line for line in complete if line.strip())
+    except urllib3.exceptions.HTTPError:
+        return  # the server or the read time-out ended the watch; the caller resumes from its last version

@@ -1,0 +1,75 @@
+"""The narrow door to a cluster: what a step may ask of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Protocol
+
+from shared.objects.resources import Resource
+
+Object = dict[str, Any]
+"""A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
+
+Objects = list[Object]
+
+
+class PatchType(StrEnum):
+    """The media types of a PATCH, as the API server tells them apart."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Cluster(Protocol):
+    """Reads and writes of Kubernetes objects.
+
+    Every method raises a `shared.cluster.errors.ClusterError` when the server refuses or does not answer.
+    """
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """The live object, or None when there is none of that name."""
+        ...
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
+        """All objects of a kind in a namespace, or in all of them; `labels` is a label selector."""
+        ...
+
+    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+        """The stored object."""
+        ...
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        body: Any,
+        *,
+        patch: PatchType,
+        manager: str,
+        subresource: str = "",
+    ) -> Object:
+        """The object after the patch."""
+        ...
+
+    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
+        """The object after a PUT; the body carries the resourceVersion it was read with."""
+        ...
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        propagation: str = "Background",
+    ) -> None:
+        """Delete an object, only that of `uid` where one is given; one that is gone already is fine."""
+        ...
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """The versions of an API group and what they serve, as `v1beta1/podgroups`; empty when none is."""
+        ...
