@@ -1,0 +1,189 @@
+"""Marks and stamps: which group a pod belongs to, told from what it carries at birth.
+
+This is the Python twin of the two admission policies in eventing/admission. Those write marks and stamps in
+the API server, where no event is fast enough; the planner and the embedded API server ask this module. The
+same cases run through both (tests/contract), so a rule changed on one side only fails there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.policy.names import UID_CHARACTERS, pod_group_name
+
+GROUP = "muster.dev/group"
+GROUP_PER = "muster.dev/group-per"
+GROUP_SIZE = "muster.dev/group-size"
+LEADER_GROUP = "muster.dev/leader-group"
+GATE_SWITCH = "muster.dev/gate"
+"""Annotation of a pod template; `off` means no gate, for gangs so huge that lifting gates takes too long."""
+
+GATE = "muster.dev/pod-group"
+"""The scheduling gate that keeps a pod visibly waiting until its PodGroup exists."""
+
+OPTED_OUT = "none"
+NAMESPACE_SWITCH = "muster.dev/gang-jobs"
+"""Label of a namespace; `enabled` lets mark-jobs act in it."""
+
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+JOB_NAME = "batch.kubernetes.io/job-name"
+JOB_UID = "batch.kubernetes.io/controller-uid"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
+UPSTREAM_TEMPLATE = "scheduling.k8s.io/group-template-name"
+"""Annotation by which the Job controller groups a Job itself (pkg/apis/scheduling, Kubernetes v1.37.1)."""
+
+HIGHEST_PRIORITY = 1_000_000_000
+"""The API refuses PodGroups of a higher priority (pkg/apis/scheduling/types.go, Kubernetes v1.37.1)."""
+
+_OTHER_SCHEDULERS = ("kai-scheduler", "volcano")
+_COSCHEDULING = "scheduling.x-k8s.io/pod-group"
+_VOLCANO = "scheduling.k8s.io/group-name"
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SIZE = re.compile(r"[1-9][0-9]{0,5}")
+_INDEX = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a pod template says about the groups of its pods.
+
+    Attributes:
+        group: the group of every pod but a leader.
+        per_job: one PodGroup for each Job of a replicatedJob.
+        size: one PodGroup for each block of that many completion indexes; 0 means no blocks.
+        leader_group: the group of completion index 0; "" when it has none of its own.
+    """
+
+    group: str
+    per_job: bool = False
+    size: int = 0
+    leader_group: str = ""
+
+    def place(self, job_index: int | str, completion_index: int) -> tuple[str, str]:
+        """The group and the name suffix of one pod: `("trainer", "-3")`."""
+        if self.leader_group and completion_index == 0:
+            return self.leader_group, ""
+        if self.per_job:
+            return self.group, f"-{job_index}"
+        if self.size:
+            return self.group, f"-{completion_index // self.size}"
+        return self.group, ""
+
+
+def read_mark(labels: Mapping[str, str]) -> Mark | None:
+    """The mark on a pod template, or None: not marked, opted out, or not a DNS label (left alone by admission)."""
+    group = labels.get(GROUP, "")
+    leader = labels.get(LEADER_GROUP, "")
+    if group == OPTED_OUT or not _DNS_LABEL.fullmatch(group):
+        return None
+    if LEADER_GROUP in labels and not _DNS_LABEL.fullmatch(leader):
+        return None
+    size = labels.get(GROUP_SIZE, "")
+    return Mark(
+        group,
+        per_job=labels.get(GROUP_PER) == "job",
+        size=int(size) if _SIZE.fullmatch(size) else 0,
+        leader_group=leader,
+    )
+
+
+def stamp(pod: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What stamp-pods does to a pod at its creation.
+
+    Args:
+        pod: the pod as the admission stage sees it, defaults and priority filled in.
+
+    Returns:
+        `{"podGroupName": str, "gate": bool}`, or None where the policy leaves the pod alone.
+    """
+    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    labels: Mapping[str, str] = metadata.get("labels") or {}
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
+    mark, owner = read_mark(labels), _named_by(labels)
+    if mark is None or owner is None or spec.get("schedulingGroup"):
+        return None
+    if (spec.get("priority") or 0) > HIGHEST_PRIORITY or of_another_scheduler(labels, annotations, spec):
+        return None
+    group, suffix = mark.place(_index_text(labels, JOB_INDEX), int(_index_text(labels, COMPLETION_INDEX)))
+    return {
+        "podGroupName": pod_group_name(owner[0], group, owner[1], suffix),
+        "gate": annotations.get(GATE_SWITCH) != "off",
+    }
+
+
+def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) -> str | None:
+    """The group that mark-jobs writes on the pod template of a Job at its creation, or None: left alone.
+
+    Args:
+        job: the Job as the admission stage sees it, defaults filled in.
+        namespace_labels: labels of its namespace.
+    """
+    if namespace_labels.get(NAMESPACE_SWITCH) != "enabled":
+        return None
+    metadata, spec = job.get("metadata") or {}, job["spec"]
+    template = spec["template"]
+    labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    if GROUP in labels or left_alone(template, metadata.get("annotations") or {}) or spec.get("scheduling"):
+        return None
+    job_labels: Mapping[str, str] = metadata.get("labels") or {}
+    if JOBSET_UID in job_labels:
+        return group_of_replicated_job(job_labels.get(REPLICATED_JOB, "main"), job_labels.get(ANCESTOR, ""))
+    if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
+        return None
+    return "main" if _is_gang_shaped(spec) else None
+
+
+def group_of_replicated_job(name: str, ancestor_step: str) -> str:
+    """The group of a JobSet's replicatedJob that nobody marked: its name, but the Trainer's `node` is `trainer`.
+
+    An MPI runtime's `node` has no ancestor step and keeps its name beside the `launcher`.
+    """
+    return "trainer" if name == "node" and ancestor_step == "trainer" else name
+
+
+def left_alone(template: Mapping[str, Any], job_annotations: Mapping[str, str]) -> bool:
+    """Whether a Job's pods belong to somebody else's groups, or can belong to none."""
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    return (
+        bool(spec.get("schedulingGroup"))
+        or UPSTREAM_TEMPLATE in job_annotations
+        or (spec.get("priorityClassName") or "").startswith("system-")
+        or of_another_scheduler(metadata.get("labels") or {}, metadata.get("annotations") or {}, spec)
+    )
+
+
+def of_another_scheduler(
+    labels: Mapping[str, str], annotations: Mapping[str, str], spec: Mapping[str, Any]
+) -> bool:
+    """Whether KAI, Volcano or coscheduling groups these pods."""
+    return (
+        spec.get("schedulerName") in _OTHER_SCHEDULERS or _COSCHEDULING in labels or _VOLCANO in annotations
+    )
+
+
+def _named_by(labels: Mapping[str, str]) -> tuple[str, str] | None:
+    """Name and UID of the JobSet or Job that a pod's group is named after."""
+    name, uid = (JOBSET_NAME, JOBSET_UID) if JOBSET_UID in labels else (JOB_NAME, JOB_UID)
+    if not labels.get(name) or len(labels.get(uid, "")) < UID_CHARACTERS:
+        return None
+    return labels[name], labels[uid]
+
+
+def _index_text(labels: Mapping[str, str], key: str) -> str:
+    text = labels.get(key, "")
+    return text if _INDEX.fullmatch(text) else "0"
+
+
+def _is_gang_shaped(spec: Mapping[str, Any]) -> bool:
+    """An Indexed Job whose pods are all meant to run at once."""
+    parallelism = spec.get("parallelism") or 0
+    return (
+        spec.get("completionMode") == "Indexed" and parallelism > 1 and spec.get("completions") == parallelism
+    )
