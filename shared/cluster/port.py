@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any, Protocol
 
+from shared.objects.patches import PatchType
 from shared.objects.resources import Resource
+
+__all__ = ["Cluster", "Object", "Objects", "PatchType"]
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
 
 Objects = list[Object]
-
-
-class PatchType(StrEnum):
-    """The media types of a PATCH, as the API server tells them apart."""
-
-    JSON = "application/json-patch+json"
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
-    APPLY = "application/apply-patch+yaml"
 
 
 class Cluster(Protocol):

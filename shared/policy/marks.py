@@ -78,7 +78,7 @@ class Mark:
 
 
 def read_mark(labels: Mapping[str, str]) -> Mark | None:
-    """The mark on a pod template, or None: not marked, opted out, or not a DNS label (left alone by admission)."""
+    """The mark on a pod template, or None: absent, `none`, or no DNS label."""
     group = labels.get(GROUP, "")
     leader = labels.get(LEADER_GROUP, "")
     if group == OPTED_OUT or not _DNS_LABEL.fullmatch(group):
@@ -141,7 +141,7 @@ def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) ->
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
-    """The group of a JobSet's replicatedJob that nobody marked: its name, but the Trainer's `node` is `trainer`.
+    """The group of a replicatedJob that nobody marked: its name, but the Trainer's `node` is `trainer`.
 
     An MPI runtime's `node` has no ancestor step and keeps its name beside the `launcher`.
     """

@@ -11,7 +11,7 @@ _SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def pod_group_name(owner: str, group: str, uid: str, suffix: str = "") -> str:
-    """The PodGroup of a group: `<owner>-<group>-<uid8><suffix>`, the same text that stamp-pods writes on pods.
+    """The PodGroup of a group: `<owner>-<group>-<uid8><suffix>`, as stamp-pods writes it on pods.
 
     Args:
         owner: name of the JobSet, or of the Job where there is no JobSet.

@@ -1,0 +1,1 @@
+"""CloudEvents become facts here: what happened to which object. Pure."""

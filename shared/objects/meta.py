@@ -1,0 +1,112 @@
+"""What all Kubernetes objects have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+
+@dataclass(frozen=True)
+class ObjectRef:
+    """One object of the API; `uid` is empty where nobody knows or cares which of that name."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+class View(BaseModel):
+    """A frozen view of the fields Muster reads; what it does not name stays in the raw object."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        """Unset structs without omitempty come back as `null` (scheduling/v1beta1/types.go, v1.37.1)."""
+        if isinstance(data, Mapping):
+            return {name: value for name, value in data.items() if value is not None}
+        return data
+
+
+class OwnerReference(View):
+    """One entry of `metadata.ownerReferences`."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group, without the version, which may differ between writers."""
+        return self.api_version.rpartition("/")[0]
+
+
+class ObjectMeta(View):
+    """`metadata`, as far as it decides anything."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str = ""
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls this object."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class KubernetesObject(View):
+    """Any object, by its kind and metadata."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+
+    @classmethod
+    def read(cls, body: Mapping[str, Any]) -> Self:
+        """The view of an object as parsed JSON.
+
+        Raises:
+            pydantic.ValidationError: a field has a type that no API server would have stored.
+        """
+        return cls.model_validate(body)
+
+    @property
+    def ref(self) -> ObjectRef:
+        """This very object."""
+        meta = self.metadata
+        return ObjectRef(self.api_version, self.kind, meta.namespace, meta.name, meta.uid)
+
+    @property
+    def being_deleted(self) -> bool:
+        """Whether the API server only waits for finalizers or a grace period."""
+        return bool(self.metadata.deletion_timestamp)
+
+
+def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mapping[str, Any] | None:
+    """The condition of a type, or None."""
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
+
+
+def is_true(conditions: Iterable[Mapping[str, Any]], *kinds: str) -> bool:
+    """Whether a condition of one of the types is True."""
+    return any(
+        condition.get("type") in kinds and condition.get("status") == "True" for condition in conditions
+    )

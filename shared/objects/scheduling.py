@@ -1,0 +1,104 @@
+"""Views of Workload and PodGroup in the shape of scheduling.k8s.io/v1beta1 (Kubernetes v1.37.1).
+
+Muster thinks in this shape only; `shared.objects.versions` translates what another release serves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from shared.objects.jobs import Conditions
+from shared.objects.meta import KubernetesObject, View, find_condition, is_true
+
+PLACED = "PodGroupInitiallyScheduled"
+"""True once the scheduler found a place for the group; it never turns back, not even on a restart."""
+
+
+class Gang(View):
+    """`gang: {minCount}`: that many pods are placed together or none."""
+
+    min_count: int = 1
+
+
+class SchedulingPolicy(View):
+    """Exactly one of `basic: {}` and `gang: {minCount}`."""
+
+    basic: dict[str, Any] | None = None
+    gang: Gang | None = None
+
+    @property
+    def min_count(self) -> int:
+        """The minCount of a gang; 0 for a basic group, which has none."""
+        return self.gang.min_count if self.gang else 0
+
+
+class PodGroupTemplate(View):
+    """One entry of a Workload's `podGroupTemplates`."""
+
+    name: str
+    scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
+    priority_class_name: str = ""
+
+
+class ControllerRef(View):
+    """Whose Workload it is: by group, kind and name, without version and UID."""
+
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class WorkloadSpec(View):
+    """The spec of a Workload."""
+
+    controller_ref: ControllerRef = Field(default_factory=ControllerRef)
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+
+
+class Workload(KubernetesObject):
+    """A Workload; it has no status."""
+
+    spec: WorkloadSpec = Field(default_factory=WorkloadSpec)
+
+
+class WorkloadRef(View):
+    """The template a PodGroup was made from; nothing checks that it exists."""
+
+    workload_name: str = ""
+    template_name: str = ""
+
+
+class PodGroupSpec(View):
+    """The spec of a PodGroup; all but `minCount` is fixed at creation."""
+
+    scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
+    workload_ref: WorkloadRef | None = None
+    priority_class_name: str = ""
+
+
+class PodGroupStatus(View):
+    """The scheduler's word on a group."""
+
+    conditions: Conditions = ()
+
+
+class PodGroup(KubernetesObject):
+    """A PodGroup."""
+
+    spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = Field(default_factory=PodGroupStatus)
+
+    @property
+    def placed(self) -> bool:
+        """Whether the scheduler ever found a place for it."""
+        return is_true(self.status.conditions, PLACED)
+
+    @property
+    def refusal(self) -> tuple[str, str] | None:
+        """Reason and message of the scheduler's last refusal, or None while there is none."""
+        condition = find_condition(self.status.conditions, PLACED)
+        if condition is None or condition.get("status") == "True":
+            return None
+        return condition.get("reason", ""), condition.get("message", "")

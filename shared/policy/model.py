@@ -1,0 +1,119 @@
+"""The nouns of a decision: what was observed, and what shall be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
+from shared.objects.meta import ObjectRef
+from shared.objects.patches import PatchType
+from shared.objects.scheduling import PodGroup, Workload
+from shared.policy.reasons import Reason
+
+Owner = TrainJob | JobSet | Job
+"""What a person created and what owns all that Muster makes for it."""
+
+
+class Verb(StrEnum):
+    """What an action does to an object, as RBAC spells it."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Action:
+    """One write.
+
+    Attributes:
+        verb: what is done.
+        target: to which object; a UID in it is a precondition of a deletion.
+        body: the object to create, or the patch; None for a deletion.
+        patch: the media type of a patch.
+        subresource: "status", or "" for the object itself.
+        if_refused: done instead when the API server will never accept this (403, 422), so that no stamped
+            pod is left without a group; the server's words are put in for `{refusal}` in their messages.
+        optional: losing it costs nothing but a message; its failure does not stop the plan (Events).
+    """
+
+    verb: Verb
+    target: ObjectRef
+    body: Mapping[str, Any] | None = None
+    patch: PatchType | None = None
+    subresource: str = ""
+    if_refused: tuple[Action, ...] = ()
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The CloudEvent a step answers with once its plan was carried out: `dev.muster.<step>.<what>`."""
+
+    what: str
+    owner: ObjectRef
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Writes, in order, and why.
+
+    Attributes:
+        come_again: the writes only clear the way; the event must be delivered again.
+    """
+
+    reason: Reason
+    message: str
+    actions: tuple[Action, ...]
+    reply: Reply | None = None
+    come_again: bool = False
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No write, and why.
+
+    Attributes:
+        come_again: not yet; the event must be delivered again.
+    """
+
+    reason: Reason
+    message: str = ""
+    come_again: bool = False
+
+
+Decision = Plan | Nothing
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a step read before it decides; what it did not need to read stays empty.
+
+    Attributes:
+        subject: the object the event was about.
+        owner: the root owner, live; None when it is gone.
+        jobset: the owner itself, or the JobSet of a TrainJob; None while there is none.
+        jobs: the Jobs of the JobSet, or the Job itself.
+        namespace: the namespace of the owner; None when it is gone.
+        workload: the Workload under the name that Muster would give it.
+        other_workloads: Workloads of the namespace that Muster did not make.
+        groups: PodGroups under the names the owner's groups have, whoever made them.
+        pods: pods of the owner.
+        leftover_owner_lives: whether the owner that a Workload or PodGroup under our name belongs to, by its
+            label `muster.dev/owner-uid`, still exists.
+    """
+
+    subject: ObjectRef
+    owner: Owner | None = None
+    jobset: JobSet | None = None
+    jobs: tuple[Job, ...] = ()
+    namespace: Namespace | None = None
+    workload: Workload | None = None
+    other_workloads: tuple[Workload, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    leftover_owner_lives: bool = False

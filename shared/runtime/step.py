@@ -1,0 +1,39 @@
+"""What a function is: observe, plan, execute, and the events it reacts to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.cluster.port import Cluster
+from shared.events.model import ResourceEvent
+from shared.objects.meta import ObjectRef
+from shared.policy.model import Decision, Nothing, Observed, Plan
+
+
+@dataclass(frozen=True)
+class Step:
+    """One reaction to one kind of event.
+
+    Attributes:
+        name: the folder, `create_workload`; with dashes the service, trigger, role and field manager.
+        subject: from the event alone, which object it is about or why there is nothing to do. Pure.
+        observe: reads that object and its neighbours, live.
+        plan: decides, from what was observed and the time. Pure.
+        execute: carries a plan out under the step's field manager; what a refused action was replaced by
+            comes back as the plan that was really carried out.
+        responsible_for: the objects a sweep runs the step on.
+    """
+
+    name: str
+    subject: Callable[[ResourceEvent], ObjectRef | Nothing]
+    observe: Callable[[Cluster, ObjectRef], Observed]
+    plan: Callable[[Observed, datetime], Decision]
+    execute: Callable[[Cluster, Plan, str], Plan]
+    responsible_for: Callable[[Cluster], Iterable[ObjectRef]]
+
+    @property
+    def manager(self) -> str:
+        """Its field manager: `muster-create-workload`."""
+        return f"muster-{self.name.replace('_', '-')}"
