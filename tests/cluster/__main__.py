@@ -1,0 +1,82 @@
+"""``python -m tests.cluster up|down|build``: a real cluster that stays up, and its end."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from tests.cluster import cluster, modules
+from tests.cluster.control_plane import Release
+from tests.cluster.processes import Process
+
+
+def main(arguments: list[str]) -> int:
+    """Runs one command; returns the exit code."""
+    command, *rest = arguments or ["help"]
+    if command == "up" and len(rest) <= 1:
+        return up(rest[0] if rest else "1.37")
+    if command == "down" and not rest:
+        return down()
+    if command == "build" and not rest:
+        for component in modules.all_components():
+            modules.build(component)
+        return 0
+    print("usage: python -m tests.cluster up [1.37|1.36] | down | build", file=sys.stderr)
+    return 2
+
+
+def up(minor: str) -> int:
+    """Starts everything with three nodes, remembers the process ids and says what to try."""
+    if state_file().exists():
+        print("a cluster is up already: `make cluster-down` ends it", file=sys.stderr)
+        return 1
+    started = time.monotonic()
+    made = cluster.start(cluster.Options(release=Release(minor), nodes=3))
+    state = {
+        "folder": str(made.folder),
+        "processes": [[process.name, process.pid, str(process.log)] for process in made.processes],
+    }
+    state_file().write_text(json.dumps(state, indent=1))
+    version = made.api.must("GET", "/version")["gitVersion"]
+    print(f"\nKubernetes {version} is up after {time.monotonic() - started:.0f} s. Logs: {made.folder}\n")
+    print(f"  export KUBECONFIG={made.kubeconfig}")
+    print("  kubectl get nodes,clustertrainingruntimes")
+    print("  kubectl label namespace default muster.dev/gang-jobs=enabled")
+    print("  muster run --kubeconfig $KUBECONFIG        # Muster's functions against it")
+    print("  make cluster-down")
+    return 0
+
+
+def down() -> int:
+    """Stops the processes that ``up`` remembered and removes their folder."""
+    if not state_file().exists():
+        print("no cluster is up", file=sys.stderr)
+        return 0
+    state = json.loads(state_file().read_text())
+    for name, pid, log in reversed(state["processes"]):
+        process = Process(name, pid, Path(log))
+        if _is_ours(process, state["folder"]):
+            process.stop()
+    cluster.remove_folder(Path(state["folder"]))
+    state_file().unlink()
+    return 0
+
+
+def state_file() -> Path:
+    """Where ``up`` remembers what it started."""
+    return modules.cache_folder() / "up.json"
+
+
+def _is_ours(process: Process, folder: str) -> bool:
+    """Whether the process id still belongs to what was started: ids are used again after a reboot."""
+    try:
+        command = Path(f"/proc/{process.pid}/cmdline").read_text()
+    except OSError:
+        return False
+    return folder in command
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

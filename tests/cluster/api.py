@@ -1,0 +1,173 @@
+"""A Kubernetes API as plain HTTP: what the contract cases, the stories and the fixture itself speak."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server answered.
+
+    Attributes:
+        status: the HTTP status code.
+        reason: ``reason`` of the Status object of an error, else empty.
+        message: ``message`` of the Status object of an error, else empty.
+        body: the parsed body; the text itself when it is no JSON.
+    """
+
+    status: int
+    reason: str
+    message: str
+    body: Any
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+
+class Refused(AssertionError):
+    """A request that had to succeed did not."""
+
+
+@dataclass(frozen=True)
+class Api:
+    """One server and one user.
+
+    Attributes:
+        server: URL such as ``https://127.0.0.1:6443``.
+        token: bearer token, empty for none.
+        certificate_authority: PEM text, empty for a server without TLS.
+    """
+
+    server: str
+    token: str = ""
+    certificate_authority: str = ""
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path) -> Api:
+        """Reads a kubeconfig with one cluster and one user, as this folder writes them (JSON)."""
+        config = json.loads(path.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        authority = base64.b64decode(cluster.get("certificate-authority-data", "")).decode()
+        return cls(cluster["server"], user.get("token", ""), authority)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Sends one request and returns the answer, whatever its status code.
+
+        Raises:
+            OSError: nothing answered.
+        """
+        connection = self._connect(timeout=30)
+        try:
+            response = self._send(connection, method, path, body, content_type, query)
+            return _answer(response.status, response.read())
+        finally:
+            connection.close()
+
+    def must(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Sends a request that has to succeed, and returns its body.
+
+        Raises:
+            Refused: the answer is not 2xx.
+        """
+        answer = self.request(method, path, body, content_type, query)
+        if not answer.ok:
+            raise Refused(
+                f"{method} {path}: {answer.status} {answer.reason}: {answer.message or answer.body}"
+            )
+        return answer.body
+
+    def apply(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Creates or updates an object by server-side apply; ``path`` is that of its collection."""
+        query = {"fieldManager": "muster-tests", "force": "true"}
+        return self.must("PATCH", f"{path}/{body['metadata']['name']}", dict(body), APPLY, query)
+
+    def watch(self, path: str, resource_version: str = "", seconds: int = 600) -> Iterator[dict[str, Any]]:
+        """Yields watch events (``{"type": …, "object": …}``) until the server ends the stream."""
+        query = {"watch": "true", "timeoutSeconds": str(seconds)}
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        connection = self._connect(timeout=seconds + 30)
+        try:
+            response = self._send(connection, "GET", path, None, JSON, query)
+            while line := response.readline():
+                yield json.loads(line)
+        finally:
+            connection.close()
+
+    def ready(self) -> bool:
+        """Whether ``/readyz`` says exactly ``ok``.
+
+        Anything less, a 200 with a list of checks included, comes before the bootstrap roles exist, and
+        components that start then are refused by RBAC and give up.
+        """
+        try:
+            answer = self.request("GET", "/readyz")
+        except OSError:
+            return False
+        return answer.status == 200 and answer.body == "ok"
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        address = urlsplit(self.server)
+        host, port = address.hostname or "127.0.0.1", address.port
+        if address.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=timeout)
+        context = ssl.create_default_context(cadata=self.certificate_authority)
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: Any,
+        content_type: str,
+        query: Mapping[str, str] | None,
+    ) -> http.client.HTTPResponse:
+        headers = {"Accept": JSON, "Content-Type": content_type}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        target = f"{path}?{urlencode(query)}" if query else path
+        payload = None if body is None else json.dumps(body).encode()
+        connection.request(method, target, payload, headers)
+        return connection.getresponse()
+
+
+def _answer(status: int, payload: bytes) -> Answer:
+    try:
+        body = json.loads(payload)
+    except ValueError:
+        return Answer(status, "", "", payload.decode(errors="replace"))
+    if status >= 400 and isinstance(body, dict):
+        return Answer(status, body.get("reason", ""), body.get("message", ""), body)
+    return Answer(status, "", "", body)

@@ -1,0 +1,171 @@
+"""The real control plane on loopback: what to start, starting it, stopping it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.cluster import adapter, controllers, credentials
+from tests.cluster.api import Api
+from tests.cluster.control_plane import (
+    Release,
+    start_apiserver,
+    start_controller_manager,
+    start_etcd,
+    start_scheduler,
+)
+from tests.cluster.credentials import Credentials
+from tests.cluster.processes import Process
+
+CONTROLLERS = ("controller-manager", "scheduler", "jobset", "trainer", "kwok")
+TYPES = ("jobset", "trainer")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a cluster consists of beside etcd and the API server.
+
+    Attributes:
+        release: Kubernetes version, feature gates and API versions.
+        controllers: any of ``CONTROLLERS``, started in that order.
+        types: CRDs of these are served even when their controllers do not run.
+        nodes: how many fake nodes there are from the start (8 CPUs, 32Gi, 4 GPUs each).
+    """
+
+    release: Release = field(default_factory=Release)
+    controllers: tuple[str, ...] = CONTROLLERS
+    types: tuple[str, ...] = TYPES
+    nodes: int = 0
+
+
+API_SERVER_ONLY = Options(controllers=())
+
+
+@dataclass
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        folder: temporary folder of data, credentials and logs.
+        api: the API as administrator.
+        credentials: for kubeconfigs of others.
+        processes: what runs, in order of start.
+    """
+
+    folder: Path
+    api: Api
+    credentials: Credentials
+    processes: list[Process]
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.folder / "admin.kubeconfig"
+
+    def process(self, name: str) -> Process:
+        """Returns the latest process of that name."""
+        return next(process for process in reversed(self.processes) if process.name == name)
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Writes a kubeconfig with a token of an existing service account."""
+        token = controllers.service_account_token(self.api, namespace, name)
+        return self.credentials.kubeconfig(f"{namespace}-{name}", self.api.server, token)
+
+    def add_adapter(self, source: dict[str, object], kubeconfig: Path, sink: str) -> Process:
+        """Starts the receive adapter of an ApiServerSource."""
+        process = adapter.start_adapter(self.api, source, kubeconfig, sink, self.folder)
+        self.processes.append(process)
+        return process
+
+    def stop_process(self, process: Process, grace: float = 5.0) -> None:
+        """Stops one process and forgets it."""
+        process.stop(grace)
+        self.processes.remove(process)
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """Stops everything, last started first, and removes the folder.
+
+        Nothing is stopped politely: the API server alone would take ten seconds to finish its watches, and
+        the data goes with the folder.
+        """
+        for process in reversed(self.processes):
+            process.signal(signal.SIGKILL)
+        for process in reversed(self.processes):
+            process.stop()
+        self.processes.clear()
+        if keep_logs:
+            remove_folder(self.folder / "etcd")
+            print(f"logs are kept in {self.folder}", file=sys.stderr)
+        else:
+            remove_folder(self.folder)
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a cluster's data; what a dying process writes meanwhile does not matter."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def start(options: Options, *, port: int = 0) -> Cluster:
+    """Builds what is missing and starts a cluster.
+
+    Args:
+        options: what it consists of.
+        port: of the API server; 0 chooses a free one.
+
+    Raises:
+        BuildFailed: a component could not be built.
+        NotReady: a component did not come up; its log is kept.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="muster-cluster-"))
+    processes: list[Process] = []
+    try:
+        return _start(options, folder, processes, port)
+    except BaseException:
+        for process in reversed(processes):
+            process.stop()
+        print(f"logs are kept in {folder}", file=sys.stderr)
+        raise
+
+
+@contextlib.contextmanager
+def running(options: Options) -> Iterator[Cluster]:
+    """Starts a cluster and stops it again; the logs are kept when the block raises."""
+    cluster = start(options)
+    failed = True
+    try:
+        yield cluster
+        failed = False
+    finally:
+        cluster.stop(keep_logs=failed)
+
+
+def _start(options: Options, folder: Path, processes: list[Process], port: int) -> Cluster:
+    made = credentials.make(folder)
+    etcd, etcd_url = start_etcd(folder)
+    processes.append(etcd)
+    managed = "controller-manager" in options.controllers
+    apiserver, api = start_apiserver(options.release, made, etcd_url, service_accounts=managed, port=port)
+    processes.append(apiserver)
+    # The types come before the controllers: a garbage collector that meets a new one later resynchronises.
+    if "jobset" in options.types:
+        controllers.install_jobset_types(api)
+    if "trainer" in options.types:
+        controllers.install_trainer_types(api)
+    starters = {
+        "controller-manager": lambda: start_controller_manager(options.release, made, api.server),
+        "scheduler": lambda: start_scheduler(options.release, made, api.server),
+        "jobset": lambda: controllers.start_jobset(api, made),
+        "trainer": lambda: controllers.start_trainer(api, made),
+        "kwok": lambda: controllers.start_kwok(api, made),
+    }
+    # One by one: each is in the list, and so is stopped, before the next one may fail to start.
+    processes.extend(starters[name]() for name in CONTROLLERS if name in options.controllers)
+    for number in range(options.nodes):
+        controllers.add_node(api, f"node-{number}")
+    return Cluster(folder, api, made, processes)

@@ -1,0 +1,142 @@
+"""Starts etcd, kube-apiserver, kube-scheduler and kube-controller-manager of one release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import modules
+from tests.cluster.api import Api
+from tests.cluster.credentials import Credentials
+from tests.cluster.processes import Process, free_ports, start, wait_ready
+
+# Each component reads the gates by itself; one that is on in the API server alone leaves a group unscheduled.
+DEFAULT_GATES = {
+    "1.37": ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup"),
+    "1.36": ("GenericWorkload", "GangScheduling"),
+}
+DEFAULT_APIS = {
+    "1.37": ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha3"),
+    "1.36": ("scheduling.k8s.io/v1alpha2",),
+}
+
+# KWOK's nodes have no kubelet that could renew a lease on a loaded machine, and no cloud, so the controllers
+# that judge nodes would evict pods in the middle of a story.
+_UNWANTED_CONTROLLERS = ("node-lifecycle-controller", "node-ipam-controller", "node-route-controller")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Kubernetes minor version with the gates and API versions that are switched on."""
+
+    minor: str = "1.37"
+    gates: tuple[str, ...] | None = None
+    apis: tuple[str, ...] | None = None
+
+    def gate_flag(self) -> str:
+        """Returns ``--feature-gates`` for every component."""
+        gates = DEFAULT_GATES[self.minor] if self.gates is None else self.gates
+        return "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates)
+
+    def api_flag(self) -> str:
+        """Returns ``--runtime-config`` for the API server."""
+        apis = DEFAULT_APIS[self.minor] if self.apis is None else self.apis
+        return "--runtime-config=" + ",".join(f"{api}=true" for api in apis)
+
+    def binary(self, name: str) -> str:
+        """Builds a component of this release and returns its path."""
+        return str(modules.build(modules.KUBERNETES[self.minor][name]))
+
+
+def start_etcd(folder: Path) -> tuple[Process, str]:
+    """Starts an etcd that does not care for durability; returns it and its URL."""
+    client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+    command = [
+        str(modules.build(modules.ETCD)),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+    return start("etcd", command, folder), client
+
+
+def start_apiserver(
+    release: Release, credentials: Credentials, etcd: str, *, service_accounts: bool, port: int = 0
+) -> tuple[Process, Api]:
+    """Starts kube-apiserver and waits until it is ready; returns it and its API as administrator.
+
+    Args:
+        release: version, gates and API versions.
+        credentials: its certificate, signing key and users.
+        etcd: URL of etcd.
+        service_accounts: whether pods get a service account; without a controller manager nobody makes the
+            ``default`` one and every pod would be refused.
+        port: where to listen; 0 chooses a free port.
+    """
+    port = port or free_ports(1)[0]
+    key = credentials.key
+    command = [
+        release.binary("kube-apiserver"),
+        f"--etcd-servers={etcd}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--advertise-address=127.0.0.1",
+        # Endpoints may not be loopback addresses: whatever fills in the `kubernetes` Service must stay out.
+        "--endpoint-reconciler-type=none",
+        f"--tls-cert-file={credentials.certificate}",
+        f"--tls-private-key-file={key}",
+        f"--token-auth-file={credentials.token_file}",
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+        f"--service-account-signing-key-file={key}",
+        f"--service-account-key-file={credentials.certificate}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--authorization-mode=RBAC",
+        release.gate_flag(),
+        release.api_flag(),
+    ]
+    if not service_accounts:
+        command.append("--disable-admission-plugins=ServiceAccount")
+    server = f"https://127.0.0.1:{port}"
+    api = Api.from_kubeconfig(credentials.kubeconfig("admin", server))
+    process = start("kube-apiserver", command, credentials.folder)
+    wait_ready(process, api.ready, 120)
+    return process, api
+
+
+def start_scheduler(release: Release, credentials: Credentials, server: str) -> Process:
+    """Starts kube-scheduler with its default configuration."""
+    kubeconfig = credentials.kubeconfig("scheduler", server)
+    command = [
+        release.binary("kube-scheduler"),
+        f"--kubeconfig={kubeconfig}",
+        "--secure-port=0",
+        "--leader-elect=false",
+        release.gate_flag(),
+        "-v=2",
+    ]
+    return start("kube-scheduler", command, credentials.folder)
+
+
+def start_controller_manager(release: Release, credentials: Credentials, server: str) -> Process:
+    """Starts kube-controller-manager, every controller under its own service account."""
+    kubeconfig = credentials.kubeconfig("controller-manager", server)
+    port = free_ports(1)[0]
+    command = [
+        release.binary("kube-controller-manager"),
+        f"--kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={credentials.folder / 'controller-manager'}",
+        "--leader-elect=false",
+        "--use-service-account-credentials",
+        f"--service-account-private-key-file={credentials.key}",
+        f"--root-ca-file={credentials.certificate}",
+        "--controllers=*," + ",".join(f"-{name}" for name in _UNWANTED_CONTROLLERS),
+        release.gate_flag(),
+    ]
+    return start("kube-controller-manager", command, credentials.folder)

@@ -1,0 +1,164 @@
+"""Builds the real components from their pinned Go modules into a cache folder.
+
+Every folder beside this file with a ``go.mod`` pins one component by a ``tool`` line, so a build needs
+nothing but Go and its module proxy.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+CACHE_VARIABLE = "MUSTER_CLUSTER_CACHE"
+
+
+class BuildFailed(RuntimeError):
+    """The Go toolchain is missing or refused to build a component; the message holds its words."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One binary and the Go package it is built from.
+
+    Attributes:
+        name: file name in the cache folder.
+        module: folder beside this file whose ``go.mod`` pins the version.
+        package: import path of the main package, or an absolute file of the Go distribution.
+        version: stamped into ``k8s.io/component-base/version`` where that package is linked; a Kubernetes
+            component without it calls itself v0.0.0 and refuses feature gates by emulation version.
+    """
+
+    name: str
+    module: str
+    package: str
+    version: str = ""
+
+
+def _kubernetes(module: str, version: str) -> dict[str, Component]:
+    names = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
+    return {
+        name: Component(f"{name}-{version}", module, f"k8s.io/kubernetes/cmd/{name}", version)
+        for name in names
+    }
+
+
+KUBERNETES = {
+    "1.37": _kubernetes("kubernetes-1.37", "v1.37.1"),
+    "1.36": _kubernetes("kubernetes-1.36", "v1.36.3"),
+}
+ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
+JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset")
+TRAINER = Component("trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager")
+KWOK = Component("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok")
+ADAPTER = Component("adapter", "adapter", "knative.dev/eventing/cmd/apiserver_receive_adapter")
+
+
+def all_components() -> list[Component]:
+    """Returns every component, those that others wait for first."""
+    newest, oldest = KUBERNETES["1.37"], KUBERNETES["1.36"]
+    return [ETCD, *newest.values(), JOBSET, TRAINER, KWOK, ADAPTER, *oldest.values()]
+
+
+def cache_folder() -> Path:
+    """Returns the folder of built binaries: ``MUSTER_CLUSTER_CACHE``, else ``.cluster`` in the repository."""
+    return Path(os.environ.get(CACHE_VARIABLE, REPOSITORY / ".cluster"))
+
+
+def build(component: Component) -> Path:
+    """Builds a component unless Go finds it unchanged, and says so on standard error.
+
+    Go itself decides whether anything has to be done; an up-to-date binary costs it about a second.
+
+    Returns:
+        The path of the binary.
+
+    Raises:
+        BuildFailed: Go is missing or the build failed.
+    """
+    binary = cache_folder() / "bin" / component.name
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    print(
+        f"building {component.name} ({pinned_version(component)}) ...", end=" ", file=sys.stderr, flush=True
+    )
+    started = time.monotonic()
+    _go(
+        component.module,
+        "build",
+        "-trimpath",
+        "-ldflags",
+        _linker_flags(component),
+        "-o",
+        str(binary),
+        component.package,
+    )
+    print(f"{time.monotonic() - started:.1f} s", file=sys.stderr, flush=True)
+    return binary
+
+
+@cache
+def module_folder(component: Component) -> Path:
+    """Returns the folder of the component's own Go module, where its CRDs and manifests lie."""
+    return Path(_go(component.module, "list", "-m", "-f", "{{.Dir}}", _module_path(component)).strip())
+
+
+@cache
+def pinned_version(component: Component) -> str:
+    """Returns the version of the component's Go module as its ``go.mod`` pins it."""
+    return _go(component.module, "list", "-m", "-f", "{{.Version}}", _module_path(component)).strip()
+
+
+def certificate_maker() -> Path:
+    """Builds the generator of self-signed certificates that comes with the Go distribution.
+
+    It spares the tests a dependency on openssl or a Python package for one key pair.
+    """
+    binary = cache_folder() / "bin" / "generate-cert"
+    if not binary.exists():
+        source = Path(_go("etcd", "env", "GOROOT").strip(), "src/crypto/tls/generate_cert.go")
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        _go("etcd", "build", "-o", str(binary), str(source))
+    return binary
+
+
+def _module_path(component: Component) -> str:
+    for prefix in (
+        "k8s.io/kubernetes",
+        "sigs.k8s.io/kwok",
+        "knative.dev/eventing",
+        "github.com/kubeflow/trainer/v2",
+    ):
+        if component.package.startswith(prefix):
+            return prefix
+    return component.package
+
+
+def _linker_flags(component: Component) -> str:
+    flags = "-s -w"
+    if component.version:
+        major, minor, _ = component.version.lstrip("v").split(".")
+        variables = {"gitVersion": component.version, "gitMajor": major, "gitMinor": minor}
+        flags += "".join(
+            f" -X k8s.io/component-base/version.{name}={value}" for name, value in variables.items()
+        )
+    return flags
+
+
+def _go(module: str, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["go", *arguments], cwd=HERE / module, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise BuildFailed(
+            "the real control plane is built from source: Go 1.26 or newer must be on PATH"
+        ) from None
+    if done.returncode:
+        raise BuildFailed(f"go {' '.join(arguments)} in tests/cluster/{module}:\n{done.stderr}")
+    return done.stdout

@@ -1,0 +1,117 @@
+"""Starts, watches and stops the processes of a cluster, each by its own process id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class NotReady(RuntimeError):
+    """A component ended or did not become ready in time; the message ends with the tail of its log."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Returns distinct loopback ports that nothing listens on.
+
+    All are held open until the last one is known, so that no port is returned twice.
+    """
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]
+
+
+@dataclass(frozen=True)
+class Process:
+    """One running component: its name, process id and log file."""
+
+    name: str
+    pid: int
+    log: Path
+
+    def alive(self) -> bool:
+        """Tells whether the process still runs (a zombie of ours is collected first and counts as ended)."""
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(self.pid, os.WNOHANG)[0]:
+                return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def stop(self, grace: float = 0.0) -> None:
+        """Ends the process: politely when a grace in seconds is given, then at once."""
+        if grace:
+            self.signal(signal.SIGTERM)
+            _until(lambda: not self.alive(), grace)
+        self.signal(signal.SIGKILL)
+        _until(lambda: not self.alive(), 10)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal; a process that has ended is no error."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def tail(self, lines: int = 25) -> str:
+        """Returns the last lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def start(
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Process:
+    """Starts a command with its output in ``<folder>/<name>.log``.
+
+    Args:
+        name: how the process is called in messages.
+        command: program and arguments.
+        folder: where the log goes.
+        environment: variables added to ours.
+    """
+    log = folder / f"{name}.log"
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **(environment or {})},
+            # Ctrl-C at the terminal is for the fixture, which then stops its processes in order.
+            start_new_session=True,
+        )
+    # From here on the process id is all that is kept: `down` runs in another process than `up`.
+    child.returncode = 0
+    return Process(name, child.pid, log)
+
+
+def wait_ready(process: Process, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Waits until ``ready`` answers True.
+
+    Raises:
+        NotReady: the process ended, or the seconds passed.
+    """
+    if not _until(lambda: ready() or not process.alive(), seconds):
+        raise NotReady(f"{process.name} was not ready after {seconds:.0f} s\n{process.tail()}")
+    if not process.alive():
+        raise NotReady(f"{process.name} ended while starting\n{process.tail()}")
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
