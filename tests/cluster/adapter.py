@@ -1,6 +1,7 @@
 """Starts Knative's receive adapter for ApiServerSource objects, as Knative's controller would.
 
-Source: ``makeEnv`` in pkg/reconciler/apiserversource/resources/receive_adapter.go, knative.dev/eventing v0.47.0.
+Source: ``makeEnv`` in knative.dev/eventing v0.47.0,
+pkg/reconciler/apiserversource/resources/receive_adapter.go.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tests.cluster.control_plane import (
     start_scheduler,
 )
 from tests.cluster.credentials import Credentials
-from tests.cluster.processes import Process
+from tests.cluster.processes import Process, wait_ready
 
 CONTROLLERS = ("controller-manager", "scheduler", "jobset", "trainer", "kwok")
 TYPES = ("jobset", "trainer")
@@ -158,7 +158,7 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
     if "trainer" in options.types:
         controllers.install_trainer_types(api)
     starters = {
-        "controller-manager": lambda: start_controller_manager(options.release, made, api.server),
+        "controller-manager": lambda: start_controller_manager(options.release, made, api),
         "scheduler": lambda: start_scheduler(options.release, made, api.server),
         "jobset": lambda: controllers.start_jobset(api, made),
         "trainer": lambda: controllers.start_trainer(api, made),
@@ -168,4 +168,6 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
     processes.extend(starters[name]() for name in CONTROLLERS if name in options.controllers)
     for number in range(options.nodes):
         controllers.add_node(api, f"node-{number}")
+    for process in processes:
+        wait_ready(process, lambda: True)
     return Cluster(folder, api, made, processes)

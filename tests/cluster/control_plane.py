@@ -20,9 +20,8 @@ DEFAULT_APIS = {
     "1.36": ("scheduling.k8s.io/v1alpha2",),
 }
 
-# KWOK's nodes have no kubelet that could renew a lease on a loaded machine, and no cloud, so the controllers
-# that judge nodes would evict pods in the middle of a story.
-_UNWANTED_CONTROLLERS = ("node-lifecycle-controller", "node-ipam-controller", "node-route-controller")
+# Fake nodes send no heartbeats: it would call them lost after 50 s and evict their pods in mid-story.
+_UNWANTED_CONTROLLER = "node-lifecycle-controller"
 
 
 @dataclass(frozen=True)
@@ -122,9 +121,12 @@ def start_scheduler(release: Release, credentials: Credentials, server: str) -> 
     return start("kube-scheduler", command, credentials.folder)
 
 
-def start_controller_manager(release: Release, credentials: Credentials, server: str) -> Process:
-    """Starts kube-controller-manager, every controller under its own service account."""
-    kubeconfig = credentials.kubeconfig("controller-manager", server)
+def start_controller_manager(release: Release, credentials: Credentials, api: Api) -> Process:
+    """Starts kube-controller-manager, every controller under its own service account.
+
+    It is ready when pods can be made: once the ``default`` service account is there.
+    """
+    kubeconfig = credentials.kubeconfig("controller-manager", api.server)
     port = free_ports(1)[0]
     command = [
         release.binary("kube-controller-manager"),
@@ -136,7 +138,10 @@ def start_controller_manager(release: Release, credentials: Credentials, server:
         "--use-service-account-credentials",
         f"--service-account-private-key-file={credentials.key}",
         f"--root-ca-file={credentials.certificate}",
-        "--controllers=*," + ",".join(f"-{name}" for name in _UNWANTED_CONTROLLERS),
+        f"--controllers=*,-{_UNWANTED_CONTROLLER}",
         release.gate_flag(),
     ]
-    return start("kube-controller-manager", command, credentials.folder)
+    process = start("kube-controller-manager", command, credentials.folder)
+    account = "/api/v1/namespaces/default/serviceaccounts/default"
+    wait_ready(process, lambda: api.request("GET", account).ok)
+    return process

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from tests.cluster import modules
-from tests.cluster.api import Answer, Api
+from tests.cluster.api import Api
 from tests.cluster.credentials import Credentials
-from tests.cluster.processes import Process, free_ports, start, wait_ready
+from tests.cluster.processes import Process, free_ports, start, until, wait_ready
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -147,11 +147,10 @@ def _install_types(api: Api, files: Iterable[Path]) -> None:
         _until_served(api, path)
 
 
-def _until_served(api: Api, path: str) -> Answer:
-    while not (answer := api.request("GET", path)).ok:
-        if answer.status != 404:
-            raise AssertionError(f"GET {path}: {answer.status} {answer.message}")
-    return answer
+def _until_served(api: Api, path: str) -> None:
+    # First 404, then 429 "storage is (re)initializing".
+    if not until(lambda: api.request("GET", path).ok, 30):
+        raise AssertionError(f"{path} is still not served: {api.request('GET', path).message}")
 
 
 def _install_webhooks(

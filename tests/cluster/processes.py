@@ -52,9 +52,9 @@ class Process:
         """Ends the process: politely when a grace in seconds is given, then at once."""
         if grace:
             self.signal(signal.SIGTERM)
-            _until(lambda: not self.alive(), grace)
+            until(lambda: not self.alive(), grace)
         self.signal(signal.SIGKILL)
-        _until(lambda: not self.alive(), 10)
+        until(lambda: not self.alive(), 10)
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal; a process that has ended is no error."""
@@ -102,13 +102,14 @@ def wait_ready(process: Process, ready: Callable[[], bool], seconds: float = 60.
     Raises:
         NotReady: the process ended, or the seconds passed.
     """
-    if not _until(lambda: ready() or not process.alive(), seconds):
+    if not until(lambda: ready() or not process.alive(), seconds):
         raise NotReady(f"{process.name} was not ready after {seconds:.0f} s\n{process.tail()}")
     if not process.alive():
         raise NotReady(f"{process.name} ended while starting\n{process.tail()}")
 
 
-def _until(condition: Callable[[], bool], seconds: float) -> bool:
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Asks again and again until the condition holds; returns whether it did within the seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
