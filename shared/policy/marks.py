@@ -109,7 +109,9 @@ def stamp(pod: Mapping[str, Any]) -> dict[str, Any] | None:
     mark, owner = read_mark(labels), _named_by(labels)
     if mark is None or owner is None or spec.get("schedulingGroup"):
         return None
-    if (spec.get("priority") or 0) > HIGHEST_PRIORITY or of_another_scheduler(labels, annotations, spec):
+    if (spec.get("priority") or 0) > HIGHEST_PRIORITY:
+        return None
+    if of_another_scheduler(labels, annotations, spec.get("schedulerName") or ""):
         return None
     group, suffix = mark.place(_index_text(labels, JOB_INDEX), int(_index_text(labels, COMPLETION_INDEX)))
     return {
@@ -129,15 +131,16 @@ def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) ->
         return None
     metadata, spec = job.get("metadata") or {}, job["spec"]
     template = spec["template"]
-    labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
-    if GROUP in labels or left_alone(template, metadata.get("annotations") or {}) or spec.get("scheduling"):
+    if GROUP in _labels(template) or _left_alone(template) or spec.get("scheduling"):
+        return None
+    if UPSTREAM_TEMPLATE in (metadata.get("annotations") or {}):
         return None
     job_labels: Mapping[str, str] = metadata.get("labels") or {}
     if JOBSET_UID in job_labels:
         return group_of_replicated_job(job_labels.get(REPLICATED_JOB, "main"), job_labels.get(ANCESTOR, ""))
     if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
         return None
-    return "main" if _is_gang_shaped(spec) else None
+    return "main" if is_gang_shaped(spec) else None
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
@@ -148,24 +151,16 @@ def group_of_replicated_job(name: str, ancestor_step: str) -> str:
     return "trainer" if name == "node" and ancestor_step == "trainer" else name
 
 
-def left_alone(template: Mapping[str, Any], job_annotations: Mapping[str, str]) -> bool:
-    """Whether a Job's pods belong to somebody else's groups, or can belong to none."""
-    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
-    return (
-        bool(spec.get("schedulingGroup"))
-        or UPSTREAM_TEMPLATE in job_annotations
-        or (spec.get("priorityClassName") or "").startswith("system-")
-        or of_another_scheduler(metadata.get("labels") or {}, metadata.get("annotations") or {}, spec)
-    )
-
-
 def of_another_scheduler(
-    labels: Mapping[str, str], annotations: Mapping[str, str], spec: Mapping[str, Any]
+    labels: Mapping[str, str], annotations: Mapping[str, str], scheduler_name: str
 ) -> bool:
-    """Whether KAI, Volcano or coscheduling groups these pods."""
-    return (
-        spec.get("schedulerName") in _OTHER_SCHEDULERS or _COSCHEDULING in labels or _VOLCANO in annotations
-    )
+    """Whether KAI, Volcano or coscheduling groups the pods of a template with these fields."""
+    return scheduler_name in _OTHER_SCHEDULERS or _COSCHEDULING in labels or _VOLCANO in annotations
+
+
+def of_system_priority(priority_class_name: str) -> bool:
+    """Whether pods of the class are too important for a PodGroup, which the API would refuse."""
+    return priority_class_name.startswith("system-")
 
 
 def _named_by(labels: Mapping[str, str]) -> tuple[str, str] | None:
@@ -181,7 +176,21 @@ def _index_text(labels: Mapping[str, str], key: str) -> str:
     return text if _INDEX.fullmatch(text) else "0"
 
 
-def _is_gang_shaped(spec: Mapping[str, Any]) -> bool:
+def _labels(template: Mapping[str, Any]) -> Mapping[str, str]:
+    return (template.get("metadata") or {}).get("labels") or {}
+
+
+def _left_alone(template: Mapping[str, Any]) -> bool:
+    spec = template.get("spec") or {}
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    return (
+        bool(spec.get("schedulingGroup"))
+        or of_system_priority(spec.get("priorityClassName") or "")
+        or of_another_scheduler(_labels(template), annotations, spec.get("schedulerName") or "")
+    )
+
+
+def is_gang_shaped(spec: Mapping[str, Any]) -> bool:
     """An Indexed Job whose pods are all meant to run at once."""
     parallelism = spec.get("parallelism") or 0
     return (

@@ -103,8 +103,8 @@ class Observed:
         other_workloads: Workloads of the namespace that Muster did not make.
         groups: PodGroups under the names the owner's groups have, whoever made them.
         pods: pods of the owner.
-        leftover_owner_lives: whether the owner that a Workload or PodGroup under our name belongs to, by its
-            label `muster.dev/owner-uid`, still exists.
+        leftover_owner_lives: whether the owner that the Workload under our name belongs to still exists.
+        failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
     """
 
     subject: ObjectRef
@@ -117,3 +117,4 @@ class Observed:
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
     leftover_owner_lives: bool = False
+    failed_create: str = ""

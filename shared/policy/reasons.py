@@ -47,6 +47,8 @@ class Reason(StrEnum):
     """The Job controller, or another controller upstream, groups these pods itself."""
     OTHER_SCHEDULER = "OtherScheduler"
     """KAI, Volcano or coscheduling groups these pods."""
+    PRIORITY_TOO_HIGH = "PriorityTooHigh"
+    """The pods have a system-* priority class; the API refuses such groups, so they are never stamped."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
     """`managedBy` names another controller, such as MultiKueue's."""
     OWNED_BY_ANOTHER = "OwnedByAnother"

@@ -1,0 +1,175 @@
+"""The objects Muster creates, as JSON bodies in the shape of scheduling.k8s.io/v1beta1."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from shared.objects.meta import ObjectRef
+from shared.objects.resources import EVENTS, POD_GROUPS, WORKLOADS
+from shared.objects.scheduling import SchedulingPolicy, Workload
+from shared.policy.groups import GivenUp, Group
+from shared.policy.model import Action, Verb
+from shared.policy.names import label_value
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MUSTER = "muster"
+OWNER_UID = "muster.dev/owner-uid"
+WORKLOAD_LABEL = "muster.dev/workload"
+STAND_IN = "muster.dev/stand-in"
+"""Annotation of a stand-in: `<reason>: <message>`, why there is no gang of that name."""
+
+_EVENT_MESSAGE_LIMIT = 1024
+
+
+def create_workload(root: ObjectRef, name: str, tree: tuple[Group, ...]) -> Action:
+    """The Workload of an owner: one template per group.
+
+    A priority class stands in the templates only where all groups share it: the API refuses a Workload whose
+    templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
+    """
+    classes = {leaf.priority_class_name for group in tree for leaf in group.leaves()}
+    shared_class = classes.pop() if len(classes) == 1 else ""
+    body = {
+        "apiVersion": WORKLOADS.api_version,
+        "kind": WORKLOADS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": root.namespace,
+            "labels": _labels(root),
+            "ownerReferences": [_controller(root)],
+        },
+        "spec": {
+            "controllerRef": {
+                "apiGroup": root.api_version.rpartition("/")[0],
+                "kind": root.kind,
+                "name": root.name,
+            },
+            "podGroupTemplates": [_template(group, shared_class) for group in tree],
+        },
+    }
+    return _create(body)
+
+
+def create_pod_group(
+    root: ObjectRef,
+    workload: Workload,
+    name: str,
+    template: str,
+    policy: SchedulingPolicy,
+    priority_class: str,
+) -> Action:
+    """One PodGroup of a stored Workload; refused by the API, it is replaced by a stand-in."""
+    spec: dict[str, Any] = {
+        "workloadRef": {"templateName": template, "workloadName": workload.metadata.name},
+        "schedulingPolicy": policy.model_dump(by_alias=True, exclude_none=True),
+    }
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    body = _pod_group(root, name, spec)
+    body["metadata"]["labels"][WORKLOAD_LABEL] = label_value(workload.metadata.name)
+    owner_of_template = {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "name": workload.metadata.name,
+        "uid": workload.metadata.uid,
+    }
+    body["metadata"]["ownerReferences"].append(owner_of_template)
+    return _create(body)
+
+
+def create_stand_in(root: ObjectRef, name: str, priority_class: str, why: GivenUp) -> Action:
+    """A basic PodGroup without Workload: its pods run, one by one, where a gang cannot be had."""
+    spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    body = _pod_group(root, name, spec)
+    body["metadata"]["annotations"] = {STAND_IN: f"{why.reason}: {why.message}"}
+    return _create(body)
+
+
+def create_event(
+    about: ObjectRef, *, component: str, warning: bool, reason: str, message: str, now: datetime
+) -> Action:
+    """A core/v1 Event on an object. Its name is fixed by what it says, so a second delivery adds nothing."""
+    text = f"{about.uid}/{component}/{reason}/{message}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = {
+        "apiVersion": EVENTS.api_version,
+        "kind": EVENTS.kind,
+        "metadata": {"name": f"{about.name[:200]}.{digest}", "namespace": about.namespace},
+        "involvedObject": {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+        "type": "Warning" if warning else "Normal",
+        "reason": reason,
+        "message": message[:_EVENT_MESSAGE_LIMIT],
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": component,
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "count": 1,
+    }
+    return Action(Verb.CREATE, _ref(body), body, optional=True)
+
+
+def is_musters(labels: Mapping[str, str]) -> bool:
+    """Whether an object with these labels was made by Muster."""
+    return labels.get(MANAGED_BY) == MUSTER
+
+
+def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:
+    """Whether Muster made an object with these labels for the owner of that UID."""
+    return is_musters(labels) and labels.get(OWNER_UID) == owner_uid
+
+
+def _template(group: Group, priority_class: str) -> dict[str, Any]:
+    policy = {"gang": {"minCount": group.template_min_count}} if group.gang else {"basic": {}}
+    template: dict[str, Any] = {"name": group.name, "schedulingPolicy": policy}
+    return template | ({"priorityClassName": priority_class} if priority_class else {})
+
+
+def _pod_group(root: ObjectRef, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": root.namespace,
+            "labels": _labels(root),
+            "ownerReferences": [_controller(root)],
+        },
+        "spec": spec,
+    }
+
+
+def _labels(root: ObjectRef) -> dict[str, str]:
+    return {MANAGED_BY: MUSTER, OWNER_UID: root.uid}
+
+
+def _controller(root: ObjectRef) -> dict[str, Any]:
+    return {
+        "apiVersion": root.api_version,
+        "kind": root.kind,
+        "name": root.name,
+        "uid": root.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _create(body: dict[str, Any]) -> Action:
+    return Action(Verb.CREATE, _ref(body), body)
+
+
+def _ref(body: Mapping[str, Any]) -> ObjectRef:
+    metadata = body["metadata"]
+    return ObjectRef(body["apiVersion"], body["kind"], metadata["namespace"], metadata["name"])

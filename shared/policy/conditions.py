@@ -1,0 +1,208 @@
+"""Conditions on the owner: do its groups exist, and are its pods placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.objects.jobs import Job, Pod
+from shared.objects.meta import find_condition
+from shared.objects.patches import PatchType
+from shared.objects.scheduling import PodGroup
+from shared.policy import bodies
+from shared.policy.groups import GivenUp, Place, members_to_run
+from shared.policy.marks import GATE
+from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply, Verb
+from shared.policy.ownership import Considered, consider
+from shared.policy.reasons import Reason
+
+COMPONENT = "muster-emit-conditions"
+READY = "PodGroupsReady"
+PLACED = "PodGroupsScheduled"
+JOB_PREFIX = "muster.dev/"
+"""Condition types of a Job are shared with the whole world there, so ours carry a prefix."""
+
+MESSAGE_LIMIT = 2048
+
+_WORST_FIRST = (
+    Reason.SCHEDULER_ERROR,
+    Reason.UNSCHEDULABLE,
+    Reason.WAITING_FOR_POD_GROUP,
+    Reason.SCHEDULING_GATED,
+    Reason.WAITING_FOR_SCHEDULER,
+    Reason.WAITING_FOR_PODS,
+    Reason.SCHEDULED,
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a condition says, before it has a time."""
+
+    type: str
+    true: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """Where one PodGroup of an owner stands."""
+
+    reason: Reason
+    message: str
+
+
+def plan_conditions(observed: Observed, now: datetime) -> Decision:
+    """What the owner's conditions must say now, and an Event when its pods' fate changed."""
+    considered = consider(observed)
+    if isinstance(considered, Nothing) or observed.owner is None:
+        return considered if isinstance(considered, Nothing) else Nothing(Reason.OBJECT_GONE)
+    said = verdicts(observed, considered)
+    written = status_write(observed.owner, said, now)
+    if written is None:
+        return Nothing(Reason.UP_TO_DATE, f"{observed.owner.ref} says so already")
+    fate = said[1]
+    root = considered.gang.root
+    event = bodies.create_event(
+        root, component=COMPONENT, warning=not fate.true, reason=fate.reason, message=fate.message, now=now
+    )
+    news = (event,) if _is_news(observed.owner, fate) else ()
+    reply = Reply(
+        "scheduled" if fate.true else "waiting", root, {"reason": fate.reason, "message": fate.message}
+    )
+    return Plan(Reason.CONDITIONS_UPDATED, fate.message, (written, *news), reply)
+
+
+def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdict]:
+    """Both conditions of an owner, from its groups and pods as they are now."""
+    groups = {group.metadata.name: group for group in observed.groups}
+    needed = members_to_run(considered.gang, observed.jobs, observed.pods)
+    states: list[GroupState] = []
+    missing: list[str] = []
+    stand_ins: list[PodGroup] = []
+    for place, name in places_of(considered):
+        group = groups.get(name)
+        if group is None:
+            missing.append(name)
+        elif bodies.STAND_IN in group.metadata.annotations:
+            stand_ins.append(group)
+        members = [pod for pod in observed.pods if pod.pod_group_name == name]
+        states.append(state_of(name, group, members, needed[place]))
+    return _ready(considered.flaw, missing, stand_ins, len(states)), _placed(states, observed.failed_create)
+
+
+def places_of(considered: Considered) -> Iterator[tuple[Place, str]]:
+    """Every PodGroup the owner should have: its place in the tree and its name."""
+    for root in considered.tree:
+        for leaf in root.leaves():
+            for suffix in leaf.sizes:
+                yield (leaf.name, suffix), considered.gang.pod_group_name(leaf.name, suffix)
+
+
+def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -> GroupState:
+    """Where a group stands.
+
+    Args:
+        name: the name of the PodGroup.
+        group: the PodGroup; None while there is none.
+        pods: pods stamped with the name.
+        needed: pods that are still to run at once.
+    """
+    live = [pod for pod in pods if not (pod.finished or pod.being_deleted)]
+    bound = sum(pod.bound for pod in live)
+    counts = f"{name}: {bound} of {max(needed, len(live))} pods bound"
+    if group is None:
+        return GroupState(Reason.WAITING_FOR_POD_GROUP, f"{name}: the PodGroup does not exist yet")
+    if group.refusal is not None:
+        error = group.refusal[0] == Reason.SCHEDULER_ERROR
+        reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
+        return GroupState(reason, f"{counts}; {group.refusal[1] or group.refusal[0]}")
+    gates = {gate for pod in live for gate in pod.gates}
+    if gates:
+        others = ", ".join(sorted(gates - {GATE})) or "Muster's, about to be lifted"
+        return GroupState(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others}")
+    if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
+        return GroupState(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
+    if bound < len(live) or not group.placed:
+        return GroupState(Reason.WAITING_FOR_SCHEDULER, counts)
+    return GroupState(Reason.SCHEDULED, counts)
+
+
+def status_write(owner: Owner, said: tuple[Verdict, ...], now: datetime) -> Action | None:
+    """The one write that makes the owner's conditions say this, or None where they do already.
+
+    A merge patch of the whole list with ours first: the last condition of a TrainJob is its State column and
+    stays the Trainer's. It carries the resourceVersion just read, because the status subresource ignores a
+    wrong UID.
+    """
+    current = owner.status.conditions
+    wanted = [_dated(owner, verdict, current, now) for verdict in said]
+    ours = {condition["type"] for condition in wanted}
+    kept = [condition for condition in current if condition["type"] not in ours]
+    mine = [condition for condition in current if condition["type"] in ours]
+    if sorted(mine, key=_type) == sorted(wanted, key=_type):
+        return None
+    body = {
+        "metadata": {"resourceVersion": owner.metadata.resource_version},
+        "status": {"conditions": [*wanted, *kept]},
+    }
+    return Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, subresource="status")
+
+
+def _ready(flaw: GivenUp | None, missing: list[str], stand_ins: list[PodGroup], total: int) -> Verdict:
+    if flaw is not None:
+        return Verdict(READY, true=False, reason=flaw.reason, message=flaw.message)
+    if stand_ins:
+        reason, _, message = stand_ins[0].metadata.annotations[bodies.STAND_IN].partition(": ")
+        named = ", ".join(group.metadata.name for group in stand_ins)
+        return Verdict(READY, true=False, reason=reason, message=f"stand-ins {named}: {message}")
+    if missing:
+        message = f"{total - len(missing)} of {total} PodGroups exist; missing: {', '.join(missing)}"
+        return Verdict(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)
+    return Verdict(
+        READY, true=True, reason=Reason.POD_GROUPS_EXIST, message=f"{total} of {total} PodGroups exist"
+    )
+
+
+def _placed(states: list[GroupState], failed_create: str) -> Verdict:
+    worst = min((state.reason for state in states), key=_WORST_FIRST.index, default=Reason.SCHEDULED)
+    done = sum(state.reason == Reason.SCHEDULED for state in states)
+    told = [state.message for state in states if state.reason == worst]
+    message = f"{done} of {len(states)} groups scheduled; {'; '.join(told)}"
+    if failed_create and worst == Reason.WAITING_FOR_PODS:
+        message += f"; pods could not be created: {failed_create}"
+    return Verdict(PLACED, true=worst == Reason.SCHEDULED, reason=worst, message=message)
+
+
+def _dated(
+    owner: Owner, verdict: Verdict, current: tuple[Mapping[str, Any], ...], now: datetime
+) -> dict[str, Any]:
+    kind = f"{JOB_PREFIX}{verdict.type}" if isinstance(owner, Job) else verdict.type
+    status = "True" if verdict.true else "False"
+    before = find_condition(current, kind)
+    since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if before is not None and before.get("status") == status:
+        since = before.get("lastTransitionTime") or since
+    condition: dict[str, Any] = {
+        "type": kind,
+        "status": status,
+        "reason": str(verdict.reason),
+        "message": verdict.message[:MESSAGE_LIMIT],
+        "lastTransitionTime": since,
+    }
+    return {**(before or {}), **condition}
+
+
+def _is_news(owner: Owner, verdict: Verdict) -> bool:
+    """Whether the scheduler's word changed; counts alone are no news."""
+    kind = f"{JOB_PREFIX}{verdict.type}" if isinstance(owner, Job) else verdict.type
+    before = find_condition(owner.status.conditions, kind)
+    told = verdict.reason in {Reason.SCHEDULED, Reason.UNSCHEDULABLE, Reason.SCHEDULER_ERROR}
+    return told and (before is None or before.get("reason") != verdict.reason)
+
+
+def _type(condition: Mapping[str, Any]) -> str:
+    return str(condition["type"])

@@ -1,0 +1,206 @@
+"""The tree of groups of an owner, and how many pods each group has or still needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from shared.objects.jobs import Job, Pod
+from shared.policy import marks
+from shared.policy.kinds import Gang, PodSet
+from shared.policy.reasons import Reason
+
+TEMPLATE_LIMIT = 8
+"""Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
+
+Place = tuple[str, str]
+"""A group and the suffix of one of its PodGroups: `("trainer", "-3")`."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One node of the tree: a leaf becomes a template and its PodGroups, a node with children a composite.
+
+    Attributes:
+        name: the mark; also the template's name, unique in the tree.
+        gang: whether all its pods are placed together; else basic.
+        pod_sets: the pod templates whose pods are in it.
+        sizes: pods of each of its PodGroups, by name suffix.
+        children: the groups below it.
+    """
+
+    name: str
+    gang: bool
+    pod_sets: tuple[PodSet, ...]
+    sizes: Mapping[str, int]
+    children: tuple[Group, ...] = ()
+
+    @property
+    def template_min_count(self) -> int:
+        """The minCount of its template: the pods of its largest PodGroup, at least 1."""
+        return max([1, *self.sizes.values()])
+
+    @property
+    def priority_class_name(self) -> str:
+        """The class that all its pods have."""
+        return self.pod_sets[0].template.spec.priority_class_name
+
+    def leaves(self) -> Iterator[Group]:
+        """The groups that pods are in."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """The owner's pods cannot be grouped as asked; stand-ins take the groups' places.
+
+    Attributes:
+        reason: one of the reasons for giving up.
+        message: what was observed, with field paths.
+    """
+
+    reason: Reason
+    message: str
+
+
+def tree_of(gang: Gang) -> tuple[Group, ...]:
+    """The default tree: one leaf per mark, each a gang of all its pods, initializers basic."""
+    members: dict[str, list[PodSet]] = {}
+    sizes: dict[str, Counter[str]] = {}
+    for pod_set in gang.pod_sets:
+        for (name, suffix), pods in full_seats(pod_set).items():
+            members.setdefault(name, [])
+            if pod_set not in members[name]:
+                members[name].append(pod_set)
+            sizes.setdefault(name, Counter())[suffix] += pods
+    return tuple(
+        Group(name, not all(pod_set.initializer for pod_set in sets), tuple(sets), dict(sizes[name]))
+        for name, sets in members.items()
+    )
+
+
+def flaw_of(tree: tuple[Group, ...]) -> GivenUp | None:
+    """What makes a tree impossible, or None."""
+    leaves = [leaf for root in tree for leaf in root.leaves()]
+    if len(tree) > TEMPLATE_LIMIT:
+        return GivenUp(
+            Reason.TOO_MANY_GROUPS,
+            f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
+            f"but a Workload has room for {TEMPLATE_LIMIT}",
+        )
+    return next(filter(None, map(_flaw_of_leaf, leaves)), None)
+
+
+def _flaw_of_leaf(leaf: Group) -> GivenUp | None:
+    names = {pod_set.replicated_job for pod_set in leaf.pod_sets}
+    paths = ", ".join(pod_set.path for pod_set in leaf.pod_sets)
+    for pod_set in leaf.pod_sets:
+        if leaf.gang and pod_set.waits_for & names:
+            waited = ", ".join(sorted(pod_set.waits_for & names))
+            return GivenUp(
+                Reason.WAITS_FOR_ITSELF,
+                f"group {leaf.name}: {pod_set.replicated_job} starts after {waited}, "
+                f"so a gang of {paths} can never be placed together",
+            )
+    classes = {pod_set.template.spec.priority_class_name for pod_set in leaf.pod_sets}
+    if len(classes) > 1:
+        found = ", ".join(sorted(name or "none" for name in classes))
+        return GivenUp(Reason.PRIORITIES_DIFFER, f"group {leaf.name}: {paths} have priorityClassName {found}")
+    schedulers = {pod_set.template.spec.scheduler_name for pod_set in leaf.pod_sets}
+    if len(schedulers) > 1:
+        found = ", ".join(sorted(schedulers))
+        return GivenUp(Reason.SCHEDULERS_DIFFER, f"group {leaf.name}: {paths} have schedulerName {found}")
+    return None
+
+
+def full_seats(pod_set: PodSet) -> Counter[Place]:
+    """The pods of a pod set at once, none of them finished, by place; a place of none has a 0."""
+    spec = pod_set.spec
+    indexes = range(spec.parallelism if spec.completions is None else spec.completions)
+    total: Counter[Place] = Counter()
+    for job_index in range(pod_set.jobs):
+        total.update(_seats(pod_set, job_index, indexes, spec.parallelism))
+    return total
+
+
+def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) -> Counter[Place]:
+    """The pods that will still run at once, by place: what a minCount may ask for at most.
+
+    A Job that does not exist yet, or is being replaced, counts in full; finished and failed indexes of a live
+    one do not. Live pods that carry no stamp will never join their group and do not count.
+
+    Args:
+        gang: the owner.
+        jobs: its live Jobs.
+        pods: its live pods.
+    """
+    live = {_job_key(job): job for job in jobs if not job.being_deleted}
+    total: Counter[Place] = Counter()
+    for pod_set in gang.pod_sets:
+        full = pod_set if pod_set.mark else None
+        for job_index in range(pod_set.jobs if full else 0):
+            job = live.get((pod_set.replicated_job, str(job_index)))
+            total.update(_seats_of_job(pod_set, job_index, job))
+    for pod in pods:
+        if not (pod.pod_group_name or pod.finished or pod.being_deleted):
+            total[_place_of_unstamped(gang, pod)] -= 1
+    return total
+
+
+def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int) -> Counter[Place]:
+    mark = pod_set.mark
+    if mark is None:
+        return Counter()
+    numbered = list(indexes) if pod_set.spec.indexed else [0 for _ in indexes]
+    if mark.size or mark.leader_group:
+        places = Counter(mark.place(job_index, index) for index in numbered)
+    else:
+        places = Counter({mark.place(job_index, 0): len(numbered)})
+    return Counter({place: min(count, at_once) for place, count in places.items()})
+
+
+def _seats_of_job(pod_set: PodSet, job_index: int, job: Job | None) -> Counter[Place]:
+    if job is None:
+        spec = pod_set.spec
+        full = range(spec.parallelism if spec.completions is None else spec.completions)
+        return _seats(pod_set, job_index, full, spec.parallelism)
+    if job.finished:
+        return Counter()
+    return _seats(pod_set, job_index, _unfinished_indexes(job), job.spec.parallelism)
+
+
+def _unfinished_indexes(job: Job) -> list[int]:
+    """The completion indexes a Job has still to run; for a NonIndexed Job as many numbers as pods to come."""
+    spec, status = job.spec, job.status
+    if spec.indexed and spec.completions is not None:
+        done = set(_indexes(status.completed_indexes)) | set(_indexes(status.failed_indexes))
+        return [index for index in range(spec.completions) if index not in done]
+    if spec.completions is None:
+        # A work queue: after the first success no new pods are made (batch/v1 types.go, JobSpec.completions).
+        return list(range(status.active if status.succeeded else spec.parallelism))
+    return list(range(max(0, spec.completions - status.succeeded)))
+
+
+def _indexes(text: str) -> Iterator[int]:
+    """The numbers of an index list such as `0,3-5`."""
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _job_key(job: Job) -> tuple[str, str]:
+    labels = job.metadata.labels
+    return labels.get(marks.REPLICATED_JOB, ""), labels.get(marks.JOB_INDEX, "0")
+
+
+def _place_of_unstamped(gang: Gang, pod: Pod) -> Place:
+    labels = pod.metadata.labels
+    for pod_set in gang.pod_sets:
+        if pod_set.mark and pod_set.replicated_job == labels.get(marks.REPLICATED_JOB, ""):
+            index = int(labels.get(marks.COMPLETION_INDEX, "0"))
+            return pod_set.mark.place(labels.get(marks.JOB_INDEX, "0"), index)
+    return "", ""

@@ -1,0 +1,162 @@
+"""What the kinds of owners have in common: pod templates, how many pods come of each, and marks on them.
+
+One adapter per kind tells its pod sets; everything after that is the same for all. Counts come from the
+JobSet or Job that really runs, never from a TrainJob's numNodes (design: MPI launchers, numNodes 0 and a
+runtime's own parallelism make that wrong).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shared.objects.jobs import Job, JobSet, JobSpec, PodTemplate, ReplicatedJob
+from shared.objects.meta import ObjectRef
+from shared.policy import marks
+from shared.policy.marks import Mark
+from shared.policy.model import Owner
+from shared.policy.names import pod_group_name
+from shared.policy.reasons import Reason
+
+INITIALIZERS = ("dataset-initializer", "model-initializer")
+
+
+@dataclass(frozen=True)
+class PodSet:
+    """One pod template of an owner.
+
+    Attributes:
+        path: where the template stands in the JobSet or Job, for messages.
+        replicated_job: the name of the replicatedJob; "" in a plain Job.
+        jobs: how many Jobs are made of it.
+        spec: the spec each of those Jobs has.
+        mark: the mark its pods will carry; None where they carry none.
+        unmarked: why they carry none.
+        initializer: whether it only prepares what others need.
+        waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
+    """
+
+    path: str
+    replicated_job: str
+    jobs: int
+    spec: JobSpec
+    mark: Mark | None
+    unmarked: Reason | None
+    initializer: bool = False
+    waits_for: frozenset[str] = frozenset()
+
+    @property
+    def template(self) -> PodTemplate:
+        """The pod template."""
+        return self.spec.template
+
+
+@dataclass(frozen=True)
+class Gang:
+    """An owner as the planner sees it.
+
+    Attributes:
+        root: what a person created; owns what Muster makes.
+        named_by: the JobSet or Job whose name and UID stand in the names of the groups.
+        pod_sets: its pod templates.
+    """
+
+    root: ObjectRef
+    named_by: ObjectRef
+    pod_sets: tuple[PodSet, ...]
+
+    def pod_group_name(self, group: str, suffix: str) -> str:
+        """The name of one PodGroup of the owner."""
+        return pod_group_name(self.named_by.name, group, self.named_by.uid, suffix)
+
+
+def gang_of(owner: Owner, jobset: JobSet | None, namespace_labels: Mapping[str, str]) -> Gang:
+    """The planner's view of an owner.
+
+    Args:
+        owner: the root owner.
+        jobset: the JobSet of a TrainJob, the owner itself if it is a JobSet, else None.
+        namespace_labels: tell whether mark-jobs acts in the namespace.
+    """
+    if isinstance(owner, Job):
+        return Gang(owner.ref, owner.ref, (_pod_set_of_job(owner, namespace_labels),))
+    if jobset is None:
+        raise ValueError(f"{owner.ref} has no JobSet yet")
+    return Gang(owner.ref, jobset.ref, _pod_sets_of_jobset(jobset, namespace_labels))
+
+
+def pods_of(named_by: ObjectRef) -> str:
+    """The label selector of the pods, and the Jobs, of a JobSet; or of the pods of a Job."""
+    key = marks.JOBSET_NAME if named_by.kind == "JobSet" else marks.JOB_NAME
+    return f"{key}={named_by.name}"
+
+
+def _pod_set_of_job(job: Job, namespace_labels: Mapping[str, str]) -> PodSet:
+    rule = None
+    if namespace_labels.get(marks.NAMESPACE_SWITCH) == "enabled" and job.metadata.controller is None:
+        shape = job.spec.model_dump(by_alias=True, include={"completion_mode", "parallelism", "completions"})
+        rule = "main" if marks.is_gang_shaped(shape) else None
+    mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, rule)
+    return PodSet("spec.template", "", 1, job.spec, mark, unmarked)
+
+
+def _pod_sets_of_jobset(jobset: JobSet, namespace_labels: Mapping[str, str]) -> tuple[PodSet, ...]:
+    enabled = namespace_labels.get(marks.NAMESPACE_SWITCH) == "enabled"
+    in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
+    waits: dict[str, frozenset[str]] = {}
+    sets = []
+    for index, entry in enumerate(jobset.spec.replicated_jobs):
+        waits[entry.name] = frozenset(waits) if in_order else _waits_for(entry, waits)
+        sets.append(_pod_set_of_replicated_job(index, entry, waits[entry.name], enabled=enabled))
+    return tuple(sets)
+
+
+def _waits_for(entry: ReplicatedJob, earlier: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Everything that must come first; `dependsOn` names only earlier replicatedJobs (JobSet v0.12.0)."""
+    named = frozenset(dependency.name for dependency in entry.depends_on)
+    return named.union(*(earlier.get(name, frozenset()) for name in named))
+
+
+def _pod_set_of_replicated_job(
+    index: int, entry: ReplicatedJob, waits_for: frozenset[str], *, enabled: bool
+) -> PodSet:
+    job = entry.template
+    step = job.metadata.labels.get(marks.ANCESTOR, "")
+    rule = marks.group_of_replicated_job(entry.name, step) if enabled else None
+    mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, rule)
+    return PodSet(
+        f"spec.replicatedJobs[{index}].template.spec.template",
+        entry.name,
+        entry.replicas,
+        job.spec,
+        mark,
+        unmarked,
+        initializer=step in INITIALIZERS,
+        waits_for=waits_for,
+    )
+
+
+def _resolve(
+    template: PodTemplate, job_annotations: Mapping[str, str], rule: str | None
+) -> tuple[Mark | None, Reason | None]:
+    """The mark that pods of a template will carry, by hand or by mark-jobs, or why they carry none."""
+    labels = template.metadata.labels
+    others = _grouped_by_others(template, job_annotations)
+    if others is None and marks.GROUP not in labels and rule is not None:
+        # mark-jobs adds its label to the others on the template, so these still count.
+        return marks.read_mark({**labels, marks.GROUP: rule}), None
+    mark = None if others else marks.read_mark(labels)
+    opted_out = labels.get(marks.GROUP) == marks.OPTED_OUT
+    return mark, None if mark else others or (Reason.OPTED_OUT if opted_out else Reason.NOT_MARKED)
+
+
+def _grouped_by_others(template: PodTemplate, job_annotations: Mapping[str, str]) -> Reason | None:
+    """Why admission leaves these pods to somebody else, whatever their mark."""
+    meta, spec = template.metadata, template.spec
+    if spec.scheduling_group is not None:
+        return Reason.BRING_YOUR_OWN_GROUP
+    if marks.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
+        return Reason.OTHER_SCHEDULER
+    if marks.of_system_priority(spec.priority_class_name):
+        return Reason.PRIORITY_TOO_HIGH
+    return Reason.UPSTREAM_GROUPS if marks.UPSTREAM_TEMPLATE in job_annotations else None

@@ -1,0 +1,148 @@
+"""Whether an owner's pods are Muster's to group, and whose Workload says how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.objects.jobs import (
+    JOB_CONTROLLER,
+    JOBSET_CONTROLLER,
+    TRAINJOB_CONTROLLER,
+    Job,
+    JobSet,
+    TrainJob,
+)
+from shared.objects.meta import ObjectRef
+from shared.objects.scheduling import Workload
+from shared.policy import bodies, marks
+from shared.policy.groups import GivenUp, Group, flaw_of, tree_of
+from shared.policy.kinds import Gang, gang_of
+from shared.policy.model import Nothing, Observed, Owner
+from shared.policy.names import job_workload_name
+from shared.policy.reasons import Reason
+
+_CONTROLLERS = {TrainJob: TRAINJOB_CONTROLLER, JobSet: JOBSET_CONTROLLER, Job: JOB_CONTROLLER}
+
+
+@dataclass(frozen=True)
+class Considered:
+    """An owner whose pods are Muster's to group.
+
+    Attributes:
+        gang: its pod sets.
+        tree: its groups.
+        flaw: why they cannot be had; None where they can.
+        own: the Workload of the user's own that says how; None where Muster's does.
+    """
+
+    gang: Gang
+    tree: tuple[Group, ...]
+    flaw: GivenUp | None
+    own: Workload | None
+
+
+def consider(observed: Observed) -> Considered | Nothing:
+    """The groups of an owner, or the reason to leave it alone."""
+    left = left_alone(observed)
+    if left is not None or observed.owner is None or observed.namespace is None:
+        return left or Nothing(Reason.OBJECT_GONE, f"{observed.subject} does not exist")
+    gang = gang_of(observed.owner, observed.jobset, observed.namespace.metadata.labels)
+    unmarked = _unmarked(gang, observed.owner)
+    if unmarked is not None:
+        return unmarked
+    tree = tree_of(gang)
+    own = own_workload(observed, gang.root)
+    if isinstance(own, Nothing):
+        return own
+    if isinstance(own, GivenUp):
+        return Considered(gang, tree, own, None)
+    flaw = _misfit(own, tree) if own else flaw_of(tree)
+    return Considered(gang, tree, flaw, own)
+
+
+def left_alone(observed: Observed) -> Nothing | None:
+    """Why an owner is not grouped at all, whatever its pod templates say; None where they decide."""
+    owner, subject = observed.owner, observed.subject
+    if owner is None:
+        return Nothing(Reason.OBJECT_GONE, f"{subject} does not exist, or another one has its name")
+    if owner.being_deleted or observed.namespace is None or observed.namespace.being_deleted:
+        return Nothing(Reason.DELETED, f"{owner.ref} is being deleted")
+    if owner.finished:
+        return Nothing(Reason.FINISHED, f"{owner.ref} has ended")
+    managed_by = owner.spec.managed_by
+    if managed_by != _CONTROLLERS[type(owner)]:
+        return Nothing(Reason.MANAGED_ELSEWHERE, f"{owner.ref}: spec.managedBy is {managed_by}")
+    if isinstance(owner, TrainJob) and observed.jobset is None:
+        return Nothing(Reason.AWAITING_JOBSET, f"{owner.ref} has no JobSet yet")
+    runs = observed.jobset or owner
+    if runs.being_deleted:
+        return Nothing(Reason.DELETED, f"{runs.ref} is being deleted")
+    return _grouped_upstream(runs)
+
+
+def workload_name(root: ObjectRef) -> str:
+    """The name of the Workload Muster makes for an owner."""
+    return job_workload_name(root.name, root.uid) if root.kind == "Job" else root.name
+
+
+def own_workload(observed: Observed, root: ObjectRef) -> Workload | GivenUp | Nothing | None:
+    """The Workload a user made for the owner, whatever its name; two of them cannot both rule."""
+    group = root.api_version.rpartition("/")[0]
+    candidates = [*observed.other_workloads, *([observed.workload] if observed.workload else [])]
+    found: dict[str, Workload] = {}
+    for workload in candidates:
+        named = workload.spec.controller_ref
+        names_owner = (named.api_group, named.kind, named.name) == (group, root.kind, root.name)
+        if names_owner and not bodies.is_musters(workload.metadata.labels):
+            found[workload.metadata.name] = workload
+    if len(found) > 1:
+        return GivenUp(
+            Reason.TWO_WORKLOADS,
+            f"Workloads {', '.join(sorted(found))} both have controllerRef {root.kind} {root.name}",
+        )
+    own = next(iter(found.values()), None)
+    if own is not None and root.kind == "Job" and _made_by_job_controller(own, root):
+        return Nothing(Reason.UPSTREAM_GROUPS, f"the Job controller made Workload {own.metadata.name}")
+    return own
+
+
+def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:
+    """Its one template is named `<job>-pgt-0` (pkg/controller/job/job_scheduling_manager.go, v1.37.1)."""
+    templates = [template.name for template in workload.spec.pod_group_templates]
+    return workload.metadata.name == workload_name(root) and templates == [f"{root.name}-pgt-0"]
+
+
+def _grouped_upstream(owner: Owner) -> Nothing | None:
+    scheduling = None if isinstance(owner, TrainJob) else owner.spec.scheduling
+    if scheduling:
+        return Nothing(Reason.UPSTREAM_GROUPS, f"{owner.ref} has spec.scheduling")
+    if marks.UPSTREAM_TEMPLATE in owner.metadata.annotations:
+        return Nothing(Reason.UPSTREAM_GROUPS, f"{owner.ref} is annotated {marks.UPSTREAM_TEMPLATE}")
+    return None
+
+
+def _unmarked(gang: Gang, owner: Owner) -> Nothing | None:
+    if any(pod_set.mark for pod_set in gang.pod_sets):
+        return None
+    controller = owner.metadata.controller
+    if controller is not None and isinstance(owner, Job):
+        return Nothing(
+            Reason.OWNED_BY_ANOTHER,
+            f"{owner.ref} belongs to {controller.kind} {controller.name} and is not marked",
+        )
+    reasons = {pod_set.unmarked for pod_set in gang.pod_sets if pod_set.unmarked}
+    told = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
+    reason = min(told) if told else Reason.NOT_MARKED
+    return Nothing(reason, f"no pod template of {gang.named_by} is Muster's to group")
+
+
+def _misfit(own: Workload, tree: tuple[Group, ...]) -> GivenUp | None:
+    templates = {template.name for template in own.spec.pod_group_templates}
+    missing = [group.name for group in tree if group.name not in templates]
+    if not missing:
+        return None
+    return GivenUp(
+        Reason.WORKLOAD_DOES_NOT_FIT,
+        f"Workload {own.metadata.name} has no template for {', '.join(missing)}, "
+        "groups that pods are stamped with",
+    )

@@ -1,0 +1,72 @@
+"""create_pod_groups: a stored Workload made into the PodGroups that pods are stamped with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+
+from shared.objects.scheduling import Gang, PodGroupTemplate, SchedulingPolicy, Workload
+from shared.policy import bodies, stand_ins
+from shared.policy.groups import Group, Place, members_to_run
+from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply
+from shared.policy.ownership import Considered, consider
+from shared.policy.reasons import Reason
+
+COMPONENT = "muster-create-pod-groups"
+
+
+def plan_pod_groups(observed: Observed, now: datetime) -> Decision:
+    """The PodGroups that are missing, with the policies of the Workload as it is stored."""
+    considered = consider(observed)
+    if isinstance(considered, Nothing):
+        return considered
+    if considered.flaw is not None:
+        return Nothing(considered.flaw.reason, f"{considered.flaw.message}; create_workload makes stand-ins")
+    root = considered.gang.root
+    workload = considered.own or observed.workload
+    if workload is None or workload.being_deleted:
+        return Nothing(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+    if considered.own is None and not bodies.belongs_to(workload.metadata.labels, root.uid):
+        return Nothing(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
+    return _materialise(observed, considered, workload, now)
+
+
+def _materialise(observed: Observed, considered: Considered, workload: Workload, now: datetime) -> Decision:
+    root = considered.gang.root
+    there = {group.metadata.name: group for group in observed.groups}
+    templates = {template.name: template for template in workload.spec.pod_group_templates}
+    live = members_to_run(considered.gang, observed.jobs)
+    missing: list[Action] = []
+    for leaf in (leaf for group in considered.tree for leaf in group.leaves()):
+        for suffix in leaf.sizes:
+            name = considered.gang.pod_group_name(leaf.name, suffix)
+            if name in there:
+                if there[name].being_deleted:
+                    return Nothing(Reason.BEING_DELETED, f"PodGroup {name} is being deleted", come_again=True)
+                continue  # ours, a stand-in, or a user's own: each serves the pods of that name
+            template = templates[leaf.name]
+            policy = _policy(template, leaf, suffix, live, own=considered.own is not None)
+            priority = leaf.priority_class_name or template.priority_class_name
+            created = bodies.create_pod_group(root, workload, name, leaf.name, policy, priority)
+            missing.append(stand_ins.refused(root, created, priority, COMPONENT, now))
+    if not missing:
+        return Nothing(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
+    names = [action.target.name for action in missing]
+    reply = Reply("created", root, {"workload": workload.metadata.name, "podGroups": names})
+    message = f"PodGroups of {workload.ref}: {', '.join(names)}"
+    return Plan(Reason.POD_GROUPS_CREATED, message, tuple(missing), reply)
+
+
+def _policy(
+    template: PodGroupTemplate, leaf: Group, suffix: str, live: Counter[Place], *, own: bool
+) -> SchedulingPolicy:
+    """The template's policy; a gang asks for no more pods than will come.
+
+    A user's own minCount is kept as it is but for a group that never has that many pods, such as the last
+    block of completion indexes.
+    """
+    policy = template.scheduling_policy
+    if policy.gang is None:
+        return policy
+    pods = leaf.sizes[suffix] if own else live[leaf.name, suffix]
+    return SchedulingPolicy(gang=Gang(min_count=max(1, min(policy.gang.min_count, pods))))

@@ -1,0 +1,105 @@
+"""patch_pods: lifting Muster's gate from the pods of a group that exists."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from shared.objects.jobs import Pod
+from shared.objects.patches import PatchType
+from shared.objects.scheduling import PodGroup
+from shared.policy import stand_ins
+from shared.policy.marks import GATE
+from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.ownership import consider
+from shared.policy.reasons import Reason
+from shared.policy.resize import wanted_sizes
+
+
+def plan_pods(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
+    """The gates to lift: all of a group at once, since one gated pod holds back every pending one of it."""
+    stranded = [pod for pod in _held(observed.pods) if not pod.pod_group_name]
+    if stranded:
+        return _lift(
+            Reason.API_NOT_SERVED,
+            "pods have Muster's gate but no schedulingGroup: the API server dropped the field",
+            stranded,
+        )
+    group = next(iter(observed.groups), None)
+    if group is None:
+        return _without_group(observed)
+    held = [pod for pod in _held(observed.pods) if pod.pod_group_name == group.metadata.name]
+    if not held:
+        return Nothing(Reason.UP_TO_DATE, f"no pod of {group.ref} has Muster's gate")
+    wait = _must_wait(observed, group) if _was_placed_gang(group) else None
+    return wait or _lift(Reason.GATES_LIFTED, f"{len(held)} pods of {group.ref}", held)
+
+
+def needs_owner(groups: tuple[PodGroup, ...], pods: tuple[Pod, ...]) -> bool:
+    """Whether plan_pods has to know the owner and its Jobs: held pods of a gang that was placed before."""
+    return bool(_held(pods)) and any(map(_was_placed_gang, groups))
+
+
+def lift_gate(pod: Pod) -> Action:
+    """The one request that removes our gate and nobody else's.
+
+    A strategic merge patch that deletes the list entry by name: server-side apply cannot remove a gate, merge
+    and JSON patches hit other people's. The UID is a precondition: of another pod of that name it is refused
+    (422), and no resourceVersion, so that it never conflicts with those who write beside us.
+    """
+    body = {
+        "metadata": {"uid": pod.metadata.uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+    }
+    return Action(Verb.PATCH, pod.ref, body, patch=PatchType.STRATEGIC)
+
+
+def _was_placed_gang(group: PodGroup) -> bool:
+    return group.placed and group.spec.scheduling_policy.gang is not None
+
+
+def _must_wait(observed: Observed, group: PodGroup) -> Nothing | None:
+    """Whether new pods of a gang that was placed before would be placed a few at a time.
+
+    The scheduler counts terminating members, and minCount may have been lowered, so the gate stays until
+    minCount is what the live Jobs need and that many members exist.
+    """
+    considered = consider(observed)
+    if isinstance(considered, Nothing) or considered.flaw or considered.own:
+        return None  # nobody resizes this group: nothing to wait for
+    minimum = group.spec.scheduling_policy.min_count
+    wanted = wanted_sizes(observed, considered).get(group.metadata.name, minimum)
+    if wanted != minimum:
+        return Nothing(Reason.AWAITING_RESIZE, f"{group.ref} has minCount {minimum}, its Jobs need {wanted}")
+    members = [pod for pod in observed.pods if pod.pod_group_name == group.metadata.name and _alive(pod)]
+    if len(members) < minimum:
+        return Nothing(Reason.AWAITING_MEMBERS, f"{group.ref}: {len(members)} of {minimum} pods exist")
+    return None
+
+
+def _without_group(observed: Observed) -> Decision:
+    """A sweep saw the owner as well, and may find that nobody will ever make the group."""
+    if observed.owner is not None:
+        considered = consider(observed)
+        if isinstance(considered, Nothing):
+            return stand_ins.for_stamped_pods(observed, considered)
+    held = _held(observed.pods)
+    if not held:
+        return Nothing(Reason.UP_TO_DATE, "no pod has Muster's gate")
+    return Nothing(Reason.AWAITING_POD_GROUP, f"PodGroup {held[0].pod_group_name} does not exist yet")
+
+
+def _lift(reason: Reason, message: str, pods: list[Pod]) -> Plan:
+    owner = pods[0].metadata.controller
+    reply = None
+    if owner is not None and reason == Reason.GATES_LIFTED:
+        ref = pods[0].ref
+        reply = Reply("lifted", ref, {"podGroup": pods[0].pod_group_name, "pods": len(pods)})
+    return Plan(reason, message, tuple(map(lift_gate, pods)), reply)
+
+
+def _held(pods: tuple[Pod, ...]) -> list[Pod]:
+    return [pod for pod in pods if GATE in pod.gates and _alive(pod)]
+
+
+def _alive(pod: Pod) -> bool:
+    return not (pod.finished or pod.being_deleted)

@@ -1,0 +1,94 @@
+"""Giving up visibly: basic PodGroups let stamped pods run, and the owner is told why there is no gang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from shared.objects.jobs import Pod
+from shared.objects.meta import ObjectRef
+from shared.policy import bodies
+from shared.policy.conditions import places_of, status_write, verdicts
+from shared.policy.groups import GivenUp
+from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply
+from shared.policy.ownership import Considered
+from shared.policy.reasons import Reason
+
+
+def give_up(
+    observed: Observed, considered: Considered, why: GivenUp, component: str, now: datetime
+) -> Decision:
+    """Stand-ins for every group of the owner, its condition and an Event.
+
+    Args:
+        observed: with the groups that exist already.
+        considered: the owner.
+        why: what makes its groups impossible.
+        component: the step that gives up, for the Event.
+        now: for the condition and the Event.
+    """
+    there = {group.metadata.name for group in observed.groups}
+    priority = {leaf.name: leaf.priority_class_name for root in considered.tree for leaf in root.leaves()}
+    made = [
+        bodies.create_stand_in(considered.gang.root, name, priority[place[0]], why)
+        for place, name in places_of(considered)
+        if name not in there
+    ]
+    told = _tell(observed, replace(considered, flaw=why), component, now)
+    if not (made or told):
+        return Nothing(why.reason, why.message)
+    reply = Reply("gave-up", considered.gang.root, {"reason": why.reason, "message": why.message})
+    return Plan(why.reason, why.message, (*made, *told), reply)
+
+
+def for_stamped_pods(observed: Observed, skipped: Nothing) -> Decision:
+    """Stand-ins for pods that were stamped although their owner is skipped; else the reason it is skipped.
+
+    The pods alone tell the names, so this works whatever is wrong with the owner.
+    """
+    if observed.owner is None or skipped.reason in {Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET}:
+        return skipped
+    why = GivenUp(skipped.reason, skipped.message)
+    made = [
+        bodies.create_stand_in(observed.owner.ref, pod.pod_group_name, pod.spec.priority_class_name, why)
+        for pod in _first_of_each_missing_group(observed)
+    ]
+    if not made:
+        return skipped
+    return Plan(Reason.STAND_INS_CREATED, f"{len(made)} basic PodGroups: {skipped.message}", tuple(made))
+
+
+def refused(root: ObjectRef, action: Action, priority_class: str, component: str, now: datetime) -> Action:
+    """The action, with a stand-in and an Event to do instead where the API server refuses it."""
+    why = GivenUp(Reason.REFUSED_BY_API, "{refusal}")
+    stand_in = bodies.create_stand_in(root, action.target.name, priority_class, why)
+    event = bodies.create_event(
+        root, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
+    )
+    return replace(action, if_refused=(stand_in, event))
+
+
+def _tell(observed: Observed, considered: Considered, component: str, now: datetime) -> Iterator[Action]:
+    if observed.owner is None or considered.flaw is None:
+        return
+    ready, _ = verdicts(observed, considered)
+    written = status_write(observed.owner, (ready,), now)
+    if written is not None:
+        yield written
+        yield bodies.create_event(
+            considered.gang.root,
+            component=component,
+            warning=True,
+            reason=ready.reason,
+            message=ready.message,
+            now=now,
+        )
+
+
+def _first_of_each_missing_group(observed: Observed) -> Iterator[Pod]:
+    there = {group.metadata.name for group in observed.groups}
+    for pod in observed.pods:
+        if pod.pod_group_name and pod.pod_group_name not in there and not (pod.finished or pod.being_deleted):
+            there.add(pod.pod_group_name)
+            yield pod
