@@ -1,0 +1,172 @@
+"""An HTTP request becomes a CloudEvent, or a clear complaint.
+
+The SDK (cloudevents.core, v2.2.0) checks the attributes, but only after the checks below: by itself it
+invents an id, a specversion and a time where there is none, chooses the mode by any `ce-` header instead of
+by the content type, and takes broken JSON for a string.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cloudevents.core.base import BaseCloudEvent
+from cloudevents.core.bindings.http import HTTPMessage, from_binary
+from cloudevents.core.exceptions import CloudEventValidationError
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch"
+JSON_TYPE = re.compile(r"(application|text)/([a-z0-9.-]+\+)?json")
+REQUIRED = ("specversion", "id", "source", "type")
+FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What CloudEvents 1.0 keeps out of strings (spec.md, type system)."""
+TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
+
+
+class UnreadableEvent(ValueError):
+    """The request is no CloudEvent that could be acted on; sending it again would not help.
+
+    Attributes:
+        message: what is wrong.
+        path: where, as the sender wrote it: `ce-id`, `content-type`, `data.metadata.name`.
+    """
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.message = message
+        self.path = path
+
+
+@dataclass(frozen=True)
+class Received:
+    """A valid CloudEvent: what Muster reads of its attributes, and its data.
+
+    Attributes:
+        id: the attribute of that name.
+        type: the attribute of that name.
+        data: parsed JSON; bytes where the content type is another one; None where there is none.
+    """
+
+    id: str
+    type: str
+    data: Any
+
+
+def receive(headers: Mapping[str, str], body: bytes) -> Received:
+    """The CloudEvent in a request, in binary or structured mode; the content type tells which.
+
+    Raises:
+        UnreadableEvent: there is none, or it breaks a rule of CloudEvents 1.0 (HTTP binding, JSON format).
+    """
+    known = {name.lower(): value for name, value in headers.items()}
+    media_type = _media_type(known.get("content-type", ""))
+    if media_type.startswith(BATCH):
+        raise UnreadableEvent("a batch of events is not accepted, send them one by one", "content-type")
+    if media_type == STRUCTURED:
+        return _structured(body)
+    if media_type.startswith("application/cloudevents"):
+        raise UnreadableEvent(f"events are read in JSON format only, {STRUCTURED}", "content-type")
+    return _binary(known, media_type, body)
+
+
+def _binary(headers: Mapping[str, str], media_type: str, body: bytes) -> Received:
+    attributes = {name: value for name, value in headers.items() if name.startswith("ce-")}
+    if not attributes:
+        raise UnreadableEvent(
+            f"no CloudEvent: there are no ce- headers, and the content type is not {STRUCTURED}",
+            "content-type",
+        )
+    for name in REQUIRED:
+        _check_required(attributes.get(f"ce-{name}"), name, f"ce-{name}")
+    event = _checked(lambda: from_binary(HTTPMessage(attributes, b""), JSONFormat(), CloudEvent), "ce-")
+    is_json = not media_type or JSON_TYPE.fullmatch(media_type)
+    data: Any = None
+    if body:
+        data = _json(body, "data") if is_json else body
+    return Received(event.get_id(), event.get_type(), data)
+
+
+def _structured(body: bytes) -> Received:
+    envelope = _json(body, "body")
+    if not isinstance(envelope, dict):
+        raise UnreadableEvent("a structured CloudEvent is one JSON object", "body")
+    members = {name: value for name, value in envelope.items() if value is not None}
+    if "data" in members and "data_base64" in members:
+        raise UnreadableEvent("data and data_base64 exclude each other", "data_base64")
+    attributes = {name: value for name, value in members.items() if name not in {"data", "data_base64"}}
+    for name in REQUIRED:
+        _check_required(attributes.get(name), name, name)
+    for name, value in attributes.items():
+        _check_type(name, value)
+    # Without the data, which was parsed above and may be large.
+    event = _checked(lambda: JSONFormat().read(CloudEvent, json.dumps(attributes)), "")
+    return Received(event.get_id(), event.get_type(), _structured_data(members))
+
+
+def _structured_data(members: Mapping[str, Any]) -> Any:
+    if "data_base64" not in members:
+        return members.get("data")
+    try:
+        data = base64.b64decode(members["data_base64"], validate=True)
+    except (ValueError, TypeError):
+        raise UnreadableEvent("is not base64", "data_base64") from None
+    media_type = _media_type(members.get("datacontenttype", "application/json"))
+    return _json(data, "data_base64") if JSON_TYPE.fullmatch(media_type) else data
+
+
+def _check_required(value: Any, name: str, path: str) -> None:
+    if value is None:
+        raise UnreadableEvent("is missing", path)
+    if not value:
+        raise UnreadableEvent("is empty", path)
+    if name == "specversion" and value != "1.0":
+        raise UnreadableEvent(f'must be "1.0", not {shown(value)}', path)
+
+
+def _check_type(name: str, value: Any) -> None:
+    if name in TEXT_ATTRIBUTES and not isinstance(value, str):
+        raise UnreadableEvent(f"must be a string, not {shown(value)}", name)
+    if isinstance(value, dict | list | float):
+        raise UnreadableEvent("an attribute is a string, an integer or a boolean", name)
+
+
+def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
+    try:
+        event = read()
+    except CloudEventValidationError as error:
+        name, complaints = next(iter(error.errors.items()))
+        raise UnreadableEvent(str(complaints[0]), f"{prefix}{name}") from None
+    except ValueError:
+        # The time is the only value that the SDK parses.
+        raise UnreadableEvent("is not a time as in RFC 3339", f"{prefix}time") from None
+    for name, value in event.get_attributes().items():
+        if isinstance(value, str) and FORBIDDEN.search(value):
+            raise UnreadableEvent("holds a control character or half a character", f"{prefix}{name}")
+    return event
+
+
+def _json(body: bytes, path: str) -> Any:
+    try:
+        return json.loads(body.decode())
+    except UnicodeDecodeError as error:
+        raise UnreadableEvent(f"is not UTF-8 at byte {error.start}", path) from None
+    except json.JSONDecodeError as error:
+        raise UnreadableEvent(f"is not JSON: {error.msg} at character {error.pos}", path) from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableEvent(f"is not JSON that can be read: {error}", path) from None
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def shown(value: Any) -> str:
+    """A value as it may stand in a message: quoted, and cut where it is long."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - the width of a terminal
