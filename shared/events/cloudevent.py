@@ -158,7 +158,10 @@ def _json(body: bytes, path: str) -> Any:
         raise UnreadableEvent(f"is not UTF-8 at byte {error.start}", path) from None
     except json.JSONDecodeError as error:
         raise UnreadableEvent(f"is not JSON: {error.msg} at character {error.pos}", path) from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise UnreadableEvent("is nested too deeply", path) from None
+    except ValueError as error:
+        # A number of thousands of digits, which Python refuses to convert.
         raise UnreadableEvent(f"is not JSON that can be read: {error}", path) from None
 
 
