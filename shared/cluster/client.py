@@ -67,16 +67,16 @@ class Client:
         except errors.Gone:
             return None
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """All objects of a kind, page by page; each carries its apiVersion and kind as a GET would give."""
-        return self.list_with_version(resource, namespace, labels=labels)[0]
+        return self.list_with_version(resource, namespace, labels=labels, fields=fields)[0]
 
     def list_with_version(
-        self, resource: Resource, namespace: str = "", *, labels: str = ""
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Objects, str]:
         """All objects of a kind and the resourceVersion from which a watch sees what comes after."""
         found: Objects = []
-        query = {"limit": str(PAGE), "labelSelector": labels}
+        query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields}
         while True:
             page = self._call("GET", resource.path(namespace=namespace), query=query)
             kind = {"apiVersion": resource.api_version, "kind": resource.kind}

@@ -25,8 +25,8 @@ class Cluster(Protocol):
         """The live object, or None when there is none of that name."""
         ...
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
-        """All objects of a kind in a namespace, or in all of them; `labels` is a label selector."""
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors."""
         ...
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:

@@ -17,7 +17,11 @@ from shared.policy.model import Nothing
 from shared.policy.reasons import Reason
 
 _ADD, _UPDATE = Happened.ADD, Happened.UPDATE
-_VIEWS = {"TrainJob": TrainJob, "JobSet": JobSet, "Job": Job}
+_VIEWS: dict[str, type[TrainJob | JobSet | Job]] = {
+    "TrainJob": TrainJob,
+    "JobSet": JobSet,
+    "Job": Job,
+}
 
 
 def of_create_workload(event: ResourceEvent) -> ObjectRef | Nothing:

@@ -128,7 +128,7 @@ def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) ->
         return GroupState(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
     if bound < len(live) or not group.placed:
         return GroupState(Reason.WAITING_FOR_SCHEDULER, counts)
-    return GroupState(Reason.SCHEDULED, counts)
+    return GroupState(Reason.SCHEDULED, counts if live else f"{name}: all its pods have finished")
 
 
 def status_write(owner: Owner, said: tuple[Verdict, ...], now: datetime) -> Action | None:

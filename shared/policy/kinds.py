@@ -79,7 +79,7 @@ def gang_of(owner: Owner, jobset: JobSet | None, namespace_labels: Mapping[str, 
         namespace_labels: tell whether mark-jobs acts in the namespace.
     """
     if isinstance(owner, Job):
-        return Gang(owner.ref, owner.ref, (_pod_set_of_job(owner, namespace_labels),))
+        return Gang(owner.ref, owner.ref, (_pod_set_of_job(owner),))
     if jobset is None:
         raise ValueError(f"{owner.ref} has no JobSet yet")
     return Gang(owner.ref, jobset.ref, _pod_sets_of_jobset(jobset, namespace_labels))
@@ -91,12 +91,9 @@ def pods_of(named_by: ObjectRef) -> str:
     return f"{key}={named_by.name}"
 
 
-def _pod_set_of_job(job: Job, namespace_labels: Mapping[str, str]) -> PodSet:
-    rule = None
-    if namespace_labels.get(marks.NAMESPACE_SWITCH) == "enabled" and job.metadata.controller is None:
-        shape = job.spec.model_dump(by_alias=True, include={"completion_mode", "parallelism", "completions"})
-        rule = "main" if marks.is_gang_shaped(shape) else None
-    mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, rule)
+def _pod_set_of_job(job: Job) -> PodSet:
+    """A live Job's template tells all: where mark-jobs acts, it marked the Job at its creation."""
+    mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, None)
     return PodSet("spec.template", "", 1, job.spec, mark, unmarked)
 
 

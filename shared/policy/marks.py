@@ -140,7 +140,7 @@ def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) ->
         return group_of_replicated_job(job_labels.get(REPLICATED_JOB, "main"), job_labels.get(ANCESTOR, ""))
     if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
         return None
-    return "main" if is_gang_shaped(spec) else None
+    return "main" if _is_gang_shaped(spec) else None
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
@@ -190,7 +190,7 @@ def _left_alone(template: Mapping[str, Any]) -> bool:
     )
 
 
-def is_gang_shaped(spec: Mapping[str, Any]) -> bool:
+def _is_gang_shaped(spec: Mapping[str, Any]) -> bool:
     """An Indexed Job whose pods are all meant to run at once."""
     parallelism = spec.get("parallelism") or 0
     return (

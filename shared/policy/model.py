@@ -104,6 +104,8 @@ class Observed:
         groups: PodGroups under the names the owner's groups have, whoever made them.
         pods: pods of the owner.
         leftover_owner_lives: whether the owner that the Workload under our name belongs to still exists.
+        orphan: a Workload or PodGroup of Muster's that a sweep asks about.
+        live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
         failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
     """
 
@@ -117,4 +119,6 @@ class Observed:
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
     leftover_owner_lives: bool = False
+    orphan: Workload | PodGroup | None = None
+    live_uids: frozenset[str] = frozenset()
     failed_create: str = ""

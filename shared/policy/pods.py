@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from shared.objects.jobs import Pod
+from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
 from shared.objects.scheduling import PodGroup
-from shared.policy import stand_ins
 from shared.policy.marks import GATE
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.ownership import consider
@@ -19,19 +19,16 @@ def plan_pods(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - 
     """The gates to lift: all of a group at once, since one gated pod holds back every pending one of it."""
     stranded = [pod for pod in _held(observed.pods) if not pod.pod_group_name]
     if stranded:
-        return _lift(
-            Reason.API_NOT_SERVED,
-            "pods have Muster's gate but no schedulingGroup: the API server dropped the field",
-            stranded,
-        )
+        message = "pods have Muster's gate but no schedulingGroup: the API server dropped the field"
+        return Plan(Reason.API_NOT_SERVED, message, tuple(map(lift_gate, stranded)))
     group = next(iter(observed.groups), None)
-    if group is None:
-        return _without_group(observed)
-    held = [pod for pod in _held(observed.pods) if pod.pod_group_name == group.metadata.name]
+    held = _held(observed.pods)
     if not held:
-        return Nothing(Reason.UP_TO_DATE, f"no pod of {group.ref} has Muster's gate")
+        return Nothing(Reason.UP_TO_DATE, f"{observed.subject}: no pod has Muster's gate")
+    if group is None:
+        return Nothing(Reason.AWAITING_POD_GROUP, f"PodGroup {held[0].pod_group_name} does not exist yet")
     wait = _must_wait(observed, group) if _was_placed_gang(group) else None
-    return wait or _lift(Reason.GATES_LIFTED, f"{len(held)} pods of {group.ref}", held)
+    return wait or _lift(held, group)
 
 
 def needs_owner(groups: tuple[PodGroup, ...], pods: tuple[Pod, ...]) -> bool:
@@ -76,25 +73,17 @@ def _must_wait(observed: Observed, group: PodGroup) -> Nothing | None:
     return None
 
 
-def _without_group(observed: Observed) -> Decision:
-    """A sweep saw the owner as well, and may find that nobody will ever make the group."""
-    if observed.owner is not None:
-        considered = consider(observed)
-        if isinstance(considered, Nothing):
-            return stand_ins.for_stamped_pods(observed, considered)
-    held = _held(observed.pods)
-    if not held:
-        return Nothing(Reason.UP_TO_DATE, "no pod has Muster's gate")
-    return Nothing(Reason.AWAITING_POD_GROUP, f"PodGroup {held[0].pod_group_name} does not exist yet")
-
-
-def _lift(reason: Reason, message: str, pods: list[Pod]) -> Plan:
-    owner = pods[0].metadata.controller
+def _lift(held: list[Pod], group: PodGroup) -> Plan:
+    owner = group.metadata.controller
+    data = {"podGroup": group.metadata.name, "pods": len(held)}
+    namespace = group.metadata.namespace
     reply = None
-    if owner is not None and reason == Reason.GATES_LIFTED:
-        ref = pods[0].ref
-        reply = Reply("lifted", ref, {"podGroup": pods[0].pod_group_name, "pods": len(pods)})
-    return Plan(reason, message, tuple(map(lift_gate, pods)), reply)
+    if owner is not None:
+        reply = Reply(
+            "lifted", ObjectRef(owner.api_version, owner.kind, namespace, owner.name, owner.uid), data
+        )
+    message = f"{len(held)} pods of {group.ref}"
+    return Plan(Reason.GATES_LIFTED, message, tuple(map(lift_gate, held)), reply)
 
 
 def _held(pods: tuple[Pod, ...]) -> list[Pod]:

@@ -10,6 +10,7 @@ from shared.objects.scheduling import Workload
 from shared.policy import bodies, stand_ins
 from shared.policy.groups import GivenUp
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.orphans import plan_orphan
 from shared.policy.ownership import Considered, consider, workload_name
 from shared.policy.reasons import Reason
 
@@ -18,6 +19,8 @@ COMPONENT = "muster-create-workload"
 
 def plan_workload(observed: Observed, now: datetime) -> Decision:
     """The Workload of an owner, created once and never updated; or stand-ins where it cannot be had."""
+    if observed.orphan is not None:
+        return plan_orphan(observed.orphan, observed.live_uids)
     considered = consider(observed)
     if isinstance(considered, Nothing):
         return stand_ins.for_stamped_pods(observed, considered)

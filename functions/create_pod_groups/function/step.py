@@ -1,0 +1,17 @@
+"""A Workload appears: its templates become the PodGroups that pods are stamped with."""
+
+from __future__ import annotations
+
+from shared.cluster import execute, observe, sweep
+from shared.events import subjects
+from shared.policy.pod_groups import plan_pod_groups
+from shared.runtime.step import Step
+
+STEP = Step(
+    name="create_pod_groups",
+    subject=subjects.of_create_pod_groups,
+    observe=observe.for_pod_groups,
+    plan=plan_pod_groups,
+    execute=execute.in_order,
+    responsible_for=sweep.owners,
+)

@@ -1,0 +1,17 @@
+"""A TrainJob, JobSet or Job appears: its groups become a Workload."""
+
+from __future__ import annotations
+
+from shared.cluster import execute, observe, sweep
+from shared.events import subjects
+from shared.policy.workload import plan_workload
+from shared.runtime.step import Step
+
+STEP = Step(
+    name="create_workload",
+    subject=subjects.of_create_workload,
+    observe=observe.for_workload,
+    plan=plan_workload,
+    execute=execute.in_order,
+    responsible_for=sweep.owners_and_orphans,
+)

@@ -1,0 +1,17 @@
+"""A PodGroup is made, placed or refused: the owner's conditions tell."""
+
+from __future__ import annotations
+
+from shared.cluster import execute, observe, sweep
+from shared.events import subjects
+from shared.policy.conditions import plan_conditions
+from shared.runtime.step import Step
+
+STEP = Step(
+    name="emit_conditions",
+    subject=subjects.of_emit_conditions,
+    observe=observe.for_conditions,
+    plan=plan_conditions,
+    execute=execute.in_order,
+    responsible_for=sweep.owners,
+)

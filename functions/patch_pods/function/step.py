@@ -1,0 +1,17 @@
+"""A PodGroup appears, or a pod of it: the gate that made the pod wait is lifted."""
+
+from __future__ import annotations
+
+from shared.cluster import execute, observe, sweep
+from shared.events import subjects
+from shared.policy.pods import plan_pods
+from shared.runtime.step import Step
+
+STEP = Step(
+    name="patch_pods",
+    subject=subjects.of_patch_pods,
+    observe=observe.for_pods,
+    plan=plan_pods,
+    execute=execute.each,
+    responsible_for=sweep.unbound_pods,
+)

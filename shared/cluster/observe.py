@@ -1,0 +1,274 @@
+"""Reading what a plan needs: the object an event was about, its owners, and what belongs to them.
+
+Not found becomes None or an empty tuple here, and an object of another UID than the event's is not found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from shared.cluster import errors
+from shared.cluster.port import Cluster, Object, Objects
+from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
+from shared.objects.meta import KubernetesObject, ObjectRef, OwnerReference
+from shared.objects.resources import (
+    EVENTS,
+    JOBS,
+    JOBSETS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+    by_kind,
+)
+from shared.objects.scheduling import PodGroup, Workload
+from shared.policy import bodies
+from shared.policy.conditions import places_of
+from shared.policy.kinds import pods_of
+from shared.policy.model import Nothing, Observed, Owner
+from shared.policy.ownership import consider, left_alone, workload_name
+from shared.policy.pods import needs_owner
+from shared.policy.workload import needs_groups
+
+SINGLE_READS = 8
+"""Up to that many groups are read one by one; more are picked out of one list."""
+
+_GROUPED_KINDS = {"TrainJob": TrainJob, "JobSet": JobSet, "Job": Job}
+_View = TypeVar("_View", bound=KubernetesObject)
+
+
+def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """What create_workload decides on: the owner and the Workloads; to give up, its groups and pods.
+
+    A Workload or PodGroup is a sweep's question whether its owner is gone.
+    """
+    if subject.kind in {WORKLOADS.kind, POD_GROUPS.kind}:
+        return _orphan(cluster, subject)
+    observed = _with_workloads(cluster, _owner(cluster, subject))
+    if not needs_groups(observed):
+        return observed
+    return _with_groups(cluster, _with_pods(cluster, observed))
+
+
+def for_pod_groups(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """What create_pod_groups decides on: the owner, its Jobs, its Workload and the groups there are."""
+    return _with_groups(cluster, _with_jobs(cluster, _with_workloads(cluster, _owner(cluster, subject))))
+
+
+def for_resize(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """What resize_gang decides on: all of an owner, its pods included."""
+    return _with_pods(cluster, for_pod_groups(cluster, subject))
+
+
+def for_conditions(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """What emit_conditions decides on: all of an owner, and why a Job could not create pods."""
+    observed = for_resize(cluster, subject)
+    if observed.owner is None or len(observed.pods) >= sum(job.spec.parallelism for job in observed.jobs):
+        return observed
+    return replace(observed, failed_create=_failed_create(cluster, observed))
+
+
+def for_pods(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """What patch_pods decides on: one PodGroup and its pods; for a gang placed before, its owner too."""
+    if subject.kind == "Pod":
+        pod = _get(cluster, Pod, PODS, subject)
+        if pod is None or not pod.pod_group_name:
+            return Observed(subject, pods=(pod,) if pod else ())
+        name = pod.pod_group_name
+        group_ref = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, subject.namespace, name)
+    else:
+        group_ref = subject
+    group = _get(cluster, PodGroup, POD_GROUPS, group_ref)
+    if group is None:
+        return Observed(subject, pods=(pod,) if subject.kind == "Pod" and pod else ())
+    observed = Observed(subject, groups=(group,), pods=_pods_of_group(cluster, group))
+    if not needs_owner(observed.groups, observed.pods):
+        return observed
+    return replace(for_resize(cluster, group.ref), subject=subject, groups=(group,))
+
+
+def _owner(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """The root owner of an object, the JobSet between, and their namespace."""
+    owner, jobset = _climb(cluster, subject)
+    if owner is None:
+        return Observed(subject)
+    namespace = cluster.get(NAMESPACES, owner.metadata.namespace)
+    return Observed(
+        subject, owner=owner, jobset=jobset, namespace=Namespace.read(namespace) if namespace else None
+    )
+
+
+def _climb(cluster: Cluster, ref: ObjectRef) -> tuple[Owner | None, JobSet | None]:
+    if ref.kind == "TrainJob":
+        trainjob = _get(cluster, TrainJob, TRAINJOBS, ref)
+        return trainjob, _jobset_of(cluster, trainjob) if trainjob else None
+    if ref.kind == "JobSet":
+        jobset = _get(cluster, JobSet, JOBSETS, ref)
+        parent = _parent(jobset, "trainer.kubeflow.org", "TrainJob")
+        if parent is None or jobset is None:
+            return jobset, jobset
+        return _get(cluster, TrainJob, TRAINJOBS, parent), jobset
+    if ref.kind == "Job":
+        job = _get(cluster, Job, JOBS, ref)
+        parent = _parent(job, "jobset.x-k8s.io", "JobSet")
+        return (job, None) if parent is None else _climb(cluster, parent)
+    above = _owner_ref(cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace), ref)
+    return (None, None) if above is None else _climb(cluster, above)
+
+
+def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
+    """The owner of a Pod, PodGroup or Workload; a user's Workload may name it by controllerRef alone."""
+    if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
+        return None
+    if ref.kind == "Workload":
+        named = Workload.read(body).spec.controller_ref
+        if named.kind in _GROUPED_KINDS:
+            return ObjectRef(f"{named.api_group}/", named.kind, ref.namespace, named.name)
+    controller = KubernetesObject.read(body).metadata.controller
+    if controller is None or controller.kind not in _GROUPED_KINDS:
+        return None
+    return _as_ref(controller, ref.namespace)
+
+
+def _jobset_of(cluster: Cluster, trainjob: TrainJob) -> JobSet | None:
+    """The JobSet of a TrainJob has its name; one of an earlier TrainJob of that name is not it."""
+    meta = trainjob.metadata
+    body = cluster.get(JOBSETS, meta.name, meta.namespace)
+    jobset = JobSet.read(body) if body else None
+    controller = jobset.metadata.controller if jobset else None
+    return jobset if controller and controller.uid == meta.uid else None
+
+
+def _with_jobs(cluster: Cluster, observed: Observed) -> Observed:
+    if isinstance(observed.owner, Job):
+        return replace(observed, jobs=(observed.owner,))
+    if observed.jobset is None:
+        return observed
+    found = cluster.list(JOBS, observed.jobset.metadata.namespace, labels=pods_of(observed.jobset.ref))
+    jobs = (Job.read(body) for body in found)
+    uid = observed.jobset.metadata.uid
+    mine = tuple(job for job in jobs if job.metadata.controller and job.metadata.controller.uid == uid)
+    return replace(observed, jobs=mine)
+
+
+def _with_workloads(cluster: Cluster, observed: Observed) -> Observed:
+    owner = observed.owner
+    if owner is None or left_alone(observed) is not None:
+        return observed
+    namespace = owner.metadata.namespace
+    workload = _get(
+        cluster,
+        Workload,
+        WORKLOADS,
+        ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, namespace, workload_name(owner.ref)),
+    )
+    others = cluster.list(WORKLOADS, namespace, labels=f"{bodies.MANAGED_BY}!={bodies.MUSTER}")
+    return replace(
+        observed,
+        workload=workload,
+        other_workloads=tuple(Workload.read(body) for body in others),
+        leftover_owner_lives=workload is not None and _controller_lives(cluster, workload, owner),
+    )
+
+
+def _controller_lives(cluster: Cluster, workload: Workload, owner: Owner) -> bool:
+    """Whether a Workload under our name, made by Muster for another UID, still has its owner."""
+    uid = workload.metadata.labels.get(bodies.OWNER_UID, "")
+    named = workload.spec.controller_ref
+    if uid == owner.metadata.uid or named.kind not in _GROUPED_KINDS:
+        return False
+    body = cluster.get(by_kind(f"{named.api_group}/", named.kind), named.name, workload.metadata.namespace)
+    return body is not None and body["metadata"]["uid"] == uid
+
+
+def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
+    """The PodGroups the owner should have and those its pods are stamped with, whoever made them."""
+    if observed.owner is None:
+        return observed
+    considered = consider(observed)
+    names = {pod.pod_group_name for pod in observed.pods if pod.pod_group_name}
+    if not isinstance(considered, Nothing):
+        names |= {name for _, name in places_of(considered)}
+    namespace = observed.owner.metadata.namespace
+    if len(names) <= SINGLE_READS:
+        found = (cluster.get(POD_GROUPS, name, namespace) for name in sorted(names))
+        return replace(observed, groups=tuple(PodGroup.read(body) for body in found if body))
+    listed = (PodGroup.read(body) for body in cluster.list(POD_GROUPS, namespace))
+    return replace(observed, groups=tuple(group for group in listed if group.metadata.name in names))
+
+
+def _with_pods(cluster: Cluster, observed: Observed) -> Observed:
+    named_by = observed.jobset or observed.owner
+    if named_by is None:
+        return observed
+    found = cluster.list(PODS, named_by.metadata.namespace, labels=pods_of(named_by.ref))
+    return replace(observed, pods=tuple(Pod.read(body) for body in found))
+
+
+def _pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
+    """The pods stamped with a group's name: those of its owner, or marked ones where it has none."""
+    controller, namespace = group.metadata.controller, group.metadata.namespace
+    labels = "muster.dev/group"
+    if controller is not None and controller.kind in _GROUPED_KINDS:
+        kind = "Job" if controller.kind == "Job" else "JobSet"
+        labels = pods_of(ObjectRef("", kind, namespace, controller.name))
+    pods = (Pod.read(body) for body in cluster.list(PODS, namespace, labels=labels))
+    return tuple(pod for pod in pods if pod.pod_group_name == group.metadata.name)
+
+
+def _failed_create(cluster: Cluster, observed: Observed) -> str:
+    """The latest FailedCreate of the owner's Jobs: a full quota is told nowhere else."""
+    latest = ("", "")
+    for job in observed.jobs:
+        fields = f"involvedObject.uid={job.metadata.uid},reason=FailedCreate"
+        for event in cluster.list(EVENTS, job.metadata.namespace, fields=fields):
+            when = event.get("lastTimestamp") or event.get("eventTime") or ""
+            latest = max(latest, (when, event.get("message") or ""))
+    return latest[1]
+
+
+def _orphan(cluster: Cluster, subject: ObjectRef) -> Observed:
+    found: Workload | PodGroup | None
+    if subject.kind == WORKLOADS.kind:
+        found = _get(cluster, Workload, WORKLOADS, subject)
+    else:
+        found = _get(cluster, PodGroup, POD_GROUPS, subject)
+    return Observed(subject, orphan=found, live_uids=live_owner_uids(cluster, subject.namespace))
+
+
+def live_owner_uids(cluster: Cluster, namespace: str = "") -> frozenset[str]:
+    """UIDs of all TrainJobs, JobSets and Jobs of a namespace, or of all namespaces."""
+    return frozenset(
+        body["metadata"]["uid"]
+        for resource in (TRAINJOBS, JOBSETS, JOBS)
+        for body in list_if_served(cluster, resource, namespace)
+    )
+
+
+def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
+    """All objects of a kind; none where the cluster does not serve it, for example without the Trainer."""
+    try:
+        return cluster.list(resource, namespace, labels=labels)
+    except errors.ApiGone:
+        return []
+
+
+def _get(cluster: Cluster, view: type[_View], resource: Resource, ref: ObjectRef) -> _View | None:
+    body = cluster.get(resource, ref.name, ref.namespace)
+    if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
+        return None
+    return view.read(body)
+
+
+def _parent(child: KubernetesObject | None, group: str, kind: str) -> ObjectRef | None:
+    controller = child.metadata.controller if child else None
+    if child is None or controller is None or (controller.group, controller.kind) != (group, kind):
+        return None
+    return _as_ref(controller, child.metadata.namespace)
+
+
+def _as_ref(owner: OwnerReference, namespace: str) -> ObjectRef:
+    return ObjectRef(owner.api_version, owner.kind, namespace, owner.name, owner.uid)

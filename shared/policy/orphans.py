@@ -1,0 +1,39 @@
+"""What is left behind when an owner goes without its dependents, and may be removed.
+
+A batch/v1 Job is deleted with propagation policy Orphan unless the client says otherwise, which strips the
+owner references of everything Muster made for it (pkg/registry/batch/job/strategy.go, Kubernetes v1.37.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shared.objects.scheduling import PodGroup, Workload
+from shared.policy import bodies
+from shared.policy.model import Action, Decision, Nothing, Plan, Verb
+from shared.policy.names import UID_CHARACTERS
+from shared.policy.reasons import Reason
+
+
+def plan_orphan(found: Workload | PodGroup, live_uids: frozenset[str]) -> Decision:
+    """Remove a Workload or PodGroup of Muster's if nothing it was made for exists.
+
+    Args:
+        found: the object, live.
+        live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
+    """
+    if not bodies.is_musters(found.metadata.labels):
+        return Nothing(Reason.NOT_MUSTERS, f"{found.ref} was not made by Muster")
+    if found.being_deleted or not is_orphan(found, live_uids):
+        return Nothing(Reason.UP_TO_DATE, f"{found.ref} is in use or on its way out")
+    delete = Action(Verb.DELETE, replace(found.ref, uid=found.metadata.uid))
+    return Plan(Reason.ORPHANS_REMOVED, f"{found.ref}: its owner is gone or was rebuilt", (delete,))
+
+
+def is_orphan(found: Workload | PodGroup, live_uids: frozenset[str]) -> bool:
+    """Whether the owner is gone; for a PodGroup also whether the JobSet it is named after was rebuilt."""
+    if found.metadata.labels.get(bodies.OWNER_UID) not in live_uids:
+        return True
+    if isinstance(found, Workload):
+        return False
+    return not {uid[:UID_CHARACTERS] for uid in live_uids} & set(found.metadata.name.split("-"))
