@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.cluster import adapter, controllers, credentials
+from tests.cluster import controllers, credentials, event_source
 from tests.cluster.api import Api
 from tests.cluster.control_plane import (
     Release,
@@ -79,7 +79,7 @@ class Cluster:
 
     def add_adapter(self, source: dict[str, object], kubeconfig: Path, sink: str) -> Process:
         """Starts the receive adapter of an ApiServerSource."""
-        process = adapter.start_adapter(self.api, source, kubeconfig, sink, self.folder)
+        process = event_source.start_adapter(self.api, source, kubeconfig, sink, self.folder)
         self.processes.append(process)
         return process
 

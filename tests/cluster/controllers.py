@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.cluster import modules
+from tests.cluster import manifests, modules
 from tests.cluster.api import Api
 from tests.cluster.credentials import Credentials
 from tests.cluster.processes import Process, free_ports, start, until, wait_ready
-
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-CLUSTER_ROLE_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
-RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
 def install_jobset_types(api: Api) -> None:
@@ -58,10 +50,10 @@ def start_jobset(api: Api, credentials: Credentials) -> Process:
     command = [str(modules.build(modules.JOBSET)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
     process = start("jobset", command, credentials.folder)
     _wait_healthy(process, health_port)
-    manifests = folder / "config/components/webhook/manifests.yaml"
+    webhooks = folder / "config/components/webhook/manifests.yaml"
     # As the module's kustomization patches them: only pods of a JobSet come to the pod webhooks.
     of_jobsets = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
-    _install_webhooks(api, credentials, manifests, "jobset", webhook_port, {"pods": of_jobsets})
+    _install_webhooks(api, credentials, webhooks, "jobset", webhook_port, {"pods": of_jobsets})
     return process
 
 
@@ -94,9 +86,7 @@ def start_trainer(api: Api, credentials: Credentials) -> Process:
     _install_webhooks(
         api, credentials, folder / "manifests/base/webhook/manifests.yaml", "trainer", webhook_port
     )
-    for runtime in _documents(sorted((folder / "manifests/base/runtimes").rglob("*.yaml"))):
-        if runtime["kind"] == "ClusterTrainingRuntime":
-            api.apply(RUNTIMES, runtime)
+    manifests.apply(api, manifests.documents(sorted((folder / "manifests/base/runtimes").rglob("*.yaml"))))
     return process
 
 
@@ -137,9 +127,8 @@ def add_node(
 
 
 def _install_types(api: Api, files: Iterable[Path]) -> None:
-    definitions = list(_documents(files))
-    for definition in definitions:
-        api.apply(CRDS, definition)
+    definitions = list(manifests.documents(files))
+    manifests.apply(api, definitions)
     for definition in definitions:
         spec = definition["spec"]
         version = next(one["name"] for one in spec["versions"] if one["served"])
@@ -156,12 +145,12 @@ def _until_served(api: Api, path: str) -> None:
 def _install_webhooks(
     api: Api,
     credentials: Credentials,
-    manifests: Path,
+    file: Path,
     name: str,
     port: int,
     selectors: dict[str, dict[str, Any]] | None = None,
 ) -> None:
-    for document in _documents([manifests]):
+    for document in manifests.documents([file]):
         document["metadata"]["name"] = name
         for webhook in document["webhooks"]:
             service = webhook.pop("clientConfig")["service"]
@@ -170,23 +159,16 @@ def _install_webhooks(
             selector = (selectors or {}).get(webhook["rules"][0]["resources"][0])
             if selector:
                 webhook["objectSelector"] = selector
-        plural = document["kind"].lower() + "s"
-        api.apply(f"{WEBHOOKS}/{plural}", document)
+        manifests.apply(api, [document])
 
 
 def _service_account(api: Api, namespace: str, name: str, role_file: Path) -> str:
     """Makes a service account with the cluster role of a file, and returns a token for it."""
-    api.apply(
-        "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    )
-    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     metadata = {"name": name, "namespace": namespace}
-    api.apply(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    for role in _documents([role_file]):
-        if role["kind"] != "ClusterRole":
-            continue
-        role["metadata"]["name"] = name
-        api.apply(CLUSTER_ROLES, role)
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    role = next(one for one in manifests.documents([role_file]) if one["kind"] == "ClusterRole")
+    role["metadata"]["name"] = name
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -194,7 +176,7 @@ def _service_account(api: Api, namespace: str, name: str, role_file: Path) -> st
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", **metadata}],
     }
-    api.apply(CLUSTER_ROLE_BINDINGS, binding)
+    manifests.apply(api, [home, account, role, binding])
     return service_account_token(api, namespace, name)
 
 
@@ -220,8 +202,3 @@ def _wait_healthy(process: Process, port: int) -> None:
             return False
 
     wait_ready(process, answers, 60)
-
-
-def _documents(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    for file in files:
-        yield from (document for document in yaml.safe_load_all(file.read_text()) if document)

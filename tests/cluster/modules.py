@@ -71,10 +71,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get(CACHE_VARIABLE, REPOSITORY / ".cluster"))
 
 
+@cache
 def build(component: Component) -> Path:
     """Builds a component unless Go finds it unchanged, and says so on standard error.
 
-    Go itself decides whether anything has to be done; an up-to-date binary costs it about a second.
+    Go itself decides whether anything has to be done; that costs about a second, once per component and run.
 
     Returns:
         The path of the binary.
