@@ -1,0 +1,60 @@
+# Every target sets up what it needs by itself; `make` alone prints this list.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check fmt manifests cluster cluster-down e2e golden-update lock clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Install the locked dependencies into .venv (every other target does it by itself)
+
+$(READY): requirements-dev.txt pyproject.toml
+	@echo "Installing the locked dependencies into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python alone
+	@$(BIN)/muster run
+
+test: $(READY) ## Run all tests that need Python only (under two minutes)
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+check: $(READY) ## Lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(READY) ## Format the code and mend what can be mended safely
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+manifests: $(READY) ## Check the manifests in eventing/
+	$(BIN)/pytest tests/manifests
+
+cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
+	@$(BIN)/python -m tests.cluster up
+
+cluster-down: $(READY) ## Stop what `make cluster` started
+	@$(BIN)/python -m tests.cluster down
+
+e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
+	$(BIN)/pytest -m real --timeout 900 tests/contract tests/e2e
+
+golden-update: $(READY) ## Write the golden plans anew; review the diff
+	$(BIN)/python -m tests.replays.update
+
+lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras \
+	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --extra knative \
+	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.txt
+
+clean: ## Remove what was installed and cached here
+	rm -rf $(VENV) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
