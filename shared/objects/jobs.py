@@ -41,6 +41,7 @@ class PodSpec(View):
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    eviction_responders: tuple[dict[str, Any], ...] | None = None
 
 
 class PodStatus(View):

@@ -154,6 +154,8 @@ def _grouped_by_others(template: PodTemplate, job_annotations: Mapping[str, str]
         return Reason.BRING_YOUR_OWN_GROUP
     if marks.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
         return Reason.OTHER_SCHEDULER
+    if spec.eviction_responders is not None:
+        return Reason.EVICTION_RESPONDERS
     if marks.of_system_priority(spec.priority_class_name):
         return Reason.PRIORITY_TOO_HIGH
     return Reason.UPSTREAM_GROUPS if marks.UPSTREAM_TEMPLATE in job_annotations else None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shared.policy.names import UID_CHARACTERS, pod_group_name
+from shared.policy.names import pod_group_name
 
 GROUP = "muster.dev/group"
 GROUP_PER = "muster.dev/group-per"
@@ -42,9 +42,14 @@ UPSTREAM_TEMPLATE = "scheduling.k8s.io/group-template-name"
 HIGHEST_PRIORITY = 1_000_000_000
 """The API refuses PodGroups of a higher priority (pkg/apis/scheduling/types.go, Kubernetes v1.37.1)."""
 
+EVICTION_RESPONDERS = "evictionResponders"
+"""Field of a pod's spec that the API refuses beside schedulingGroup (pkg/apis/core/validation, v1.37.1)."""
+
 _OTHER_SCHEDULERS = ("kai-scheduler", "volcano")
 _COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 _VOLCANO = "scheduling.k8s.io/group-name"
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_UID_HEAD = re.compile(r"[a-z0-9][-a-z0-9]{6}[a-z0-9]")
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SIZE = re.compile(r"[1-9][0-9]{0,5}")
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -107,7 +112,7 @@ def stamp(pod: Mapping[str, Any]) -> dict[str, Any] | None:
     labels: Mapping[str, str] = metadata.get("labels") or {}
     annotations: Mapping[str, str] = metadata.get("annotations") or {}
     mark, owner = read_mark(labels), _named_by(labels)
-    if mark is None or owner is None or spec.get("schedulingGroup"):
+    if mark is None or owner is None or spec.get("schedulingGroup") or EVICTION_RESPONDERS in spec:
         return None
     if (spec.get("priority") or 0) > HIGHEST_PRIORITY:
         return None
@@ -164,9 +169,12 @@ def of_system_priority(priority_class_name: str) -> bool:
 
 
 def _named_by(labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Name and UID of the JobSet or Job that a pod's group is named after."""
+    """Name and UID of the JobSet or Job that a pod's group is named after.
+
+    A forged label that would make an invalid name is no name: admission must not fail a pod for it.
+    """
     name, uid = (JOBSET_NAME, JOBSET_UID) if JOBSET_UID in labels else (JOB_NAME, JOB_UID)
-    if not labels.get(name) or len(labels.get(uid, "")) < UID_CHARACTERS:
+    if not _SUBDOMAIN.fullmatch(labels.get(name, "")) or not _UID_HEAD.match(labels.get(uid, "")):
         return None
     return labels[name], labels[uid]
 
@@ -185,6 +193,7 @@ def _left_alone(template: Mapping[str, Any]) -> bool:
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     return (
         bool(spec.get("schedulingGroup"))
+        or EVICTION_RESPONDERS in spec
         or of_system_priority(spec.get("priorityClassName") or "")
         or of_another_scheduler(_labels(template), annotations, spec.get("schedulerName") or "")
     )

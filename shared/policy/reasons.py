@@ -49,6 +49,8 @@ class Reason(StrEnum):
     """KAI, Volcano or coscheduling groups these pods."""
     PRIORITY_TOO_HIGH = "PriorityTooHigh"
     """The pods have a system-* priority class; the API refuses such groups, so they are never stamped."""
+    EVICTION_RESPONDERS = "EvictionResponders"
+    """The pods have evictionResponders, which the API refuses beside a schedulingGroup."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
     """`managedBy` names another controller, such as MultiKueue's."""
     OWNED_BY_ANOTHER = "OwnedByAnother"
