@@ -14,7 +14,9 @@ from pathlib import Path
 from tests.cluster import controllers, credentials, event_source
 from tests.cluster.api import Api
 from tests.cluster.control_plane import (
+    AUDIT_LOG,
     Release,
+    pods_can_be_made,
     start_apiserver,
     start_controller_manager,
     start_etcd,
@@ -67,6 +69,11 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""
         return self.folder / "admin.kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        """What Muster's service accounts wrote: one audit event (audit.k8s.io/v1) a line."""
+        return self.folder / AUDIT_LOG
 
     def process(self, name: str) -> Process:
         """Returns the latest process of that name."""
@@ -153,12 +160,9 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
     apiserver, api = start_apiserver(options.release, made, etcd_url, service_accounts=managed, port=port)
     processes.append(apiserver)
     # The types come before the controllers: a garbage collector that meets a new one later resynchronises.
-    if "jobset" in options.types:
-        controllers.install_jobset_types(api)
-    if "trainer" in options.types:
-        controllers.install_trainer_types(api)
+    controllers.install_types(api, options.types)
     starters = {
-        "controller-manager": lambda: start_controller_manager(options.release, made, api),
+        "controller-manager": lambda: start_controller_manager(options.release, made, api.server),
         "scheduler": lambda: start_scheduler(options.release, made, api.server),
         "jobset": lambda: controllers.start_jobset(api, made),
         "trainer": lambda: controllers.start_trainer(api, made),
@@ -169,5 +173,5 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
     for number in range(options.nodes):
         controllers.add_node(api, f"node-{number}")
     for process in processes:
-        wait_ready(process, lambda: True)
+        wait_ready(process, lambda: not managed or pods_can_be_made(api))
     return Cluster(folder, api, made, processes)

@@ -20,6 +20,8 @@ DEFAULT_APIS = {
     "1.36": ("scheduling.k8s.io/v1alpha2",),
 }
 
+AUDIT_LOG = "audit.jsonl"
+
 # Fake nodes send no heartbeats: it would call them lost after 50 s and evict their pods in mid-story.
 _UNWANTED_CONTROLLER = "node-lifecycle-controller"
 
@@ -95,6 +97,8 @@ def start_apiserver(
         f"--service-account-key-file={credentials.certificate}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=RBAC",
+        f"--audit-policy-file={modules.HERE / 'audit-policy.yaml'}",
+        f"--audit-log-path={credentials.folder / AUDIT_LOG}",
         release.gate_flag(),
         release.api_flag(),
     ]
@@ -121,12 +125,9 @@ def start_scheduler(release: Release, credentials: Credentials, server: str) -> 
     return start("kube-scheduler", command, credentials.folder)
 
 
-def start_controller_manager(release: Release, credentials: Credentials, api: Api) -> Process:
-    """Starts kube-controller-manager, every controller under its own service account.
-
-    It is ready when pods can be made: once the ``default`` service account is there.
-    """
-    kubeconfig = credentials.kubeconfig("controller-manager", api.server)
+def start_controller_manager(release: Release, credentials: Credentials, server: str) -> Process:
+    """Starts kube-controller-manager, every controller under its own service account."""
+    kubeconfig = credentials.kubeconfig("controller-manager", server)
     port = free_ports(1)[0]
     command = [
         release.binary("kube-controller-manager"),
@@ -141,7 +142,9 @@ def start_controller_manager(release: Release, credentials: Credentials, api: Ap
         f"--controllers=*,-{_UNWANTED_CONTROLLER}",
         release.gate_flag(),
     ]
-    process = start("kube-controller-manager", command, credentials.folder)
-    account = "/api/v1/namespaces/default/serviceaccounts/default"
-    wait_ready(process, lambda: api.request("GET", account).ok)
-    return process
+    return start("kube-controller-manager", command, credentials.folder)
+
+
+def pods_can_be_made(api: Api) -> bool:
+    """Whether the controller manager has come as far as making the ``default`` service account."""
+    return api.request("GET", "/api/v1/namespaces/default/serviceaccounts/default").ok

@@ -13,16 +13,19 @@ from tests.cluster.credentials import Credentials
 from tests.cluster.processes import Process, free_ports, start, until, wait_ready
 
 
-def install_jobset_types(api: Api) -> None:
-    """Applies JobSet's CRD and waits until it is served."""
-    folder = modules.module_folder(modules.JOBSET)
-    _install_types(api, [folder / "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"])
-
-
-def install_trainer_types(api: Api) -> None:
-    """Applies Trainer's three CRDs and waits until they are served."""
-    folder = modules.module_folder(modules.TRAINER) / "manifests/base/crds"
-    _install_types(api, sorted(folder.glob("trainer.kubeflow.org_*.yaml")))
+def install_types(api: Api, types: Iterable[str]) -> None:
+    """Applies the CRDs of ``jobset`` and ``trainer``, whichever are named; waits until they are served."""
+    files: list[Path] = []
+    if "jobset" in types:
+        files += (modules.module_folder(modules.JOBSET) / "config/components/crd/bases").glob("*.yaml")
+    if "trainer" in types:
+        files += (modules.module_folder(modules.TRAINER) / "manifests/base/crds").glob("trainer*.yaml")
+    definitions = list(manifests.documents(files))
+    manifests.apply(api, definitions)
+    for definition in definitions:
+        spec = definition["spec"]
+        version = next(one["name"] for one in spec["versions"] if one["served"])
+        _until_served(api, f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
 
 
 def start_jobset(api: Api, credentials: Credentials) -> Process:
@@ -124,16 +127,6 @@ def add_node(
     api.must("POST", "/api/v1/nodes", node)
     untainted = {"spec": {"taints": None}}
     api.must("PATCH", f"/api/v1/nodes/{name}", untainted, "application/merge-patch+json")
-
-
-def _install_types(api: Api, files: Iterable[Path]) -> None:
-    definitions = list(manifests.documents(files))
-    manifests.apply(api, definitions)
-    for definition in definitions:
-        spec = definition["spec"]
-        version = next(one["name"] for one in spec["versions"] if one["served"])
-        path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-        _until_served(api, path)
 
 
 def _until_served(api: Api, path: str) -> None:
