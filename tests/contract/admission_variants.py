@@ -1,0 +1,231 @@
+"""Every variant of the two admission policies, one sentence each: what comes in, what must come out.
+
+The generated cases beside it (generated.py) find what nobody thought of; these say what was meant. Both sides
+are
+asked: the policies on a real API server and their Python twin, `shared/policy/marks.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+UID = "6161e02c-5d0b-4a52-9a3e-0c6a1f0f2b11"
+JOB = {"batch.kubernetes.io/job-name": "sweep", "batch.kubernetes.io/controller-uid": UID}
+JOBSET = {
+    "jobset.sigs.k8s.io/jobset-name": "llama",
+    "jobset.sigs.k8s.io/jobset-uid": UID,
+    "batch.kubernetes.io/job-name": "llama-node-0",
+    "batch.kubernetes.io/controller-uid": "99999999-0000-4000-8000-000000000000",
+}
+MARK = {"muster.dev/group": "trainer"}
+_LONG = "n" * 63
+_CONTAINERS = [{"name": "main", "image": "example.com/train"}]
+
+
+def pod(*labels: dict[str, str], annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    """A pod as a Job controller would create it."""
+    together = {key: value for some in labels for key, value in some.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "variant", "labels": together, "annotations": annotations or {}},
+        "spec": {"restartPolicy": "Never", "containers": _CONTAINERS, **spec},
+    }
+
+
+def _index(number: str) -> dict[str, str]:
+    return {"batch.kubernetes.io/job-completion-index": number}
+
+
+def _stamp(name: str, *, gate: bool = True) -> Object:
+    return {"podGroupName": name, "gate": gate}
+
+
+PODS: dict[str, tuple[Object, Object | None]] = {
+    "a JobSet's pod is named after the JobSet": (pod(MARK, JOBSET), _stamp("llama-trainer-6161e02c")),
+    "a plain Job's pod is named after the Job": (pod(MARK, JOB), _stamp("sweep-trainer-6161e02c")),
+    "a group per job ends in the job index": (
+        pod(MARK, JOBSET, {"muster.dev/group-per": "job", "jobset.sigs.k8s.io/job-index": "3"}),
+        _stamp("llama-trainer-6161e02c-3"),
+    ),
+    "a plain Job has job index 0": (
+        pod(MARK, JOB, {"muster.dev/group-per": "job"}),
+        _stamp("sweep-trainer-6161e02c-0"),
+    ),
+    "a group size makes blocks of completion indexes": (
+        pod(MARK, JOB, {"muster.dev/group-size": "4"}, _index("11")),
+        _stamp("sweep-trainer-6161e02c-2"),
+    ),
+    "a group per job wins over a group size": (
+        pod(MARK, JOB, {"muster.dev/group-per": "job", "muster.dev/group-size": "4"}, _index("11")),
+        _stamp("sweep-trainer-6161e02c-0"),
+    ),
+    "a group size of zero is no size": (
+        pod(MARK, JOB, {"muster.dev/group-size": "0"}, _index("11")),
+        _stamp("sweep-trainer-6161e02c"),
+    ),
+    "index 0 joins the leader's group, without a suffix": (
+        pod(MARK, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("0")),
+        _stamp("sweep-driver-6161e02c"),
+    ),
+    "index 1 stays with the workers": (
+        pod(MARK, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("1")),
+        _stamp("sweep-trainer-6161e02c-0"),
+    ),
+    "a leader's group that is no DNS label holds back the whole template": (
+        pod(MARK, JOB, {"muster.dev/leader-group": "Driver"}, _index("1")),
+        None,
+    ),
+    "the gate can be turned off": (
+        pod(MARK, JOB, annotations={"muster.dev/gate": "off"}),
+        _stamp("sweep-trainer-6161e02c", gate=False),
+    ),
+    "any other word leaves the gate on": (
+        pod(MARK, JOB, annotations={"muster.dev/gate": "false"}),
+        _stamp("sweep-trainer-6161e02c"),
+    ),
+    "another gate beside ours stays": (
+        pod(MARK, JOB, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+        _stamp("sweep-trainer-6161e02c"),
+    ),
+    "none opts out": (pod({"muster.dev/group": "none"}, JOB), None),
+    "a mark that is no DNS label is left alone": (pod({"muster.dev/group": "Trainer"}, JOB), None),
+    "an empty mark is left alone": (pod({"muster.dev/group": ""}, JOB), None),
+    "without a mark nothing happens": (pod(JOB), None),
+    "without an owner nothing happens": (pod(MARK), None),
+    "a group of one's own is never replaced": (
+        pod(MARK, JOB, schedulingGroup={"podGroupName": "mine"}),
+        None,
+    ),
+    "a system priority is left alone": (pod(MARK, JOB, priorityClassName="system-cluster-critical"), None),
+    "KAI's pods are left alone": (pod(MARK, JOB, schedulerName="kai-scheduler"), None),
+    "Volcano's pods are left alone": (pod(MARK, JOB, schedulerName="volcano"), None),
+    "coscheduling's pods are left alone": (pod(MARK, JOB, {"scheduling.x-k8s.io/pod-group": "theirs"}), None),
+    "pods annotated for Volcano are left alone": (
+        pod(MARK, JOB, annotations={"scheduling.k8s.io/group-name": "theirs"}),
+        None,
+    ),
+    "a scheduler of one's own is no gang scheduler": (
+        pod(MARK, JOB, schedulerName="mine"),
+        _stamp("sweep-trainer-6161e02c"),
+    ),
+    "the longest names fit": (
+        pod(
+            {"muster.dev/group": "g" * 63, "muster.dev/group-size": "1"},
+            {"batch.kubernetes.io/job-name": _LONG, "batch.kubernetes.io/controller-uid": UID},
+            _index("999999999"),
+        ),
+        _stamp(f"{_LONG}-{'g' * 63}-6161e02c-999999999"),
+    ),
+    "a dot in the owner's name is allowed": (
+        pod(MARK, {**JOB, "batch.kubernetes.io/job-name": "a.b"}),
+        _stamp("a.b-trainer-6161e02c"),
+    ),
+    "a forged UID makes no invalid name": (
+        pod(MARK, {**JOB, "batch.kubernetes.io/controller-uid": "x"}),
+        None,
+    ),
+    "a forged UID in capitals makes no invalid name": (
+        pod(MARK, {**JOB, "batch.kubernetes.io/controller-uid": "ABCDEFGH"}),
+        None,
+    ),
+    "a JobSet's UID without its name makes no invalid name": (
+        pod(MARK, JOB, {"jobset.sigs.k8s.io/jobset-uid": UID}),
+        None,
+    ),
+    "an index that is no number counts as 0": (
+        pod(MARK, JOB, {"muster.dev/group-size": "2"}, _index("first")),
+        _stamp("sweep-trainer-6161e02c-0"),
+    ),
+}
+
+
+def job(
+    *,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    owner: Object | None = None,
+    template_labels: dict[str, str] | None = None,
+    template_annotations: dict[str, str] | None = None,
+    pod_spec: Object | None = None,
+    **spec: Any,
+) -> Object:
+    """An Indexed Job of three pods, defaults filled in as admission sees it, and what a case changes."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "variant",
+            "labels": labels or {},
+            "annotations": annotations or {},
+            "ownerReferences": [owner] if owner else [],
+        },
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": 3,
+            "completions": 3,
+            "template": {
+                "metadata": {"labels": template_labels or {}, "annotations": template_annotations or {}},
+                "spec": {"restartPolicy": "Never", "containers": _CONTAINERS, **(pod_spec or {})},
+            },
+            **spec,
+        },
+    }
+
+
+def _child(replicated_job: str, ancestor: str = "") -> dict[str, str]:
+    labels = {"jobset.sigs.k8s.io/jobset-uid": UID, "jobset.sigs.k8s.io/replicatedjob-name": replicated_job}
+    return {**labels, "trainer.kubeflow.org/trainjob-ancestor-step": ancestor} if ancestor else labels
+
+
+def _owner(kind: str, *, controller: bool) -> Object:
+    return {"apiVersion": "batch/v1", "kind": kind, "name": "theirs", "uid": UID, "controller": controller}
+
+
+JOBS: dict[str, tuple[Object, str | None]] = {
+    "an Indexed Job of several pods at once is one gang": (job(), "main"),
+    "a Job of one pod is none": (job(parallelism=1, completions=1), None),
+    "a Job with more completions than pods is none": (job(completions=6), None),
+    "a Job without completion indexes is none": (job(completionMode="NonIndexed"), None),
+    "a CronJob's Job is none unless marked": (job(owner=_owner("CronJob", controller=True)), None),
+    "the Job of a controller unknown to us is none unless marked": (
+        job(owner=_owner("MiniCluster", controller=True)),
+        None,
+    ),
+    "an owner that is no controller does not count": (job(owner=_owner("Note", controller=False)), "main"),
+    "a JobSet's child takes its replicatedJob's name": (job(labels=_child("launcher")), "launcher"),
+    "a JobSet's child of one pod is in a group too": (
+        job(labels=_child("dataset-initializer"), parallelism=1, completions=1),
+        "dataset-initializer",
+    ),
+    "the Trainer's node is called trainer": (job(labels=_child("node", "trainer")), "trainer"),
+    "an MPI runtime's node keeps its name": (job(labels=_child("node")), "node"),
+    "an MPI runtime's launcher keeps its name": (job(labels=_child("launcher", "trainer")), "launcher"),
+    "a plain Job is main whatever its labels say": (
+        job(labels={"jobset.sigs.k8s.io/replicatedjob-name": "node"}),
+        "main",
+    ),
+    "a mark made by hand stays": (job(template_labels={"muster.dev/group": "mine"}), None),
+    "an opted-out template stays so": (job(template_labels={"muster.dev/group": "none"}), None),
+    "a group of one's own stays": (job(pod_spec={"schedulingGroup": {"podGroupName": "mine"}}), None),
+    "a Job grouped upstream is left alone": (
+        job(labels=_child("node"), annotations={"scheduling.k8s.io/group-template-name": ""}),
+        None,
+    ),
+    "KAI's Job is left alone": (job(pod_spec={"schedulerName": "kai-scheduler"}), None),
+    "Volcano's Job is left alone": (job(pod_spec={"schedulerName": "volcano"}), None),
+    "coscheduling's Job is left alone": (
+        job(template_labels={"scheduling.x-k8s.io/pod-group": "theirs"}),
+        None,
+    ),
+    "a Job annotated for Volcano is left alone": (
+        job(template_annotations={"scheduling.k8s.io/group-name": "theirs"}),
+        None,
+    ),
+    "a system priority class is left alone": (
+        job(pod_spec={"priorityClassName": "system-node-critical"}),
+        None,
+    ),
+}
