@@ -1,4 +1,4 @@
-"""The one implementation of `Cluster` that reaches an API server.
+"""The one implementation of `RawCluster`: it reaches an API server.
 
 It takes configuration, credentials, TLS and the connection pool from the `kubernetes` package and speaks raw
 JSON over them. The package's API classes are left out on purpose: each costs up to 0.3 s of import, and their

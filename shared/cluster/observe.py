@@ -73,18 +73,18 @@ def for_conditions(cluster: Cluster, subject: ObjectRef) -> Observed:
 
 def for_pods(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What patch_pods decides on: one PodGroup and its pods; for a gang placed before, its owner too."""
-    if subject.kind == "Pod":
+    group_ref = subject
+    pods: tuple[Pod, ...] = ()
+    if subject.kind == PODS.kind:
         pod = _get(cluster, Pod, PODS, subject)
-        if pod is None or not pod.pod_group_name:
-            return Observed(subject, pods=(pod,) if pod else ())
-        name = pod.pod_group_name
+        pods = (pod,) if pod else ()
+        name = pod.pod_group_name if pod else ""
         group_ref = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, subject.namespace, name)
-    else:
-        group_ref = subject
-    group = _get(cluster, PodGroup, POD_GROUPS, group_ref)
+    api = cluster.scheduling()
+    group = _get(cluster, PodGroup, POD_GROUPS, group_ref) if api.served and group_ref.name else None
     if group is None:
-        return Observed(subject, pods=(pod,) if subject.kind == "Pod" and pod else ())
-    observed = Observed(subject, groups=(group,), pods=_pods_of_group(cluster, group))
+        return Observed(subject, pods=pods, scheduling=api)
+    observed = Observed(subject, groups=(group,), pods=_pods_of_group(cluster, group), scheduling=api)
     if not needs_owner(observed.groups, observed.pods):
         return observed
     return replace(for_resize(cluster, group.ref), subject=subject, groups=(group,))
@@ -97,7 +97,11 @@ def _owner(cluster: Cluster, subject: ObjectRef) -> Observed:
         return Observed(subject)
     namespace = cluster.get(NAMESPACES, owner.metadata.namespace)
     return Observed(
-        subject, owner=owner, jobset=jobset, namespace=Namespace.read(namespace) if namespace else None
+        subject,
+        owner=owner,
+        jobset=jobset,
+        namespace=Namespace.read(namespace) if namespace else None,
+        scheduling=cluster.scheduling(),
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 from shared.objects.patches import PatchType
 from shared.objects.resources import Resource
+from shared.objects.versions import SchedulingApi
 
-__all__ = ["Cluster", "Object", "Objects", "PatchType"]
+__all__ = ["Cluster", "Object", "Objects", "PatchType", "RawCluster"]
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
@@ -15,8 +16,8 @@ Object = dict[str, Any]
 Objects = list[Object]
 
 
-class Cluster(Protocol):
-    """Reads and writes of Kubernetes objects.
+class RawCluster(Protocol):
+    """Reads and writes of Kubernetes objects, in the versions the caller names.
 
     Every method raises a `shared.cluster.errors.ClusterError` when the server refuses or does not answer.
     """
@@ -65,4 +66,16 @@ class Cluster(Protocol):
 
     def served_versions(self, group: str) -> frozenset[str]:
         """The versions of an API group and what they serve, as `v1beta1/podgroups`; empty when none is."""
+        ...
+
+
+class Cluster(RawCluster, Protocol):
+    """A cluster that is spoken to in one shape, whichever version of the scheduling API it serves."""
+
+    def scheduling(self) -> SchedulingApi:
+        """What the API server serves of scheduling.k8s.io."""
+        ...
+
+    def refresh(self) -> None:
+        """Ask again at the next need what is served."""
         ...

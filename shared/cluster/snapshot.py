@@ -8,6 +8,7 @@ from typing import Any
 
 from shared.cluster.port import Object, Objects, PatchType
 from shared.objects.resources import Resource, by_kind
+from shared.objects.versions import SchedulingApi
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[^=!,]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
 
@@ -83,6 +84,13 @@ class Snapshot:
         """As a cluster of Kubernetes 1.37 with every gate on."""
         served = {"v1beta1/workloads", "v1beta1/podgroups", "v1alpha3/compositepodgroups"}
         return frozenset(served if group == "scheduling.k8s.io" else ())
+
+    def scheduling(self) -> SchedulingApi:
+        """As a cluster of Kubernetes 1.37 with every gate on."""
+        return SchedulingApi()
+
+    def refresh(self) -> None:
+        """Nothing was discovered that could change."""
 
 
 def _selected(selector: str, values: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
 from shared.objects.scheduling import PodGroup, Workload
+from shared.objects.versions import SchedulingApi
 from shared.policy.reasons import Reason
 
 Owner = TrainJob | JobSet | Job
@@ -104,6 +105,7 @@ class Observed:
         groups: PodGroups under the names the owner's groups have, whoever made them.
         pods: pods of the owner.
         leftover_owner_lives: whether the owner that the Workload under our name belongs to still exists.
+        scheduling: what the API server serves.
         orphan: a Workload or PodGroup of Muster's that a sweep asks about.
         live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
         failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
@@ -119,6 +121,7 @@ class Observed:
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
     leftover_owner_lives: bool = False
+    scheduling: SchedulingApi = field(default_factory=SchedulingApi)
     orphan: Workload | PodGroup | None = None
     live_uids: frozenset[str] = frozenset()
     failed_create: str = ""

@@ -17,12 +17,14 @@ from shared.policy.resize import wanted_sizes
 
 def plan_pods(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
     """The gates to lift: all of a group at once, since one gated pod holds back every pending one of it."""
-    stranded = [pod for pod in _held(observed.pods) if not pod.pod_group_name]
+    held = _held(observed.pods)
+    stranded = [pod for pod in held if not (pod.pod_group_name and observed.scheduling.served)]
     if stranded:
-        message = "pods have Muster's gate but no schedulingGroup: the API server dropped the field"
+        message = (
+            f"{len(stranded)} pods run without a group: the scheduling API is off, or was at their birth"
+        )
         return Plan(Reason.API_NOT_SERVED, message, tuple(map(lift_gate, stranded)))
     group = next(iter(observed.groups), None)
-    held = _held(observed.pods)
     if not held:
         return Nothing(Reason.UP_TO_DATE, f"{observed.subject}: no pod has Muster's gate")
     if group is None:
@@ -65,7 +67,7 @@ def _must_wait(observed: Observed, group: PodGroup) -> Nothing | None:
         return None  # nobody resizes this group: nothing to wait for
     minimum = group.spec.scheduling_policy.min_count
     wanted = wanted_sizes(observed, considered).get(group.metadata.name, minimum)
-    if wanted != minimum:
+    if wanted != minimum and observed.scheduling.resizable:
         return Nothing(Reason.AWAITING_RESIZE, f"{group.ref} has minCount {minimum}, its Jobs need {wanted}")
     members = [pod for pod in observed.pods if pod.pod_group_name == group.metadata.name and _alive(pod)]
     if len(members) < minimum:

@@ -37,6 +37,9 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     if not actions:
         return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
     sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
+    if not observed.scheduling.resizable:
+        version = observed.scheduling.version
+        return Nothing(Reason.GANG_SIZE_FIXED, f"{version} does not let minCount change; wanted: {sizes}")
     reply = Reply("resized", root, {"minCounts": targets})
     return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
 
