@@ -1,0 +1,105 @@
+"""A cluster for the length of one event: so many calls, and none after the deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, TypeVar
+
+from shared.cluster.errors import Unavailable
+from shared.cluster.port import Cluster, Object, Objects, PatchType
+from shared.objects.resources import Resource
+
+T = TypeVar("T")
+
+
+class DeadlineExceeded(Unavailable):
+    """The time for one event was over before this call; it was not made."""
+
+
+class BoundedCluster:
+    """Passes calls on, counts them, and refuses them once the time is over.
+
+    A call that is under way is not cut off; the client's own time-outs end it.
+
+    Args:
+        cluster: the cluster itself.
+        seconds: how long calls are passed on, from now.
+
+    Attributes:
+        calls: the number of calls that were passed on.
+    """
+
+    def __init__(self, cluster: Cluster, seconds: float) -> None:
+        self._cluster = cluster
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._counting = Lock()
+        self.calls = 0
+
+    @property
+    def time_is_over(self) -> bool:
+        """Whether the next call would be refused."""
+        return time.monotonic() >= self._end
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """As the cluster's."""
+        return self._pass_on(lambda: self._cluster.get(resource, name, namespace))
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """As the cluster's."""
+        return self._pass_on(lambda: self._cluster.list(resource, namespace, labels=labels, fields=fields))
+
+    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+        """As the cluster's."""
+        return self._pass_on(lambda: self._cluster.create(resource, body, manager=manager))
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        body: Any,
+        *,
+        patch: PatchType,
+        manager: str,
+        subresource: str = "",
+    ) -> Object:
+        """As the cluster's."""
+        return self._pass_on(
+            lambda: self._cluster.patch(
+                resource, name, namespace, body, patch=patch, manager=manager, subresource=subresource
+            )
+        )
+
+    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
+        """As the cluster's."""
+        return self._pass_on(
+            lambda: self._cluster.replace(resource, body, manager=manager, subresource=subresource)
+        )
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        propagation: str = "Background",
+    ) -> None:
+        """As the cluster's."""
+        self._pass_on(
+            lambda: self._cluster.delete(resource, name, namespace, uid=uid, propagation=propagation)
+        )
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """As the cluster's."""
+        return self._pass_on(lambda: self._cluster.served_versions(group))
+
+    def _pass_on(self, call: Callable[[], T]) -> T:
+        if self.time_is_over:
+            raise DeadlineExceeded(f"the {self._seconds:g} s for one event are over after {self.calls} calls")
+        with self._counting:
+            self.calls += 1
+        return call()

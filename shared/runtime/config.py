@@ -1,0 +1,99 @@
+"""The settings of a function. The only reader of the environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shared.cluster.client import Client
+
+MEBIBYTE = 1024 * 1024
+
+
+class BadSettingError(Exception):
+    """An environment variable has a value that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a function runs. Each is set by `MUSTER_` and its name in capitals; `kubeconfig` by `KUBECONFIG`.
+
+    Attributes:
+        log_level: from which level on log lines are written: DEBUG, INFO, WARNING, ERROR.
+        retry_after_seconds: what a sender is asked to wait when an event must come again.
+        body_limit_bytes: the largest body that is read. An object has at most 1.5 MiB in etcd (its
+            `--max-request-bytes`), and escapes in JSON may make it several times longer.
+        deadline_seconds: after so long no more calls are made for one event or one sweep. Below the delivery
+            timeout of the triggers, else a sender gives up on an event that is still being worked on.
+        sweep_limit: the most objects that one sweep looks at.
+        workers: events worked on at the same time; not below `containerConcurrency`.
+        api_server: URL of an API server without credentials, as on one machine.
+        kubeconfig: path of a kubeconfig file.
+        cluster_name: in log lines and replies, to tell clusters apart.
+    """
+
+    log_level: str = "INFO"
+    retry_after_seconds: float = 1.0
+    body_limit_bytes: int = 8 * MEBIBYTE
+    deadline_seconds: float = 8.0
+    sweep_limit: int = 1000
+    workers: int = 4
+    api_server: str = ""
+    kubeconfig: str = ""
+    cluster_name: str = ""
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings that the environment asks for; what it leaves out or empty keeps its default.
+
+    Raises:
+        BadSettingError: naming the variable, its value and what it should be.
+    """
+    given: dict[str, Any] = {}
+    for setting in fields(Settings):
+        variable = "KUBECONFIG" if setting.name == "kubeconfig" else f"MUSTER_{setting.name.upper()}"
+        text = environment.get(variable, "")
+        if text:
+            given[setting.name] = _value(variable, text, type(setting.default))
+    return Settings(**given)
+
+
+def _value(variable: str, text: str, kind: type[Any]) -> Any:
+    if variable == "MUSTER_LOG_LEVEL":
+        if text.upper() not in logging.getLevelNamesMapping():
+            raise BadSettingError(f"{variable}={text}: not DEBUG, INFO, WARNING or ERROR")
+        return text.upper()
+    if kind is str:
+        return text
+    try:
+        value = kind(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < float("inf"):
+        raise BadSettingError(f"{variable}={text}: not a {'whole ' if kind is int else ''}number above 0")
+    return value
+
+
+def connect(
+    settings: Settings, user_agent: str = "muster", environment: Mapping[str, str] = os.environ
+) -> Client:
+    """A client for the cluster of an URL, else of a kubeconfig, else of the pod's own service account.
+
+    The URL comes first: only Muster's own stack sets it, while many people's shells have a KUBECONFIG.
+
+    Raises:
+        BadSettingError: none of the three is there.
+    """
+    from shared.cluster.client import Client  # noqa: PLC0415 - 0.4 s that planning and tests can do without
+
+    if settings.api_server:
+        return Client.for_server(settings.api_server, user_agent=user_agent)
+    if settings.kubeconfig:
+        return Client.from_kubeconfig(settings.kubeconfig, user_agent=user_agent)
+    if "KUBERNETES_SERVICE_HOST" not in environment:
+        raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
+    return Client.in_cluster(user_agent=user_agent)

@@ -1,0 +1,173 @@
+"""One event through one step: read, observe, plan, execute, answer, one line in the log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from threading import Condition
+from types import TracebackType
+from typing import Any
+
+from cloudevents.core.bindings.http import HTTPMessage
+from pydantic import ValidationError
+
+from shared.cluster.port import Cluster
+from shared.events.model import Event, Foreign, ResourceEvent, Sweep
+from shared.events.parse import UnreadableEvent, parse
+from shared.events.reply import reply_event
+from shared.objects.meta import ObjectRef
+from shared.policy.model import Nothing
+from shared.policy.reasons import Reason
+from shared.runtime import logs, responses
+from shared.runtime.bounded import BoundedCluster
+from shared.runtime.config import Settings
+from shared.runtime.outcome import Kind, Outcome
+from shared.runtime.responses import Answer
+from shared.runtime.step import Step
+from shared.runtime.sweep import sweep
+
+Clock = Callable[[], datetime]
+
+
+def run_step(step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock) -> Outcome:
+    """Observe an object, plan, and carry the plan out.
+
+    Nothing is raised: whatever goes wrong is an outcome.
+    """
+    try:
+        decision = step.plan(step.observe(cluster, subject), clock())
+        if isinstance(decision, Nothing):
+            kind = Kind.COME_AGAIN if decision.come_again else Kind.NOTHING
+            return Outcome(kind, decision.reason, decision.message, subject)
+        plan = step.execute(cluster, decision, step.manager)
+    except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
+        return replace(responses.of_error(error), subject=subject)
+    return Outcome(
+        Kind.COME_AGAIN if plan.come_again else Kind.DONE,
+        plan.reason,
+        plan.message,
+        subject,
+        actions=len(plan.actions),
+        reply=plan.reply,
+    )
+
+
+class InFlight:
+    """Counts the events that are being worked on, so that a stop can wait for them."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._count = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait_until_none(self, seconds: float) -> bool:
+        """Whether all were done within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._count == 0, timeout=seconds)
+
+
+class Handler:
+    """Answers the events of one step; safe to use from several threads.
+
+    Args:
+        step: what to run.
+        cluster: where.
+        settings: limits, and what is said in logs and replies.
+        clock: tells the time, with a time zone.
+
+    Attributes:
+        in_flight: the events being worked on.
+    """
+
+    def __init__(self, step: Step, cluster: Cluster, settings: Settings, clock: Clock) -> None:
+        self.step = step
+        self.settings = settings
+        self.in_flight = InFlight()
+        self._cluster = cluster
+        self._clock = clock
+
+    def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The answer to a request that should be a CloudEvent; never raises."""
+        with self.in_flight:
+            started = time.perf_counter()
+            cluster = BoundedCluster(self._cluster, self.settings.deadline_seconds)
+            event: Event | None = None
+            reply: HTTPMessage | None = None
+            try:
+                event = parse(headers, body)
+                outcome = self._outcome(event, cluster)
+                reply = self._reply(event, outcome)
+            except Exception as error:  # noqa: BLE001 - the last door: behind it an event would be lost
+                outcome = responses.of_error(error)
+            self._log(event, outcome, started, api_calls=cluster.calls)
+            return responses.answer(outcome, reply, self.settings.retry_after_seconds)
+
+    def too_large(self, length: int | None) -> Answer:
+        """The answer to a body above the limit, which is not read: 413 is not sent again by a broker."""
+        limit = self.settings.body_limit_bytes
+        said = f" of {length} bytes" if length else ""
+        outcome = Outcome(
+            Kind.UNREADABLE,
+            "BodyTooLarge",
+            f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
+            status=413,
+        )
+        self._log(None, outcome, time.perf_counter())
+        return responses.answer(outcome, None, self.settings.retry_after_seconds)
+
+    def _outcome(self, event: Event, cluster: BoundedCluster) -> Outcome:
+        match event:
+            case Sweep():
+                return sweep(self.step, cluster, event, self.settings.sweep_limit, self._run)
+            case Foreign():
+                return Outcome(Kind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
+            case ResourceEvent():
+                subject = _subject(self.step, event)
+                if isinstance(subject, Nothing):
+                    return Outcome(Kind.NOTHING, subject.reason, subject.message)
+                return self._run(cluster, subject)
+
+    def _run(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
+        return run_step(self.step, cluster, subject, self._clock)
+
+    def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
+        if outcome.reply is None or outcome.kind is not Kind.DONE:
+            return None
+        return reply_event(
+            outcome.reply,
+            step=self.step.name,
+            event_id=event.id,
+            now=self._clock(),
+            cluster_name=self.settings.cluster_name,
+        )
+
+    def _log(self, event: Event | None, outcome: Outcome, started: float, **more: Any) -> None:
+        fields = logs.about(event) | more
+        fields["duration_ms"] = round((time.perf_counter() - started) * 1000, 1)
+        if self.settings.cluster_name:
+            fields["cluster"] = self.settings.cluster_name
+        logs.outcome_line(self.step.name, outcome, **fields)
+
+
+def _subject(step: Step, event: ResourceEvent) -> ObjectRef | Nothing:
+    """Which object the event is about for this step.
+
+    Raises:
+        UnreadableEvent: the object in the event has a field of a type that no API server would have stored.
+    """
+    try:
+        return step.subject(event)
+    except ValidationError as error:
+        raise UnreadableEvent(responses.in_words(error), f"data of kind {event.ref.kind}") from None

@@ -1,0 +1,70 @@
+"""A step as func's Python middleware runs it: an instance with `handle`, `alive`, `ready` and `stop`.
+
+func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event loop. It calls `alive`,
+`ready` and `stop` on that loop without awaiting them, and ignores a failing `start`; hence no `start` here.
+"""
+
+from __future__ import annotations
+
+from a2wsgi import WSGIMiddleware
+from a2wsgi.asgi_typing import Receive, Scope, Send
+from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
+
+from shared.cluster.port import Cluster
+from shared.runtime import config, logs
+from shared.runtime.app import app_of, wall_clock
+from shared.runtime.config import Settings
+from shared.runtime.handle import Handler
+from shared.runtime.readiness import Readiness, State
+from shared.runtime.step import Step
+
+
+class Function:
+    """One step, served by func's middleware; the Flask app behind it works in threads."""
+
+    def __init__(self, step: Step, cluster: Cluster, settings: Settings) -> None:
+        self._handler = Handler(step, cluster, settings, wall_clock)
+        self._readiness = Readiness(cluster)
+        self._asgi = WSGIMiddleware(
+            _until_end_of_input(app_of(self._handler, self._readiness)), workers=settings.workers
+        )
+        self._readiness.last_known()  # asks ahead of the first probe
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Every request but the two health probes."""
+        await self._asgi(scope, receive, send)
+
+    def alive(self) -> State:
+        """The event loop runs, else nobody would have asked."""
+        return True, "OK"
+
+    def ready(self) -> State:
+        """Whether the API server answers, and which feature gate and runtime-config are missing."""
+        return self._readiness.last_known()
+
+    def stop(self) -> None:
+        """Wait for what is being written: the middleware cuts connections after 3 s, but not threads."""
+        self._handler.in_flight.wait_until_none(self._handler.settings.deadline_seconds)
+
+
+def serve_step(step: Step) -> Function:
+    """The function of a step, set up from the environment.
+
+    Raises:
+        BadSettingError: the environment names no cluster, or has a value that cannot be used.
+    """
+    settings = config.from_environment()
+    logs.configure(settings.log_level)
+    return Function(step, config.connect(settings, user_agent=step.manager), settings)
+
+
+def _until_end_of_input(app: WSGIApp) -> WSGIApp:
+    """Tell Flask that the body ends by itself, as a2wsgi's does.
+
+    Without it a request of unknown length, sent in chunks, would be taken for one without a body.
+    """
+
+    def wrapped(environ: Environ, start_response: StartResponse) -> IterableChunks:
+        return app({**environ, "wsgi.input_terminated": True}, start_response)
+
+    return wrapped

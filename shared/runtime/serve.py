@@ -1,0 +1,72 @@
+"""A step behind waitress: in a container image of its own, and on one machine.
+
+python -m shared.runtime.serve functions.create_workload.function.step --port 8080
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from waitress import create_server
+
+from shared.runtime import config, logs
+from shared.runtime.app import app_of, wall_clock
+from shared.runtime.handle import Handler
+from shared.runtime.readiness import Readiness
+from shared.runtime.step import Step
+
+WHOLE_BODY = 64
+"""Waitress keeps a body in memory up to so many times the limit, then refuses it itself, without a log line;
+it must not spill to disk, because a function's root filesystem is read-only."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a signal comes; then finish what was begun."""
+    parser = argparse.ArgumentParser(
+        prog="python -m shared.runtime.serve", description="Serve a step over HTTP."
+    )
+    parser.add_argument("module", help="where STEP is: functions.create_workload.function.step")
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
+    parser.add_argument("--port", type=int, default=8080, help="0 takes any free one; it is printed")
+    options = parser.parse_args(arguments)
+    try:
+        settings = config.from_environment()
+        step: Step = importlib.import_module(options.module).STEP
+        cluster = config.connect(settings, user_agent=step.manager)
+    except config.BadSettingError as error:
+        parser.exit(2, f"{error}\n")
+    logs.configure(settings.log_level)
+    handler = Handler(step, cluster, settings, wall_clock)
+    largest = WHOLE_BODY * settings.body_limit_bytes
+    server = create_server(
+        app_of(handler, Readiness(cluster)),
+        host=options.host,
+        port=options.port,
+        threads=settings.workers,
+        max_request_body_size=largest,
+        inbuf_overflow=largest,
+        ident="muster",
+    )
+    signal.signal(signal.SIGTERM, _interrupt)
+    address = f"http://{options.host}:{server.effective_port}"
+    print(f"{step.name} listens on {address}", flush=True)  # noqa: T201 - whoever started it waits for this line
+    server.run()
+    handler.in_flight.wait_until_none(settings.deadline_seconds)
+    return 0
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End waitress's loop as Ctrl-C does.
+
+    What is being written is finished; its answer may be lost, and the event comes again and finds it done.
+    """
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
