@@ -28,6 +28,7 @@ from shared.objects.scheduling import PodGroup, Workload
 from shared.policy import bodies
 from shared.policy.conditions import places_of
 from shared.policy.kinds import pods_of
+from shared.policy.marks import GATE
 from shared.policy.model import Nothing, Observed, Owner
 from shared.policy.ownership import consider, left_alone, workload_name
 from shared.policy.pods import needs_owner
@@ -78,7 +79,7 @@ def for_pods(cluster: Cluster, subject: ObjectRef) -> Observed:
     if subject.kind == PODS.kind:
         pod = _get(cluster, Pod, PODS, subject)
         pods = (pod,) if pod else ()
-        name = pod.pod_group_name if pod else ""
+        name = pod.pod_group_name if pod and GATE in pod.gates else ""
         group_ref = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, subject.namespace, name)
     api = cluster.scheduling()
     group = _get(cluster, PodGroup, POD_GROUPS, group_ref) if api.served and group_ref.name else None
