@@ -1,0 +1,209 @@
+"""What must hold in every story, from its first moment to its last.
+
+Each law takes what happened and returns its breaches as sentences; none means that it held. They are pure,
+and tests/unit/e2e shows each one to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.support.timeline import Entry
+
+Object = dict[str, Any]
+GATE = "muster.dev/pod-group"
+
+BINDING_SECONDS = 5.0
+"""How long the rest of a gang may be on its way after its first pod was bound: one write each."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of one of Muster's service accounts, from the API server's audit log.
+
+    Attributes:
+        writer: the service account's name.
+        resource: plural, with the subresource if there is one: ``pods`` or ``jobs/status``.
+        status: the answer's HTTP code; 0 when it is missing.
+    """
+
+    writer: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    status: int
+    request: Object
+
+
+def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
+    """When the first pod of a gang is bound, minCount of its pods are there and none of those is gated."""
+    breaches, pods, groups = [], dict[str, Object](), dict[str, Object]()
+    for entry in entries:
+        if entry.kind == "PodGroup":
+            _remember(groups, entry)
+        if entry.kind != "Pod":
+            continue
+        before = pods.get(entry.name, {})
+        _remember(pods, entry)
+        group = group_of(entry.body)
+        if not group or _node(before) or not _node(entry.body) or entry.change == "DELETED":
+            continue
+        wanted = min_count(groups.get(group))
+        members = [pod for pod in pods.values() if group_of(pod) == group and not _gates(pod)]
+        if len(members) < wanted:
+            breaches.append(
+                f"{entry.name} was bound when {len(members)} of {wanted} pods of {group} could be"
+            )
+    return breaches
+
+
+def no_gang_stays_partly_bound(entries: Sequence[Entry]) -> list[str]:
+    """A gang of which nothing was bound is soon bound to its minCount once its first pod is."""
+    breaches = []
+    for group in sorted({name for entry in entries if (name := group_of(entry.body))}):
+        breaches += _partly_bound(group, entries)
+    return breaches
+
+
+def workload_group_binding_in_this_order(entries: Sequence[Entry]) -> list[str]:
+    """A Workload is made before its PodGroups, and a PodGroup before the first of its pods is bound."""
+    breaches, workloads, groups, bound = [], set[str](), set[str](), set[str]()
+    for entry in entries:
+        if entry.kind == "Workload" and entry.change == "ADDED":
+            workloads.add(entry.name)
+        if entry.kind == "PodGroup" and entry.change == "ADDED":
+            groups.add(entry.name)
+            workload = workload_of(entry.body)
+            if workload and workload not in workloads:
+                breaches.append(f"PodGroup {entry.name} came before its Workload {workload}")
+        if entry.kind == "Pod" and entry.name not in bound and _node(entry.body):
+            bound.add(entry.name)
+            group = group_of(entry.body)
+            if group and group not in groups:
+                breaches.append(f"{entry.name} was bound before its PodGroup {group} was made")
+    return breaches
+
+
+def no_gate_is_lifted_before_its_group_exists(entries: Sequence[Entry]) -> list[str]:
+    """Muster's gate goes from a pod only when the PodGroup that the pod names exists."""
+    breaches, groups, gated = [], set[str](), set[str]()
+    for entry in entries:
+        if entry.kind == "PodGroup":
+            groups.add(entry.name)
+        if entry.kind != "Pod" or entry.change == "DELETED":
+            continue
+        if GATE in _gates(entry.body):
+            gated.add(entry.name)
+        elif entry.name in gated:
+            gated.remove(entry.name)
+            group = group_of(entry.body)
+            if group and group not in groups:
+                breaches.append(f"the gate of {entry.name} was lifted before {group} was made")
+    return breaches
+
+
+def users_objects_are_left_alone(writes: Iterable[Write]) -> list[str]:
+    """Of the user's objects Muster writes gates and labels of pods and conditions of owners, nothing else."""
+    return [
+        f"{write.writer}: {write.verb} {write.resource} {write.namespace}/{write.name}: {write.request}"
+        for write in writes
+        if write.resource.split("/")[0] in _USERS and not _allowed(write)
+    ]
+
+
+OF_TIMELINES: tuple[Callable[[Sequence[Entry]], list[str]], ...] = (
+    no_gang_is_bound_before_it_can_be,
+    no_gang_stays_partly_bound,
+    workload_group_binding_in_this_order,
+    no_gate_is_lifted_before_its_group_exists,
+)
+
+_USERS = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes", "clustertrainingruntimes", "namespaces")
+_OWNERS = ("jobs/status", "jobsets/status", "trainjobs/status")
+
+
+def group_of(pod: Object) -> str:
+    """Returns the name of the PodGroup that a pod names, in either API version; empty without one."""
+    group = pod.get("spec", {}).get("schedulingGroup") or {}
+    name: str = group.get("podGroupName", "")
+    return name
+
+
+def min_count(group: Object | None) -> int:
+    """Returns how many pods a PodGroup needs at once; 1 for a basic one and for one that does not exist."""
+    policy = (group or {}).get("spec", {}).get("schedulingPolicy", {})
+    count: int = policy.get("gang", {}).get("minCount", 1)
+    return count
+
+
+def workload_of(group: Object) -> str:
+    """Returns the Workload that a PodGroup names, in either API version; empty for a standalone one."""
+    spec = group["spec"]
+    old = (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
+    name: str = (spec.get("workloadRef") or old).get("workloadName", "")
+    return name
+
+
+def _allowed(write: Write) -> bool:
+    request = write.request
+    if write.resource == "pods":
+        metadata, spec = request.get("metadata", {}), request.get("spec", {})
+        own_fields = set(request) <= {"metadata", "spec"} and set(metadata) <= {"uid", "labels"}
+        lifts = spec in ({}, {"schedulingGates": [{"$patch": "delete", "name": GATE}]})
+        return write.writer == "patch-pods" and write.verb == "patch" and own_fields and lifts
+    if write.resource in _OWNERS:
+        metadata, status = request.get("metadata", {}), request.get("status", {})
+        own_fields = set(request) <= {"apiVersion", "kind", "metadata", "status"}
+        found_by = set(metadata) <= {"name", "namespace", "resourceVersion", "uid"}
+        return write.verb == "patch" and own_fields and found_by and set(status) == {"conditions"}
+    return False
+
+
+def _partly_bound(group: str, entries: Sequence[Entry]) -> list[str]:
+    podgroup: Object | None = None
+    bound: set[str] = set()
+    since: float | None = None
+    breaches = []
+    for entry in entries:
+        if entry.kind == "PodGroup" and entry.name == group:
+            podgroup = entry.body
+        if entry.kind != "Pod" or group_of(entry.body) != group:
+            continue
+        if since is not None and len(bound) < min_count(podgroup) and entry.seconds > since + BINDING_SECONDS:
+            breaches.append(_partly(group, bound, podgroup))
+            since = None
+        was_empty = not bound
+        if entry.change == "DELETED":
+            bound.discard(entry.name)
+        elif _node(entry.body):
+            bound.add(entry.name)
+        if bound and was_empty:
+            since = entry.seconds
+        if not bound or len(bound) >= min_count(podgroup):
+            since = None
+    if since is not None:
+        breaches.append(_partly(group, bound, podgroup))
+    return breaches
+
+
+def _partly(group: str, bound: set[str], podgroup: Object | None) -> str:
+    return f"{group}: only {len(bound)} of {min_count(podgroup)} were bound: {', '.join(sorted(bound))}"
+
+
+def _remember(objects: dict[str, Object], entry: Entry) -> None:
+    if entry.change == "DELETED":
+        objects.pop(entry.name, None)
+    else:
+        objects[entry.name] = entry.body
+
+
+def _node(pod: Object) -> str:
+    name: str = pod.get("spec", {}).get("nodeName", "")
+    return name
+
+
+def _gates(pod: Object) -> set[str]:
+    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}

@@ -1,0 +1,75 @@
+"""The jobs that stories are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def a_job(
+    name: str, *, pods: int, cpu: int = 1, suspend: bool = False, labels: dict[str, str] | None = None
+) -> Object:
+    """An Indexed Job whose pods all run at once; its template carries the labels."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": pods,
+            "completions": pods,
+            "backoffLimit": 20,
+            "suspend": suspend,
+            "template": _template(cpu, labels or {}),
+        },
+    }
+
+
+def a_jobset(
+    name: str, replicated_jobs: dict[str, tuple[int, int]], *, cpu: int = 1, max_restarts: int = 0
+) -> Object:
+    """A JobSet; for each replicatedJob how many Jobs there are and how many pods each has."""
+    jobs = [
+        {
+            "name": job,
+            "replicas": replicas,
+            "template": {
+                "spec": {
+                    "completionMode": "Indexed",
+                    "parallelism": pods,
+                    "completions": pods,
+                    "backoffLimit": 0,
+                    "template": _template(cpu, {}),
+                }
+            },
+        }
+        for job, (replicas, pods) in replicated_jobs.items()
+    ]
+    spec: Object = {"replicatedJobs": jobs, "failurePolicy": {"maxRestarts": max_restarts}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def a_trainjob(name: str, runtime: str, *, nodes: int, cpu: int = 1, **spec: Any) -> Object:
+    """A TrainJob on one of the runtimes that the Trainer ships."""
+    resources = {"requests": {"cpu": str(cpu)}}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": name},
+        "spec": {
+            "runtimeRef": {"name": runtime},
+            "trainer": {"numNodes": nodes, "resourcesPerNode": resources},
+            **spec,
+        },
+    }
+
+
+def _template(cpu: int, labels: dict[str, str]) -> Object:
+    container = {"name": "main", "image": "example.com/train", "resources": {"requests": {"cpu": str(cpu)}}}
+    return {"metadata": {"labels": labels}, "spec": {"restartPolicy": "Never", "containers": [container]}}

@@ -1,0 +1,169 @@
+"""One story on the real cluster: its namespace, its nodes, its recording, and how it is told if it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.cluster import controllers, manifests
+from tests.cluster.api import MERGE_PATCH, Api
+from tests.cluster.cluster import Cluster
+from tests.e2e.support import laws
+from tests.e2e.support.laws import Write
+from tests.e2e.support.timeline import Entry, Recording
+
+Object = dict[str, Any]
+
+
+class Story:
+    """What a story can do and see.
+
+    Attributes:
+        api: the API, as the person who tells the story.
+        namespace: a namespace of its own.
+        recording: everything that happens in it.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, *, opted_in: bool = True) -> None:
+        self.api: Api = cluster.api
+        self.namespace = namespace
+        self._audit_log = cluster.audit_log
+        self._audited_before = cluster.audit_log.stat().st_size if cluster.audit_log.exists() else 0
+        self._nodes: list[str] = []
+        labels = {"muster.dev/gang-jobs": "enabled"} if opted_in else {}
+        home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+        manifests.apply(self.api, [home])
+        minor = self.api.must("GET", "/version")["minor"]
+        self.recording = Recording(self.api, namespace, f"1.{minor}")
+
+    def add_nodes(self, count: int, *, cpu: int = 8, labels: Mapping[str, str] | None = None) -> None:
+        """Adds nodes of so many CPUs; they go with the story."""
+        for _ in range(count):
+            name = f"{self.namespace}-{len(self._nodes)}"
+            controllers.add_node(self.api, name, cpu=cpu, labels=dict(labels or {}))
+            self._nodes.append(name)
+
+    def create(self, one: Object) -> Object:
+        """Creates an object in the story's namespace."""
+        placed = {**one, "metadata": {**one["metadata"], "namespace": self.namespace}}
+        created: Object = self.api.must("POST", manifests.collection(placed), placed)
+        return created
+
+    def patch(self, one: Object, change: Object) -> Object:
+        """Changes a created object by merge patch."""
+        patched: Object = self.api.must("PATCH", manifests.path(one), change, MERGE_PATCH)
+        return patched
+
+    def delete(self, one: Object, propagation: str = "Background") -> None:
+        """Deletes a created object."""
+        self.api.must("DELETE", manifests.path(one), query={"propagationPolicy": propagation})
+
+    def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = 20.0) -> None:
+        """Waits until a condition on this story holds."""
+        self.recording.wait(what, lambda _: condition(self), seconds)
+
+    def pods(self) -> list[Object]:
+        """Returns the pods that exist."""
+        return list(self.recording.now("Pod").values())
+
+    def members(self, group: str) -> list[Object]:
+        """Returns the pods that name a PodGroup and have not ended."""
+        pods = [pod for pod in self.pods() if laws.group_of(pod) == group]
+        return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+
+    def groups(self) -> dict[str, Object]:
+        """Returns the PodGroups that exist, by name."""
+        return self.recording.now("PodGroup")
+
+    def group(self, mark: str) -> Object:
+        """Returns the one PodGroup of a mark, as ``<owner>-<mark>-<uid8>`` says it."""
+        found = [
+            group for name, group in self.groups().items() if name.rsplit("-", 1)[0].endswith(f"-{mark}")
+        ]
+        assert len(found) == 1, f"{len(found)} PodGroups of {mark}: {sorted(self.groups())}"
+        return found[0]
+
+    def finish_pods(self, pods: list[Object], outcome: str = "Succeeded") -> None:
+        """Lets running pods succeed or fail."""
+        change = {"metadata": {"annotations": {"muster.dev/test-outcome": outcome}}}
+        for pod in pods:
+            self.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
+
+    def conditions(self, kind: str, name: str) -> dict[str, Object]:
+        """Returns the conditions of an owner by type, the prefix of Jobs' taken away."""
+        status = self.recording.now(kind)[name].get("status") or {}
+        found = status.get("conditions") or []
+        return {condition["type"].removeprefix("muster.dev/"): condition for condition in found}
+
+    def writes(self) -> list[Write]:
+        """Returns what Muster wrote in this namespace since the story began, refused requests included."""
+        if not self._audit_log.exists():
+            return []
+        with self._audit_log.open("rb") as log:
+            log.seek(self._audited_before)
+            events = [json.loads(line) for line in log]
+        return [_write(event) for event in events if _of(event, self.namespace)]
+
+    def breaches(self) -> list[str]:
+        """Returns how the laws of every story were broken."""
+        entries = self.recording.entries()
+        found = [f"{law.__name__}: {breach}" for law in laws.OF_TIMELINES for breach in law(entries)]
+        left_alone = laws.users_objects_are_left_alone
+        return found + [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
+
+    def end(self) -> None:
+        """Takes away the namespace and the nodes."""
+        self.recording.stop()
+        self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
+        for node in self._nodes:
+            self.api.must("DELETE", f"/api/v1/nodes/{node}")
+
+    def told(self) -> str:
+        """Tells the story line by line: changes, the scheduler's messages, and Muster's writes after them."""
+        lines = [line for entry in self.recording.entries() if (line := _line(entry))]
+        written = [
+            f"{one.status} {one.writer}: {one.verb} {one.resource} {one.name}" for one in self.writes()
+        ]
+        return "\n".join([*lines, "", "Muster wrote:", *written])
+
+
+def _write(event: Object) -> Write:
+    reference = event["objectRef"]
+    subresource = f"/{reference['subresource']}" if "subresource" in reference else ""
+    response = event.get("responseObject") or {}
+    return Write(
+        writer=event["user"]["username"].rsplit(":", 1)[1],
+        verb=event["verb"],
+        resource=reference["resource"] + subresource,
+        namespace=reference.get("namespace", ""),
+        name=reference.get("name") or response.get("metadata", {}).get("name", ""),
+        status=event.get("responseStatus", {}).get("code", 0),
+        request=event.get("requestObject") or {},
+    )
+
+
+def _of(event: Object, namespace: str) -> bool:
+    """Whether an audit event is of a namespace, or of no namespace at all (runtimes)."""
+    return bool(event.get("objectRef", {}).get("namespace", namespace) == namespace)
+
+
+def _line(entry: Entry) -> str:
+    body, prefix = entry.body, f"{entry.seconds:7.2f} s  {entry.version:>6}  {entry.change:<8} {entry.kind}"
+    if entry.kind == "Event":
+        source = body.get("reportingComponent") or body.get("source", {}).get("component", "")
+        return (
+            f"{prefix} {source}: {body.get('reason')} {body['involvedObject']['name']}: {body.get('message')}"
+        )
+    status = body.get("status") or {}
+    details = [
+        f"{one['type']}={one['status']}/{one.get('reason', '')}" for one in status.get("conditions") or []
+    ]
+    if entry.kind == "Pod":
+        gates = [gate["name"] for gate in body["spec"].get("schedulingGates") or []]
+        node = body["spec"].get("nodeName", "unbound")
+        going = "going" if "deletionTimestamp" in body["metadata"] else ""
+        details = [status.get("phase", ""), node, laws.group_of(body), *gates, going]
+    if entry.kind == "PodGroup":
+        details.insert(0, f"minCount {laws.min_count(body)}")
+    return f"{prefix} {entry.name} {' '.join(detail for detail in details if detail)}"

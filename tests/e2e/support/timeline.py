@@ -1,0 +1,142 @@
+"""Everything that happened to the objects of one namespace, in the order in which the API server wrote it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.cluster.api import Api
+
+Object = dict[str, Any]
+
+KINDS = {
+    "TrainJob": "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Workload": "/apis/scheduling.k8s.io/{version}/namespaces/{}/workloads",
+    "PodGroup": "/apis/scheduling.k8s.io/{version}/namespaces/{}/podgroups",
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "Event": "/api/v1/namespaces/{}/events",
+}
+SCHEDULING_VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """One change of one object, as a watch saw it.
+
+    Attributes:
+        version: the resourceVersion of the change. One etcd gives them to all kinds, so they order changes of
+            different kinds, which watches deliver in any order.
+        seconds: when the watch saw it, since the recording began.
+        change: ADDED, MODIFIED or DELETED.
+    """
+
+    version: int
+    seconds: float = field(compare=False)
+    change: str = field(compare=False)
+    kind: str = field(compare=False)
+    body: Object = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        name: str = self.body["metadata"]["name"]
+        return name
+
+
+class Recording:
+    """Watches a namespace from its beginning to the end of a story."""
+
+    def __init__(self, api: Api, namespace: str, release: str = "1.37") -> None:
+        self._api = api
+        self._entries: list[Entry] = []
+        self._changed = threading.Condition()
+        self._began = time.monotonic()
+        self._errors: list[str] = []
+        self._stopped = False
+        version = SCHEDULING_VERSIONS[release]
+        self._paths = {kind: path.format(namespace, version=version) for kind, path in KINDS.items()}
+        for kind, path in self._paths.items():
+            threading.Thread(
+                target=self._follow, args=(kind, path), name=f"watch-{kind}", daemon=True
+            ).start()
+
+    def entries(self) -> list[Entry]:
+        """Returns what happened so far, in the API server's order."""
+        with self._changed:
+            if self._errors:
+                raise AssertionError(f"the recording has gaps: {self._errors}")
+            return sorted(self._entries)
+
+    def now(self, kind: str) -> dict[str, Object]:
+        """Returns the objects of a kind that exist, by name."""
+        return state(self.entries(), kind)
+
+    def wait(self, what: str, condition: Callable[[Recording], bool], seconds: float = 20.0) -> None:
+        """Waits until a condition on this recording holds, asking again at every change.
+
+        Raises:
+            AssertionError: it still does not hold after the seconds.
+        """
+        deadline = time.monotonic() + seconds
+        while not condition(self):
+            with self._changed:
+                if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
+                    break
+        assert condition(self), f"after {seconds:.0f} s still not: {what}"
+
+    def quiet(self, seconds: float = 2.0) -> None:
+        """Waits until nothing but Events has changed for so many seconds."""
+        while True:
+            with self._changed:
+                last = max((entry.seconds for entry in self._entries if entry.kind != "Event"), default=0.0)
+                rest = last + seconds - self._elapsed()
+                if rest <= 0:
+                    return
+                self._changed.wait(rest)
+
+    def stop(self) -> None:
+        """Lets the watches end; what they see from now on does not count."""
+        self._stopped = True
+
+    def _follow(self, kind: str, path: str) -> None:
+        try:
+            for event in self._api.watch(path, "0", seconds=3600):
+                if self._stopped:
+                    return
+                self._take(kind, event)
+            if not self._stopped:
+                self._errors.append(f"{kind}: the watch ended")
+        except Exception as error:  # noqa: BLE001 - a thread's error has to reach the story, whatever it is
+            if not self._stopped:
+                self._errors.append(f"{kind}: {error!r}")
+
+    def _take(self, kind: str, event: Mapping[str, Any]) -> None:
+        body = event["object"]
+        if event["type"] == "ERROR":
+            self._errors.append(f"{kind}: {body.get('message')}")
+            return
+        version = int(body["metadata"]["resourceVersion"])
+        with self._changed:
+            self._entries.append(Entry(version, self._elapsed(), event["type"], kind, body))
+            self._changed.notify_all()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+
+def state(entries: Iterable[Entry], kind: str) -> dict[str, Object]:
+    """Returns the objects of a kind that exist after the entries, by name."""
+    objects: dict[str, Object] = {}
+    for entry in entries:
+        if entry.kind != kind:
+            continue
+        if entry.change == "DELETED":
+            objects.pop(entry.name, None)
+        else:
+            objects[entry.name] = entry.body
+    return objects
