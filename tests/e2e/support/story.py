@@ -72,6 +72,10 @@ class Story:
         pods = [pod for pod in self.pods() if laws.group_of(pod) == group]
         return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
+    def running(self) -> int:
+        """Returns how many pods run."""
+        return sum(pod["status"].get("phase") == "Running" for pod in self.pods())
+
     def groups(self) -> dict[str, Object]:
         """Returns the PodGroups that exist, by name."""
         return self.recording.now("PodGroup")

@@ -1,0 +1,170 @@
+"""Muster on the real cluster: manifests applied, functions as processes of their own, broker, adapters.
+
+Not real here is Knative's broker (ours reads the same YAML) and Knative Serving (no pods, no scaling): every
+function is a process that serves on loopback with a token of its own service account.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eventing.local import manifests as kustomize
+from eventing.local.broker import Answer, Broker, CloudEvent, Ingress, PingTimer, Report, Wiring
+from tests.cluster import manifests
+from tests.cluster.cluster import Cluster
+from tests.cluster.processes import Process, start, until, wait_ready
+
+NAMESPACE = "muster-system"
+OVERLAYS = Path(kustomize.EVENTING) / "overlays"
+OVERLAY_OF = {"1.37": OVERLAYS / "cluster", "1.36": OVERLAYS / "kubernetes-1.36"}
+
+SWEEP = "dev.muster.sweep"
+
+
+class Muster:
+    """An installation of Muster.
+
+    Attributes:
+        functions: the process of each function, by the name of its Service.
+        reports: every delivery so far, in the order in which they ended.
+        dead_letters: events that no function took.
+    """
+
+    def __init__(self, cluster: Cluster, overlay: Path) -> None:
+        self._cluster = cluster
+        self._overlay = overlay
+        self.functions: dict[str, Process] = {}
+        self._ports: dict[str, int] = {}
+        self.reports: list[Report] = []
+        self.dead_letters: list[dict[str, Any]] = []
+        self._objects = kustomize.load(overlay)
+        self._adapters: dict[str, Process] = {}
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Applies what a cluster without Knative understands, and starts the rest."""
+        self.install()
+        services = kustomize.of_kind(self._objects, "Service")
+        names = [one["metadata"]["name"] for one in services if one["metadata"]["name"] != "dead-letter"]
+        for name in names:
+            self.start_function(name)
+        wiring = Wiring.from_manifests(self._objects)
+        subscribers = {name: f"http://127.0.0.1:{port}/" for name, port in self._ports.items()}
+        self.broker = Broker(wiring, {**subscribers, "dead-letter": self._bury}, observe=self._observe)
+        self._ingress = Ingress(self.broker)
+        self._timer = PingTimer(wiring.pings, self.broker.publish)
+        for part in (self.broker, self._ingress, self._timer):
+            part.start()
+        self.start_adapters()
+
+    def stop(self) -> None:
+        """Stops what ``start`` started; the objects in the cluster go with the cluster."""
+        self.stop_adapters()
+        for part in (self._timer, self._ingress, self.broker):
+            part.stop()
+        for name in list(self.functions):
+            self.stop_function(name)
+
+    def install(self) -> None:
+        """Applies namespace, service accounts, roles and admission policies."""
+        knative = ("eventing.knative.dev/", "serving.knative.dev/", "sources.knative.dev/")
+        plain = [one for one in self._objects if not one["apiVersion"].startswith(knative)]
+        manifests.apply(self._cluster.api, plain)
+
+    def start_function(self, name: str) -> None:
+        """Starts a function and waits until it is ready; started again, it has the port it had."""
+        kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, name)
+        module = f"functions.{name.replace('-', '_')}.function.step"
+        port = self._ports.get(name, 0)
+        command = [sys.executable, "-m", "shared.runtime.serve", module, "--port", str(port)]
+        environment = {"KUBECONFIG": str(kubeconfig), "MUSTER_API_SERVER": ""}
+        process = start(name, command, self._cluster.folder, environment)
+        self._cluster.processes.append(process)
+        wait_ready(process, lambda: _port(process) is not None)
+        self.functions[name] = process
+        self._ports[name] = _port(process) or 0
+
+    def stop_function(self, name: str) -> None:
+        """Stops a function as a node being drained would."""
+        self._cluster.stop_process(self.functions.pop(name))
+
+    def start_adapters(self) -> None:
+        """Starts the receive adapter of every source whose kinds are served."""
+        for source in kustomize.of_kind(self._objects, "ApiServerSource"):
+            account = source["spec"]["serviceAccountName"]
+            kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, account)
+            name = source["metadata"]["name"]
+            self._adapters[name] = self._cluster.add_adapter(source, kubeconfig, self._ingress.url)
+
+    def stop_adapters(self) -> None:
+        """Stops every receive adapter: from now on nothing is heard of any change."""
+        for process in self._adapters.values():
+            self._cluster.stop_process(process)
+        self._adapters.clear()
+
+    def sweep(self) -> None:
+        """Sends the event that makes every function look at all it is responsible for."""
+        event = {
+            "specversion": "1.0",
+            "id": f"sweep-{len(self.reports)}",
+            "source": "/tests",
+            "type": SWEEP,
+        }
+        self.broker.publish(CloudEvent(event, b""))
+
+    def idle(self, seconds: float = 10.0) -> bool:
+        """Waits until the broker has delivered everything; returns whether it has."""
+        return self.broker.drain(seconds)
+
+    def _observe(self, report: Report) -> None:
+        with self._lock:
+            self.reports.append(report)
+
+    def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
+        del timeout
+        data = body.decode(errors="replace")
+        with contextlib.suppress(ValueError):
+            data = json.loads(body).get("metadata", {}).get("name", data)
+        with self._lock:
+            self.dead_letters.append({"headers": dict(headers), "about": data})
+        return Answer(202)
+
+
+@contextlib.contextmanager
+def installed(cluster: Cluster, release: str) -> Iterator[Muster]:
+    """Starts Muster on a cluster and stops it again."""
+    muster = Muster(cluster, OVERLAY_OF[release])
+    try:
+        muster.start()
+        yield muster
+    finally:
+        muster.stop()
+
+
+def policies_at_work(cluster: Cluster, namespace: str) -> bool:
+    """Waits until the admission policies act in a namespace: they are compiled after they were made."""
+    containers = [{"name": "main", "image": "example.com/train"}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": template}
+
+    def marks() -> bool:
+        path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        probe = {"metadata": {"name": "probe"}, "spec": spec}
+        job = cluster.api.must("POST", path, probe, query={"dryRun": "All"})
+        return "muster.dev/group" in job["spec"]["template"]["metadata"].get("labels", {})
+
+    return until(marks, 30)
+
+
+def _port(process: Process) -> int | None:
+    """Reads the port from the line that a function prints when it listens."""
+    for line in process.log.read_text().splitlines()[::-1]:
+        if " listens on http" in line:
+            return int(line.rsplit(":", 1)[1])
+    return None
