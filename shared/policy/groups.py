@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from shared.objects.jobs import Job, Pod
 from shared.policy import marks
@@ -24,10 +25,12 @@ class Group:
 
     Attributes:
         name: the mark; also the template's name, unique in the tree.
-        gang: whether all its pods are placed together; else basic.
-        pod_sets: the pod templates whose pods are in it.
-        sizes: pods of each of its PodGroups, by name suffix.
+        gang: whether all its pods, or all its children, are placed together; else basic.
+        pod_sets: the pod templates whose pods are in it; empty for a composite.
+        sizes: pods of each of its PodGroups, by name suffix; empty for a composite.
         children: the groups below it.
+        pinned: the minCount or minGroupCount a policy asks for; None means all.
+        settings: fields a policy sets on template and group, as the API spells them.
     """
 
     name: str
@@ -35,16 +38,33 @@ class Group:
     pod_sets: tuple[PodSet, ...]
     sizes: Mapping[str, int]
     children: tuple[Group, ...] = ()
+    pinned: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def template_min_count(self) -> int:
-        """The minCount of its template: the pods of its largest PodGroup, at least 1."""
-        return max([1, *self.sizes.values()])
+        """The minCount of its template, or minGroupCount: as pinned, else all; at least 1."""
+        if self.pinned is not None:
+            return self.pinned
+        return max(1, self.instances) if self.children else max([1, *self.sizes.values()])
+
+    @property
+    def instances(self) -> int:
+        """How many groups its children make; a child with one PodGroup per Job or block makes several."""
+        return sum(1 if child.children else len(child.sizes) for child in self.children)
 
     @property
     def priority_class_name(self) -> str:
         """The class that all its pods have."""
-        return self.pod_sets[0].template.spec.priority_class_name
+        leaf = next(iter(self.leaves()))
+        return leaf.pod_sets[0].template.spec.priority_class_name
+
+    def composites(self) -> Iterator[Group]:
+        """The groups that have groups, parents before children."""
+        if self.children:
+            yield self
+        for child in self.children:
+            yield from child.composites()
 
     def leaves(self) -> Iterator[Group]:
         """The groups that pods are in."""
@@ -105,6 +125,13 @@ def _flaw_of_leaf(leaf: Group) -> GivenUp | None:
                 Reason.WAITS_FOR_ITSELF,
                 f"group {leaf.name}: {pod_set.replicated_job} starts after {waited}, "
                 f"so a gang of {paths} can never be placed together",
+            )
+    for pod_set in leaf.pod_sets:
+        if leaf.gang and pod_set.exclusive and leaf.template_min_count > 1:
+            return GivenUp(
+                Reason.EXCLUSIVE_PLACEMENT,
+                f"group {leaf.name}: with exclusive placement the pods of {pod_set.path} wait until index 0 is bound, "
+                f"so a gang of {leaf.template_min_count} can never be placed together",
             )
     classes = {pod_set.template.spec.priority_class_name for pod_set in leaf.pod_sets}
     if len(classes) > 1:

@@ -8,7 +8,7 @@ runtime's own parallelism make that wrong).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.objects.jobs import Job, JobSet, JobSpec, PodTemplate, ReplicatedJob
 from shared.objects.meta import ObjectRef
@@ -18,6 +18,8 @@ from shared.policy.model import Owner
 from shared.policy.names import pod_group_name
 from shared.policy.reasons import Reason
 
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_EXCLUSIVE_BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 INITIALIZERS = ("dataset-initializer", "model-initializer")
 
 
@@ -34,6 +36,7 @@ class PodSet:
         unmarked: why they carry none.
         initializer: whether it only prepares what others need.
         waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
+        exclusive: whether JobSet's webhook refuses all pods of a Job but index 0 until that one is bound.
     """
 
     path: str
@@ -44,6 +47,7 @@ class PodSet:
     unmarked: Reason | None
     initializer: bool = False
     waits_for: frozenset[str] = frozenset()
+    exclusive: bool = False
 
     @property
     def template(self) -> PodTemplate:
@@ -104,8 +108,15 @@ def _pod_sets_of_jobset(jobset: JobSet, namespace_labels: Mapping[str, str]) -> 
     sets = []
     for index, entry in enumerate(jobset.spec.replicated_jobs):
         waits[entry.name] = frozenset(waits) if in_order else _waits_for(entry, waits)
-        sets.append(_pod_set_of_replicated_job(index, entry, waits[entry.name], enabled=enabled))
+        annotations = jobset.metadata.annotations | entry.template.metadata.annotations
+        pod_set = _pod_set_of_replicated_job(index, entry, waits[entry.name], enabled=enabled)
+        sets.append(replace(pod_set, exclusive=_is_exclusive(annotations)))
     return tuple(sets)
+
+
+def _is_exclusive(annotations: Mapping[str, str]) -> bool:
+    """Exclusive placement by webhook; by node selector pods do not wait (JobSet v0.12.0, pod_webhook.go)."""
+    return _EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations
 
 
 def _waits_for(entry: ReplicatedJob, earlier: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -67,6 +67,8 @@ class Reason(StrEnum):
     """A group that was placed before has a minCount that is not what its Jobs need; resize_gang continues."""
     NOT_MUSTERS = "NotMusters"
     """The object was not made by Muster and is left alone."""
+    SCALING_FLAGGED = "ScalingFlagged"
+    """The policy says `onScale: Flag`: minCount stays although the number of pods changed."""
     GANG_SIZE_FIXED = "GangSizeFixed"
     """The served API (1.36, v1alpha2) does not let minCount change."""
 
@@ -77,6 +79,10 @@ class Reason(StrEnum):
     """The name was taken by what an earlier owner of that name left behind; it was deleted."""
 
     # Giving up: stand-ins are made, the owner is told.
+    INVALID_POLICY = "InvalidPolicy"
+    """The policy that rules cannot be used; the message has its home, the field's path and what is wrong."""
+    EXCLUSIVE_PLACEMENT = "ExclusivePlacement"
+    """JobSet's exclusive placement holds back all pods but one until that one is bound; no gang can start."""
     TOO_MANY_GROUPS = "TooManyGroups"
     """More groups than a Workload has room for (8 templates, scheduling/v1beta1/types.go, v1.37.1)."""
     WAITS_FOR_ITSELF = "WaitsForItself"
