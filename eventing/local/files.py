@@ -1,0 +1,77 @@
+"""Reading what people hand to `muster`: JSON and YAML files, with the place of whatever is wrong in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as SafeLoader  # ten times faster on a recording of 300 kB
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import SafeLoader  # type: ignore[assignment]  # the two have the same interface
+
+
+class BadFileError(Exception):
+    """A file, or something in it, cannot be used; the message is one line and begins with the place."""
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(f"{place}: {' '.join(message.split())}")
+
+
+class _Loader(SafeLoader):
+    """Times stay the strings that the API server sent, as they do in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        BadFileError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise BadFileError(str(path), error.strerror or "cannot be read") from None
+
+
+def yaml_documents(path: Path, text: str) -> list[Any]:
+    """The documents of a YAML stream, of which JSON is one; empty ones are left out.
+
+    Raises:
+        BadFileError: it is not YAML.
+    """
+    try:
+        return [found for found in yaml.load_all(text, _Loader) if found is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise BadFileError(place, f"is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadFileError(str(path), f"is not YAML: {error}") from None
+
+
+def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    """Each line of a JSON Lines file with its place, `events.jsonl:3`.
+
+    Raises:
+        BadFileError: a line is not JSON.
+    """
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            place = f"{path}:{number}"
+            try:
+                yield place, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise BadFileError(place, f"is not JSON: {error}") from None
