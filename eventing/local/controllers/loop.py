@@ -38,14 +38,21 @@ class Wake:
 class Controller(Protocol):
     """One simulated controller: level-based, so that the reason for a call never matters."""
 
-    name: str
-    watches: tuple[Resource, ...]
+    @property
+    def name(self) -> str:
+        """What the controller is called when it is switched on or off."""
+        ...
 
-    def wakes(self, resource: Resource, item: Object) -> Iterable[Wake]:
+    @property
+    def watches(self) -> tuple[Resource, ...]:
+        """The kinds it reads."""
+        ...
+
+    def wakes(self, resource: Resource, item: Object, /) -> Iterable[Wake]:
         """What to look at because this object was added, changed or deleted."""
         ...
 
-    def reconcile(self, key: Key, view: View, now: float) -> Result:
+    def reconcile(self, key: Key, view: View, now: float, /) -> Result:
         """The writes that bring the world nearer to what it should be; `now` in seconds since the epoch."""
         ...
 

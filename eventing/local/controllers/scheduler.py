@@ -1,7 +1,7 @@
 """The simulated scheduler: groups as whole trees, ordinary pods one by one, and what it writes about them.
 
 `scheduler_tree` says what may be tried at all, `scheduler_cycle` tries it. A look here is level-based:
-whatever could be placed now is placed, and a verdict is written only where it differs from the one that stands.
+whatever could be placed now is placed, and a verdict is written only where it differs from the last one.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[W
 
 
 def _nominations(outcome: _Outcome) -> Iterator[Write]:
-    """nominatedNodeName of every pod of a group but the one placed last, as the scheduler writes it."""
+    """Write the nominatedNodeName of every pod of a group but the one placed last, as the scheduler does."""
     for pod, node in outcome.assignments[:-1]:
         if (pod.get("status") or {}).get("nominatedNodeName") != node:
             yield _status(PODS, pod, {"nominatedNodeName": node})
