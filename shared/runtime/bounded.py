@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from shared.cluster.errors import Unavailable
 from shared.cluster.port import Cluster, Object, Objects, PatchType
 from shared.objects.resources import Resource
+from shared.objects.versions import SchedulingApi
 
 T = TypeVar("T")
 
@@ -96,6 +97,14 @@ class BoundedCluster:
     def served_versions(self, group: str) -> frozenset[str]:
         """As the cluster's."""
         return self._pass_on(lambda: self._cluster.served_versions(group))
+
+    def scheduling(self) -> SchedulingApi:
+        """As the cluster's; known already, as a rule, and then no call."""
+        return self._cluster.scheduling()
+
+    def refresh(self) -> None:
+        """As the cluster's."""
+        self._cluster.refresh()
 
     def _pass_on(self, call: Callable[[], T]) -> T:
         if self.time_is_over:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shared.cluster.client import Client
+    from shared.cluster.versioned import Versioned
 
 MEBIBYTE = 1024 * 1024
 
@@ -80,20 +80,22 @@ def _value(variable: str, text: str, kind: type[Any]) -> Any:
 
 def connect(
     settings: Settings, user_agent: str = "muster", environment: Mapping[str, str] = os.environ
-) -> Client:
-    """A client for the cluster of an URL, else of a kubeconfig, else of the pod's own service account.
+) -> Versioned:
+    """The cluster of an URL, else of a kubeconfig, else of the pod's own service account.
 
     The URL comes first: only Muster's own stack sets it, while many people's shells have a KUBECONFIG.
 
     Raises:
         BadSettingError: none of the three is there.
     """
-    from shared.cluster.client import Client  # noqa: PLC0415 - 0.4 s that planning and tests can do without
+    # The kubernetes package takes 0.4 s to import, which planning and tests can do without.
+    from shared.cluster.client import Client  # noqa: PLC0415
+    from shared.cluster.versioned import Versioned  # noqa: PLC0415
 
     if settings.api_server:
-        return Client.for_server(settings.api_server, user_agent=user_agent)
+        return Versioned(Client.for_server(settings.api_server, user_agent=user_agent))
     if settings.kubeconfig:
-        return Client.from_kubeconfig(settings.kubeconfig, user_agent=user_agent)
+        return Versioned(Client.from_kubeconfig(settings.kubeconfig, user_agent=user_agent))
     if "KUBERNETES_SERVICE_HOST" not in environment:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
-    return Client.in_cluster(user_agent=user_agent)
+    return Versioned(Client.in_cluster(user_agent=user_agent))

@@ -170,4 +170,5 @@ def _subject(step: Step, event: ResourceEvent) -> ObjectRef | Nothing:
     try:
         return step.subject(event)
     except ValidationError as error:
-        raise UnreadableEvent(responses.in_words(error), f"data of kind {event.ref.kind}") from None
+        path, words = responses.first_fault(error)
+        raise UnreadableEvent(words, f"data.{path}") from None

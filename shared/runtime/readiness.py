@@ -6,15 +6,9 @@ import time
 from threading import Lock, Thread
 
 from shared.cluster.errors import ClusterError
-from shared.cluster.port import Cluster
+from shared.cluster.port import RawCluster
+from shared.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 
-GROUP = "scheduling.k8s.io"
-NOT_SERVED = (
-    "the API server answers, but serves no Workloads and PodGroups: marked jobs run as plain jobs. "
-    "Set --feature-gates=GenericWorkload=true on kube-apiserver, kube-scheduler and "
-    "kube-controller-manager, and --runtime-config=scheduling.k8s.io/v1beta1=true on kube-apiserver "
-    "(Kubernetes 1.36: gates GenericWorkload and GangScheduling, and scheduling.k8s.io/v1alpha2=true)"
-)
 FRESH_SECONDS = 5.0
 
 State = tuple[bool, str]
@@ -24,7 +18,7 @@ State = tuple[bool, str]
 class Readiness:
     """Asks the API server, and remembers the answer for those who cannot wait."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: RawCluster) -> None:
         self._cluster = cluster
         self._asking = Lock()
         self._known: State = (False, "the API server has not answered yet")
@@ -37,11 +31,14 @@ class Readiness:
         switched off wait for their gates to be lifted, and a function that is not ready is sent no events.
         """
         try:
-            served = self._cluster.served_versions(GROUP)
+            api = choose(self._cluster.served_versions(GROUP))
         except ClusterError as error:
             self._known = (False, f"{type(error).__name__}: {error.message}")
         else:
-            self._known = (True, "OK" if _serves_groups(served) else NOT_SERVED)
+            self._known = (
+                True,
+                "OK" if api.served else f"{HOW_TO_SWITCH_ON}; until then marked jobs run as plain jobs",
+            )
         self._asked_at = time.monotonic()
         return self._known
 
@@ -60,8 +57,3 @@ class Readiness:
             self.ask()
         finally:
             self._asking.release()
-
-
-def _serves_groups(served: frozenset[str]) -> bool:
-    versions = {one.partition("/")[0] for one in served}
-    return any({f"{version}/workloads", f"{version}/podgroups"} <= served for version in versions)

@@ -64,8 +64,9 @@ def of_error(error: Exception) -> Outcome:
     if isinstance(error, UnreadableEvent):
         return Outcome(Kind.UNREADABLE, "UnreadableEvent", str(error))
     if isinstance(error, ValidationError):
+        path, words = first_fault(error)
         return Outcome(
-            Kind.BUG, "UnreadableObject", f"the cluster's {error.title}: {in_words(error)}", error=error
+            Kind.BUG, "UnreadableObject", f"the cluster's {error.title}: {path}: {words}", error=error
         )
     if not isinstance(error, errors.ClusterError):
         return Outcome(Kind.BUG, type(error).__name__, str(error), error=error)
@@ -80,12 +81,12 @@ def of_error(error: Exception) -> Outcome:
     )
 
 
-def in_words(error: ValidationError) -> str:
-    """The first fault with its path, without the value and the links that pydantic would print."""
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """Path and words of the first fault, without the value and the links that pydantic would print."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     path = ".".join(str(part) for part in faults[0]["loc"])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{path}: {faults[0]['msg']}{more}"
+    return path, f"{faults[0]['msg']}{more}"
 
 
 def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: float) -> Answer:

@@ -42,6 +42,7 @@ def sweep(
     Raises:
         ClusterError: what the step is responsible for cannot be listed.
     """
+    cluster.refresh()
     found = list(step.responsible_for(cluster))
     begin = _anywhere(event.id, len(found))
     subjects = [*found[begin:], *found[:begin]][:limit]

@@ -1,0 +1,127 @@
+"""A step and a cluster small enough to see through, and one event for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.cluster.port import Object, Objects
+from shared.objects.meta import ObjectRef
+from shared.objects.resources import PODS, Resource
+from shared.policy.model import Action, Observed, Plan, Reply, Verb
+from shared.policy.reasons import Reason
+from shared.runtime.config import Settings
+from shared.runtime.handle import Handler
+from shared.runtime.step import Step
+
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+POD = ObjectRef("v1", "Pod", "team-a", "llama-0", "4bac6118")
+OWNER = ObjectRef("batch/v1", "Job", "team-a", "llama", "9c1d")
+BODY: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "llama-0", "namespace": "team-a", "uid": "4bac6118"},
+}
+DONE = Plan(
+    Reason.GATES_LIFTED,
+    "2 gates lifted",
+    (Action(Verb.CREATE, POD, BODY), Action(Verb.CREATE, POD, BODY)),
+    reply=Reply("gates_lifted", OWNER, {"pods": 2}),
+)
+"""What the step plans unless told otherwise."""
+
+
+class FakeCluster:
+    """Raises what it is told to, else says yes; remembers its calls."""
+
+    def __init__(self, on_read: Exception | None = None, on_write: Exception | None = None) -> None:
+        self.on_read = on_read
+        self.on_write = on_write
+        self.calls: list[str] = []
+        self.served = frozenset({"v1beta1/workloads", "v1beta1/podgroups"})
+
+    def refresh(self) -> None:
+        """Remember that it was asked for."""
+        self.calls.append("refresh")
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """The pod, whatever is asked for."""
+        self.calls.append(f"get {resource.plural} {namespace}/{name}")
+        if self.on_read:
+            raise self.on_read
+        return BODY
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """The pod alone."""
+        self.calls.append(f"list {resource.plural} {namespace}{labels}{fields}")
+        if self.on_read:
+            raise self.on_read
+        return [BODY]
+
+    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+        """What was sent."""
+        self.calls.append(f"create {resource.plural} {manager}")
+        if self.on_write:
+            raise self.on_write
+        return body
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """What `served` says."""
+        self.calls.append(f"discover {group}")
+        if self.on_read:
+            raise self.on_read
+        return self.served
+
+
+def observe(cluster: Any, subject: ObjectRef) -> Observed:
+    """One read."""
+    cluster.get(PODS, subject.name, subject.namespace)
+    return Observed(subject)
+
+
+def execute(cluster: Any, plan: Plan, manager: str) -> Plan:
+    """One write for each action."""
+    for action in plan.actions:
+        cluster.create(PODS, dict(action.body or {}), manager=manager)
+    return plan
+
+
+def a_step(**parts: Any) -> Step:
+    """A step that reads the event's pod and writes it twice; each part can be replaced."""
+    usual: dict[str, Any] = {
+        "name": "patch_pods",
+        "subject": lambda event: event.ref,
+        "observe": observe,
+        "plan": lambda _observed, _now: DONE,
+        "execute": execute,
+        "responsible_for": lambda _cluster: [POD],
+    }
+    return Step(**usual | parts)
+
+
+def a_handler(step: Step | None = None, cluster: Any = None, **settings: Any) -> Handler:
+    """A handler of that step, at a fixed time."""
+    return Handler(step or a_step(), cluster or FakeCluster(), Settings(**settings), lambda: NOW)
+
+
+def an_event(**change: Any) -> tuple[dict[str, str], bytes]:
+    """An ApiServerSource event about the pod, in binary mode, as headers and body."""
+    attributes = {
+        "specversion": "1.0",
+        "id": "421c",
+        "source": "https://10.96.0.1:443",
+        "type": "dev.knative.apiserver.resource.update",
+    } | change
+    headers = {f"ce-{name}": value for name, value in attributes.items()}
+    return headers | {"content-type": "application/json"}, json.dumps(BODY).encode()
+
+
+def raises(error: Exception) -> Callable[..., Any]:
+    """A function that raises it, whatever it is called with."""
+
+    def fail(*_arguments: Any, **_named: Any) -> Any:
+        raise error
+
+    return fail

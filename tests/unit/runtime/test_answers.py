@@ -1,0 +1,210 @@
+"""Which answer each end of an event gets. A broker decides by it whether the event comes again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from shared.cluster import errors
+from shared.objects.jobs import JobSet
+from shared.policy.model import Nothing
+from shared.policy.reasons import Reason
+from shared.runtime.responses import MEANINGS, Answer
+from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
+
+
+def said(answer: Answer) -> tuple[int, str, str]:
+    """Status, reason and Retry-After of an answer that is no success."""
+    return answer.status, json.loads(answer.body)["reason"], answer.headers.get("Retry-After", "")
+
+
+def unreadable_jobset() -> ValidationError:
+    """What reading a JobSet raises whose replicas are a word."""
+    with pytest.raises(ValidationError) as caught:
+        JobSet.read(
+            {
+                "apiVersion": "jobset.x-k8s.io/v1alpha2",
+                "kind": "JobSet",
+                "metadata": {"name": "llama", "labels": {"password": "hunter2"}},
+                "spec": {"replicatedJobs": [{"name": "node", "replicas": "three"}]},
+            }
+        )
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        pytest.param(replace(DONE, reply=None), id="a plan that was carried out, without a reply"),
+        pytest.param(Nothing(Reason.UP_TO_DATE), id="nothing to do"),
+        pytest.param(Nothing(Reason.OBJECT_GONE), id="the object is gone, or another one has its name"),
+        pytest.param(Nothing(Reason.AWAITING_JOBSET), id="too early, but another event continues"),
+    ],
+)
+def test_done_and_nothing_are_202_without_a_body(decision: Any) -> None:
+    """202 has no body and no content type: a broker takes a 2xx with any other body for a failed delivery."""
+    answer = a_handler(a_step(plan=lambda _observed, _now: decision)).handle(*an_event())
+    assert answer == Answer(202, {}, b"")
+
+
+def test_reply_is_200_with_exactly_one_cloudevent() -> None:
+    """A step's reply is the answer itself, in binary mode."""
+    answer = a_handler().handle(*an_event())
+    assert answer.status == 200
+    assert answer.headers["ce-type"] == "dev.muster.patch_pods.gates_lifted"
+    assert answer.headers["ce-id"] == "421c.patch_pods"
+    assert answer.headers["ce-time"] == "2026-11-21T08:00:00Z"
+    assert json.loads(answer.body)["pods"] == 2
+
+
+def test_retry_is_answered_with_the_same_event() -> None:
+    """Whoever gets both replies can tell that they are one."""
+    handler = a_handler()
+    first, second = handler.handle(*an_event()), handler.handle(*an_event())
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        pytest.param(
+            Nothing(Reason.BEING_DELETED, come_again=True),
+            id="a name that is free as soon as its holder is gone",
+        ),
+        pytest.param(replace(DONE, come_again=True), id="a plan that only cleared the way"),
+    ],
+)
+def test_come_again_is_409(decision: Any) -> None:
+    """A decision may ask for the event once more; then there is no reply event."""
+    answer = a_handler(a_step(plan=lambda _observed, _now: decision)).handle(*an_event())
+    assert said(answer) == (409, decision.reason, "1")
+
+
+@pytest.mark.parametrize(
+    ("error", "want"),
+    [
+        pytest.param(
+            errors.Conflict("written in between"), (409, "Conflict", "1"), id="somebody wrote in between"
+        ),
+        pytest.param(errors.AlreadyExists("taken"), (409, "AlreadyExists", "1"), id="the name is taken"),
+        pytest.param(
+            errors.TooManyRequests("slow down", retry_after=2.5),
+            (429, "TooManyRequests", "3"),
+            id="429: the server's own Retry-After, rounded up",
+        ),
+        pytest.param(
+            errors.TooManyRequests("slow down"),
+            (429, "TooManyRequests", "1"),
+            id="429 without Retry-After: ours",
+        ),
+        pytest.param(
+            errors.Unavailable("connection refused"), (503, "Unavailable", "1"), id="the API server is away"
+        ),
+        pytest.param(
+            errors.Unavailable("starting", status=503, retry_after=10),
+            (503, "Unavailable", "10"),
+            id="the API server is starting and says for how long",
+        ),
+        pytest.param(errors.Expired("too old"), (503, "Expired", "1"), id="410: the list must begin anew"),
+        pytest.param(
+            errors.Unauthorized("no"), (503, "Unauthorized", "1"), id="401: the credentials may be renewed"
+        ),
+        pytest.param(errors.Forbidden("no"), (503, "Forbidden", "1"), id="403: the role may be granted"),
+        pytest.param(
+            errors.Invalid("spec.x: wrong"),
+            (500, "Invalid", ""),
+            id="422: Muster asked for something impossible",
+        ),
+        pytest.param(KeyError("uid"), (500, "KeyError", ""), id="a bug"),
+    ],
+)
+@pytest.mark.parametrize("moment", ["on_read", "on_write"])
+def test_error_of_the_cluster(error: Exception, want: tuple[int, str, str], moment: str) -> None:
+    """The API server's error has one meaning, when a step reads and when it writes."""
+    assert said(a_handler(cluster=FakeCluster(**{moment: error})).handle(*an_event())) == want
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        pytest.param(
+            errors.Terminating("being terminated"), Reason.DELETED, id="the namespace is being deleted"
+        ),
+        pytest.param(errors.Gone("not found"), Reason.OBJECT_GONE, id="the object went away in between"),
+        pytest.param(errors.ApiGone("not found"), Reason.API_NOT_SERVED, id="the API is not served here"),
+    ],
+)
+@pytest.mark.parametrize("moment", ["on_read", "on_write"])
+def test_what_is_gone_needs_nothing(
+    error: Exception, reason: Reason, moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is gone needs no step, and no second delivery."""
+    caplog.set_level("INFO", "muster")
+    assert a_handler(cluster=FakeCluster(**{moment: error})).handle(*an_event()).status == 202
+    assert caplog.records[-1].fields["reason"] == reason  # type: ignore[attr-defined]  # our own extra
+
+
+def test_every_class_of_error_has_a_meaning() -> None:
+    """A class added to the cluster's errors must be given its answer."""
+
+    def below(kind: type[errors.ClusterError]) -> set[type[errors.ClusterError]]:
+        return {kind}.union(*(below(one) for one in kind.__subclasses__()))
+
+    named = {kind for kind in below(errors.ClusterError) if kind.__module__ == errors.__name__}
+    assert named - {errors.ClusterError} == set(MEANINGS)
+
+
+@pytest.mark.parametrize("stage", ["subject", "observe", "plan", "execute"])
+def test_bug_in_any_stage_is_500(stage: str) -> None:
+    """A bug is 500, so that the event comes again, perhaps to a repaired Muster."""
+    handler = a_handler(a_step(**{stage: raises(ZeroDivisionError("by zero"))}))
+    assert said(handler.handle(*an_event())) == (500, "ZeroDivisionError", "")
+
+
+def test_reply_that_cannot_be_made_is_a_bug() -> None:
+    """A reply about a kind that Muster does not know is a bug, and is answered as one."""
+    assert DONE.reply is not None
+    stranger = replace(DONE.reply, owner=replace(DONE.reply.owner, kind="Flock"))
+    handler = a_handler(a_step(plan=lambda _observed, _now: replace(DONE, reply=stranger)))
+    assert said(handler.handle(*an_event())) == (500, "LookupError", "")
+
+
+def test_unreadable_object_in_the_cluster() -> None:
+    """An object that no view fits is named with the path of its fault, not with its content."""
+    answer = a_handler(a_step(observe=raises(unreadable_jobset()))).handle(*an_event())
+    assert said(answer)[:2] == (500, "UnreadableObject")
+    message = json.loads(answer.body)["message"]
+    assert message.startswith(
+        "the cluster's JobSet: spec.replicatedJobs.0.replicas: Input should be a valid integer"
+    )
+    assert "hunter2" not in message
+    assert "pydantic" not in message
+
+
+def test_unreadable_object_in_the_event() -> None:
+    """The same fault in the event's own object is the sender's: 400."""
+    answer = a_handler(a_step(subject=raises(unreadable_jobset()))).handle(*an_event())
+    assert said(answer)[:2] == (400, "UnreadableEvent")
+    assert "data.spec.replicatedJobs.0.replicas: Input should be" in json.loads(answer.body)["message"]
+
+
+def test_unreadable_event_is_400() -> None:
+    """An event that cannot be read is refused with path and reason; a broker keeps it as a dead letter."""
+    headers, body = an_event()
+    del headers["ce-id"]
+    answer = a_handler().handle(headers, body)
+    assert (answer.status, json.loads(answer.body)) == (
+        400,
+        {"reason": "UnreadableEvent", "message": "ce-id: is missing"},
+    )
+
+
+def test_long_message_is_cut() -> None:
+    """A dead letter keeps 1024 bytes of an answer, so the JSON of a long one must end before."""
+    answer = a_handler(cluster=FakeCluster(on_read=errors.Unavailable("x" * 5000))).handle(*an_event())
+    assert len(answer.body) < 1024
+    assert json.loads(answer.body)["reason"] == "Unavailable"

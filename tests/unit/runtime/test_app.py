@@ -1,0 +1,156 @@
+"""The Flask app: what it takes, by which path, in which size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from shared.cluster import errors
+from shared.runtime.app import create_app
+from shared.runtime.config import Settings
+from tests.unit.runtime.fakes import BODY, NOW, FakeCluster, a_step, an_event
+
+RECORDED = Path(__file__).parents[1] / "events" / "recorded"
+STRUCTURED = {"content-type": "application/cloudevents+json"}
+
+
+def a_client(cluster: Any = None, **settings: Any) -> FlaskClient:
+    """A client of the app of the step in `fakes`."""
+    return create_app(a_step(), cluster or FakeCluster(), Settings(**settings), lambda: NOW).test_client()
+
+
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_recorded_events_are_taken(path: Path, mode: str) -> None:
+    """Events of Resource and Reference mode are taken, in both modes of HTTP."""
+    event = json.loads(path.read_text())
+    cluster = FakeCluster()
+    if mode == "structured":
+        answer = a_client(cluster).post("/", headers=STRUCTURED, data=json.dumps(event))
+    else:
+        headers = {
+            f"ce-{name}": value for name, value in event.items() if name not in {"data", "datacontenttype"}
+        }
+        answer = a_client(cluster).post(
+            "/", headers=headers | {"content-type": "application/json"}, data=json.dumps(event["data"])
+        )
+    assert answer.status_code == 200
+    assert answer.headers["ce-id"] == f"{event['id']}.patch_pods"
+    assert cluster.calls[0].endswith(f"{event['namespace']}/{event['name']}")
+
+
+def test_answer_without_body_has_no_content_type() -> None:
+    """A broker would look for an event of that type in the empty answer."""
+    headers, body = an_event(type="com.example.order")
+    answer = a_client().post("/", headers=headers, data=body)
+    assert (answer.status_code, answer.data, answer.content_type) == (202, b"", None)
+    assert answer.headers["Content-Length"] == "0"
+
+
+def test_retry_after_reaches_the_sender() -> None:
+    """Retry-After and the reason are in the HTTP answer itself."""
+    headers, body = an_event()
+    cluster = FakeCluster(on_read=errors.TooManyRequests("slow down", retry_after=7))
+    answer = a_client(cluster).post("/", headers=headers, data=body)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7")
+    assert answer.get_json() == {"reason": "TooManyRequests", "message": "slow down"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "message"),
+    [
+        pytest.param({}, b"{}", "content-type: no CloudEvent", id="no event at all"),
+        pytest.param(STRUCTURED, b"{", "body: is not JSON", id="broken JSON"),
+        pytest.param(
+            {"content-type": "application/cloudevents-batch+json"},
+            b"[]",
+            "content-type: a batch of events is not accepted, send them one by one",
+            id="a batch",
+        ),
+    ],
+)
+def test_bad_input_is_400_with_words(headers: dict[str, str], body: bytes, message: str) -> None:
+    """What cannot be read is refused in words that help its sender."""
+    answer = a_client().post("/", headers=headers, data=body)
+    assert answer.status_code == 400
+    assert answer.get_json()["message"].startswith(message)
+
+
+def test_body_of_10_mib_is_413(caplog: pytest.LogCaptureFixture) -> None:
+    """A body above the limit is not read; a broker does not send it again, the log has its line."""
+    headers, _ = an_event()
+    answer = a_client().post("/", headers=headers, data=b" " * (10 * 1024 * 1024))
+    assert answer.status_code == 413
+    assert answer.get_json() == {
+        "reason": "BodyTooLarge",
+        "message": "body: the event of 10485760 bytes is larger than 8388608 bytes (MUSTER_BODY_LIMIT_BYTES)",
+    }
+    assert caplog.messages == [answer.get_json()["message"]]
+
+
+def test_limit_can_be_set() -> None:
+    """A body is measured against the setting, and one of just that size is read."""
+    headers, body = an_event()
+    assert a_client(body_limit_bytes=len(body)).post("/", headers=headers, data=body).status_code == 200
+    assert a_client(body_limit_bytes=len(body) - 1).post("/", headers=headers, data=body).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        pytest.param("POST", "/events", 404, id="events are taken at / only"),
+        pytest.param("PUT", "/", 405, id="and by POST only"),
+    ],
+)
+def test_other_doors_are_closed(method: str, path: str, status: int) -> None:
+    """Another path or method is refused with the one that works."""
+    answer = a_client().open(path, method=method)
+    assert answer.status_code == status
+    assert "events are taken by POST / only." in answer.text
+    assert ("Allow" in answer.headers) == (status == 405)
+
+
+def test_get_explains() -> None:
+    """A person with a browser is told what this is."""
+    answer = a_client().get("/")
+    assert (answer.status_code, answer.text) == (200, "Muster's step patch_pods: POST one CloudEvent here.\n")
+
+
+def test_liveness_asks_nobody() -> None:
+    """A function is alive while the API server is away; restarting it would not help."""
+    cluster = FakeCluster(on_read=errors.Unavailable("away"))
+    assert a_client(cluster).get("/health/liveness").status_code == 200
+    assert cluster.calls == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "status", "words"),
+    [
+        pytest.param(FakeCluster(), 200, "OK\n", id="ready when the API server answers"),
+        pytest.param(
+            FakeCluster(on_read=errors.Unavailable("connection refused")),
+            503,
+            "Unavailable: connection refused\n",
+            id="not ready when it does not",
+        ),
+    ],
+)
+def test_readiness(cluster: FakeCluster, status: int, words: str) -> None:
+    """Readiness says in words what is missing."""
+    answer = a_client(cluster).get("/health/readiness")
+    assert (answer.status_code, answer.text) == (status, words)
+
+
+def test_the_body_reaches_the_step_unchanged() -> None:
+    """What is sent is what the step gets, non-ASCII included."""
+    seen: list[Any] = []
+    step = a_step(subject=lambda event: seen.append(event.object) or event.ref)
+    client = create_app(step, FakeCluster(), Settings(), lambda: NOW).test_client()
+    headers, _ = an_event()
+    body = {**BODY, "note": "Gänge ✓"}
+    client.post("/", headers=headers, data=json.dumps(body, ensure_ascii=False).encode())
+    assert seen == [body]

@@ -1,0 +1,74 @@
+"""Settings come from the environment, and a bad one is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.runtime.config import BadSettingError, Settings, connect, from_environment
+
+
+def test_defaults_need_no_environment() -> None:
+    """Nothing set means the defaults; an empty variable is as good as none."""
+    assert from_environment({}) == Settings()
+    assert from_environment({"MUSTER_WORKERS": "", "KUBECONFIG": ""}) == Settings()
+
+
+def test_every_setting_can_be_set() -> None:
+    """Each setting has its variable: MUSTER_ and its name, but KUBECONFIG as everywhere."""
+    assert from_environment(
+        {
+            "MUSTER_LOG_LEVEL": "debug",
+            "MUSTER_RETRY_AFTER_SECONDS": "2.5",
+            "MUSTER_BODY_LIMIT_BYTES": "1024",
+            "MUSTER_DEADLINE_SECONDS": "3",
+            "MUSTER_SWEEP_LIMIT": "10",
+            "MUSTER_WORKERS": "8",
+            "MUSTER_API_SERVER": "http://127.0.0.1:8001",
+            "KUBECONFIG": "/root/.kube/config",
+            "MUSTER_CLUSTER_NAME": "eu-1",
+            "PATH": "/bin",
+        }
+    ) == Settings("DEBUG", 2.5, 1024, 3.0, 10, 8, "http://127.0.0.1:8001", "/root/.kube/config", "eu-1")
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("MUSTER_WORKERS", "many", "MUSTER_WORKERS=many: not a whole number above 0"),
+        ("MUSTER_WORKERS", "2.5", "MUSTER_WORKERS=2.5: not a whole number above 0"),
+        ("MUSTER_SWEEP_LIMIT", "0", "MUSTER_SWEEP_LIMIT=0: not a whole number above 0"),
+        ("MUSTER_DEADLINE_SECONDS", "-1", "MUSTER_DEADLINE_SECONDS=-1: not a number above 0"),
+        ("MUSTER_DEADLINE_SECONDS", "inf", "MUSTER_DEADLINE_SECONDS=inf: not a number above 0"),
+        ("MUSTER_DEADLINE_SECONDS", "nan", "MUSTER_DEADLINE_SECONDS=nan: not a number above 0"),
+        ("MUSTER_LOG_LEVEL", "loud", "MUSTER_LOG_LEVEL=loud: not DEBUG, INFO, WARNING or ERROR"),
+    ],
+)
+def test_bad_value_is_named(variable: str, text: str, message: str) -> None:
+    """A value that cannot be used is refused with its variable, at the start."""
+    with pytest.raises(BadSettingError) as refused:
+        from_environment({variable: text})
+    assert str(refused.value) == message
+
+
+def test_no_cluster_is_said_so() -> None:
+    """Outside of a pod and without a URL or kubeconfig there is no cluster to guess."""
+    with pytest.raises(BadSettingError, match="neither MUSTER_API_SERVER nor KUBECONFIG is set"):
+        connect(Settings(), environment={})
+
+
+def test_url_wins_over_kubeconfig(tmp_path: Path) -> None:
+    """The local stack's API server is used whatever KUBECONFIG the shell has, even one without a file."""
+    connect(Settings(api_server="http://127.0.0.1:1", kubeconfig=str(tmp_path / "none")), environment={})
+
+
+def test_kubeconfig(tmp_path: Path) -> None:
+    """A kubeconfig file names the cluster."""
+    file = tmp_path / "config"
+    file.write_text(
+        "{apiVersion: v1, kind: Config, current-context: c,"
+        " contexts: [{name: c, context: {cluster: k, user: u}}],"
+        " clusters: [{name: k, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: u, user: {}}]}"
+    )
+    connect(Settings(kubeconfig=str(file)), environment={})

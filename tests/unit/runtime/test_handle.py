@@ -1,0 +1,122 @@
+"""One event through one step: what is called, with what, and for how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from shared.events.model import ResourceEvent
+from shared.objects.meta import ObjectRef
+from shared.policy.model import Nothing, Observed
+from shared.policy.reasons import Reason
+from tests.unit.runtime.fakes import BODY, DONE, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
+
+
+def test_step_sees_the_event_the_subject_and_the_time() -> None:
+    """Each part of a step gets what the part before it gave, and the plan gets the time."""
+    seen: list[Any] = []
+
+    def subject(event: ResourceEvent) -> ObjectRef:
+        seen.append(event.object)
+        return event.ref
+
+    def plan(observed: Observed, now: Any) -> Nothing:
+        seen.extend([observed.subject, now])
+        return Nothing(Reason.UP_TO_DATE)
+
+    a_handler(a_step(subject=subject, plan=plan)).handle(*an_event())
+    assert seen == [BODY, POD, NOW]
+
+
+def test_step_writes_under_its_own_field_manager() -> None:
+    """The field manager is the step's name, so that managedFields tell who wrote what."""
+    cluster = FakeCluster()
+    a_handler(cluster=cluster).handle(*an_event())
+    assert cluster.calls == ["get pods team-a/llama-0", *["create pods muster-patch-pods"] * 2]
+
+
+def test_event_that_needs_nothing_costs_no_call() -> None:
+    """Most updates are answered from the event alone."""
+    cluster = FakeCluster()
+    step = a_step(subject=lambda _event: Nothing(Reason.NOT_FOR_THIS_STEP))
+    assert a_handler(step, cluster).handle(*an_event()).status == 202
+    assert cluster.calls == []
+
+
+def test_foreign_event_is_nothing() -> None:
+    """An event of another sender's type is taken and left alone."""
+    cluster = FakeCluster()
+    assert a_handler(cluster=cluster).handle(*an_event(type="com.example.order")).status == 202
+    assert cluster.calls == []
+
+
+def test_time_that_is_over_stops_the_calls() -> None:
+    """After the deadline no further call is made, and the event comes again."""
+    cluster = FakeCluster()
+    answer = a_handler(cluster=cluster, deadline_seconds=0).handle(*an_event())
+    assert answer.status == 503
+    assert b"the 0 s for one event are over after 0 calls" in answer.body
+    assert cluster.calls == []
+
+
+def test_slow_reads_leave_no_time_to_write() -> None:
+    """A read that took all the time is the last call: the writes wait for the next delivery."""
+    cluster = FakeCluster()
+
+    def slowly(bounded: Any, subject: ObjectRef) -> Observed:
+        found = observe(bounded, subject)
+        while not bounded.time_is_over:
+            time.sleep(0.005)
+        return found
+
+    answer = a_handler(a_step(observe=slowly), cluster, deadline_seconds=0.02).handle(*an_event())
+    assert answer.status == 503
+    assert cluster.calls == ["get pods team-a/llama-0"]
+
+
+def test_stop_waits_for_what_is_being_written() -> None:
+    """Events in flight are counted until their writes are done."""
+    writing, may_finish = threading.Event(), threading.Event()
+
+    def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
+        writing.set()
+        may_finish.wait(5)
+        return plan
+
+    handler = a_handler(a_step(execute=execute))
+    answers: list[int] = []
+    at_work = threading.Thread(target=lambda: answers.append(handler.handle(*an_event()).status))
+    at_work.start()
+    assert writing.wait(5)
+    assert not handler.in_flight.wait_until_none(0.01)
+    may_finish.set()
+    assert handler.in_flight.wait_until_none(5)
+    at_work.join(5)
+    assert answers == [200]
+
+
+@pytest.mark.parametrize("many", [8])
+def test_handler_is_shared_by_threads(many: int) -> None:
+    """Events handled at the same time do not see each other's calls or answers."""
+    together = threading.Barrier(many)
+
+    def wait_for_all(bounded: Any, subject: ObjectRef) -> Observed:
+        together.wait(5)
+        return observe(bounded, subject)
+
+    handler = a_handler(a_step(observe=wait_for_all))
+    ids: list[str] = []
+
+    def one(number: int) -> None:
+        ids.append(handler.handle(*an_event(id=str(number))).headers["ce-id"])
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert sorted(ids) == [f"{number}.patch_pods" for number in range(many)]
+    assert DONE.actions  # every one of them wrote

@@ -1,0 +1,147 @@
+"""A sweep runs the step on everything it is responsible for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from shared.cluster import errors
+from shared.objects.meta import ObjectRef
+from shared.objects.resources import PODS
+from shared.policy.model import Nothing, Observed
+from shared.policy.reasons import Reason
+from shared.runtime.handle import Handler
+from shared.runtime.responses import Answer
+from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
+
+
+def pods(count: int) -> list[ObjectRef]:
+    """So many pods."""
+    return [ObjectRef("v1", "Pod", "team-a", f"p{number}") for number in range(count)]
+
+
+def swept(handler: Handler, event_id: str = "7") -> Answer:
+    """The answer to a sweep event."""
+    headers, _ = an_event(type="dev.muster.sweep", id=event_id)
+    return handler.handle(headers, b"")
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
+    """Outcome, reason and object of each log line."""
+    found: list[dict[str, Any]] = [record.__dict__["fields"] for record in caplog.records]
+    return [(line["outcome"], line["reason"], line.get("name", "")) for line in found]
+
+
+@pytest.fixture(autouse=True)
+def _hear_all(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "muster")
+
+
+def test_each_object_has_its_run(caplog: pytest.LogCaptureFixture) -> None:
+    """Every object is observed; the one answer is 202, and the one line counts what came of them."""
+    cluster = FakeCluster()
+
+    def plan(observed: Observed, _now: Any) -> Any:
+        return DONE if observed.subject.name == "p1" else Nothing(Reason.UP_TO_DATE)
+
+    answer = swept(a_handler(a_step(responsible_for=lambda _cluster: pods(3), plan=plan), cluster))
+    assert answer == Answer(202, {}, b"")
+    assert sorted(call for call in cluster.calls if call.startswith("get")) == [
+        "get pods team-a/p0",
+        "get pods team-a/p1",
+        "get pods team-a/p2",
+    ]
+    assert lines(caplog) == [("done", "GatesLifted", "p1"), ("done", "Swept", "")]
+    assert caplog.messages[-1] == "1 GatesLifted, 2 UpToDate"
+
+
+def test_failure_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug, a conflict and a refusal each get their line; the rest is done, and nothing comes again."""
+    failures = {"p0": KeyError("x"), "p1": errors.Conflict("late"), "p2": errors.Forbidden("no role")}
+
+    def observe(_cluster: Any, subject: ObjectRef) -> Observed:
+        if subject.name in failures:
+            raise failures[subject.name]
+        return Observed(subject)
+
+    step = a_step(responsible_for=lambda _cluster: pods(4), observe=observe)
+    assert swept(a_handler(step)).status == 202
+    assert sorted(lines(caplog)) == [
+        ("bug", "KeyError", "p0"),
+        ("come_again", "Conflict", "p1"),
+        ("come_again", "Forbidden", "p2"),
+        ("done", "GatesLifted", "p3"),
+        ("done", "Swept", ""),
+    ]
+    assert caplog.messages[-1] == "1 Conflict, 1 Forbidden, 1 GatesLifted, 1 KeyError"
+
+
+def test_sweep_that_cannot_list_comes_again() -> None:
+    """Where the list itself fails, nothing was looked at: the event comes again."""
+    cluster = FakeCluster(on_read=errors.Unavailable("away"))
+    answer = swept(a_handler(a_step(responsible_for=lambda door: door.list(PODS)), cluster))
+    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "Unavailable")
+
+
+def test_list_that_fails_halfway_comes_again() -> None:
+    """The objects of a sweep may be found one by one; a failure on the way is the sweep's."""
+    step = a_step(responsible_for=lambda _cluster: map(raises(errors.Unavailable("away")), [1]))
+    assert swept(a_handler(step)).status == 503
+
+
+def test_nothing_to_look_at(caplog: pytest.LogCaptureFixture) -> None:
+    """An empty cluster is swept in peace."""
+    assert swept(a_handler(a_step(responsible_for=lambda _cluster: []))).status == 202
+    assert (lines(caplog), caplog.messages) == ([("nothing", "Swept", "")], ["nothing to look at"])
+
+
+def test_versions_are_asked_anew() -> None:
+    """A sweep forgets which API versions are served: an API switched on later is used without a restart."""
+    cluster = FakeCluster()
+    swept(a_handler(a_step(), cluster))
+    assert cluster.calls[0] == "refresh"
+
+
+def test_limit_bounds_a_sweep_and_all_have_their_turn(caplog: pytest.LogCaptureFixture) -> None:
+    """Each sweep looks at `sweep_limit` objects and begins elsewhere, so that in time all are seen."""
+    seen: set[str] = set()
+
+    def observe(_cluster: Any, subject: ObjectRef) -> Observed:
+        seen.add(subject.name)
+        return Observed(subject)
+
+    step = a_step(responsible_for=lambda _cluster: pods(10), observe=observe)
+    handler = a_handler(step, sweep_limit=3)
+    swept(handler, "0")
+    assert len(seen) == 3
+    assert caplog.messages[-1] == "3 GatesLifted; 7 of 10 objects left to the next sweep"
+    for number in range(1, 40):
+        swept(handler, str(number))
+    assert len(seen) == 10
+
+
+def test_retry_of_a_sweep_begins_where_it_began() -> None:
+    """The id says where to begin, so a replay of the same events does the same."""
+    cluster = FakeCluster()
+    handler = a_handler(a_step(responsible_for=lambda _cluster: pods(10)), cluster, sweep_limit=3)
+    swept(handler, "a")
+    first, cluster.calls = cluster.calls, []
+    swept(handler, "a")
+    assert cluster.calls == first
+
+
+def test_time_bounds_a_sweep(caplog: pytest.LogCaptureFixture) -> None:
+    """When the time is over the rest is left to the next sweep, without trying each."""
+
+    def observe(bounded: Any, subject: ObjectRef) -> Observed:
+        while not bounded.time_is_over:
+            pass
+        return Observed(subject)
+
+    step = a_step(
+        responsible_for=lambda _cluster: pods(3), observe=observe, plan=lambda *_: Nothing(Reason.FINISHED)
+    )
+    assert swept(a_handler(step, deadline_seconds=0.02)).status == 202
+    assert caplog.messages[-1] == "1 Finished; 2 of 3 objects left to the next sweep"
