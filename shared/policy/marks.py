@@ -111,18 +111,30 @@ def stamp(pod: Mapping[str, Any]) -> dict[str, Any] | None:
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
     annotations: Mapping[str, str] = metadata.get("annotations") or {}
-    mark, owner = read_mark(labels), _named_by(labels)
-    if mark is None or owner is None or spec.get("schedulingGroup") or EVICTION_RESPONDERS in spec:
+    if not stamped_name(labels) or _grouped_or_evicted(spec):
         return None
     if (spec.get("priority") or 0) > HIGHEST_PRIORITY:
         return None
     if of_another_scheduler(labels, annotations, spec.get("schedulerName") or ""):
         return None
-    group, suffix = mark.place(_index_text(labels, JOB_INDEX), int(_index_text(labels, COMPLETION_INDEX)))
-    return {
-        "podGroupName": pod_group_name(owner[0], group, owner[1], suffix),
-        "gate": annotations.get(GATE_SWITCH) != "off",
-    }
+    return {"podGroupName": stamped_name(labels), "gate": annotations.get(GATE_SWITCH) != "off"}
+
+
+def stamped_name(labels: Mapping[str, str]) -> str:
+    """The PodGroup that stamp-pods names on a pod with these labels; "" where it would leave the pod alone.
+
+    A pod that names another group was not stamped: the group is its user's own.
+    """
+    mark, owner = read_mark(labels), _named_by(labels)
+    if mark is None or owner is None:
+        return ""
+    group, suffix = mark.place(_index_text(labels, JOB_INDEX), completion_index(labels))
+    return pod_group_name(owner[0], group, owner[1], suffix)
+
+
+def completion_index(labels: Mapping[str, str]) -> int:
+    """The completion index on a pod; 0 where it has none that can be read."""
+    return int(_index_text(labels, COMPLETION_INDEX))
 
 
 def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) -> str | None:
@@ -136,7 +148,7 @@ def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) ->
         return None
     metadata, spec = job.get("metadata") or {}, job["spec"]
     template = spec["template"]
-    if GROUP in _labels(template) or _left_alone(template) or spec.get("scheduling"):
+    if GROUP in _labels(template) or _left_alone(template) or spec.get("scheduling") is not None:
         return None
     if UPSTREAM_TEMPLATE in (metadata.get("annotations") or {}):
         return None
@@ -192,11 +204,18 @@ def _left_alone(template: Mapping[str, Any]) -> bool:
     spec = template.get("spec") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     return (
-        bool(spec.get("schedulingGroup"))
-        or EVICTION_RESPONDERS in spec
+        _grouped_or_evicted(spec)
         or of_system_priority(spec.get("priorityClassName") or "")
         or of_another_scheduler(_labels(template), annotations, spec.get("schedulerName") or "")
     )
+
+
+def _grouped_or_evicted(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod spec names a group already, or has what the API refuses beside one.
+
+    An empty list is dropped by the API server before admission looks, an empty struct is not.
+    """
+    return spec.get("schedulingGroup") is not None or bool(spec.get(EVICTION_RESPONDERS))
 
 
 def _is_gang_shaped(spec: Mapping[str, Any]) -> bool:

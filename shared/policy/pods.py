@@ -25,6 +25,10 @@ def plan_pods(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - 
         )
         return Plan(Reason.API_NOT_SERVED, message, tuple(map(lift_gate, stranded)))
     group = next(iter(observed.groups), None)
+    if group is None and not observed.pods:
+        return Nothing(Reason.OBJECT_GONE, f"{observed.subject} does not exist, or another one has its name")
+    if group is not None:  # for a gang placed before, the pods of all its owner's groups were read
+        held = [pod for pod in held if pod.pod_group_name == group.metadata.name]
     if not held:
         return Nothing(Reason.UP_TO_DATE, f"{observed.subject}: no pod has Muster's gate")
     if group is None:
