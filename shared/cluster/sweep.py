@@ -6,24 +6,35 @@ from collections.abc import Iterator
 
 from shared.cluster.observe import list_if_served, live_owner_uids
 from shared.cluster.port import Cluster
-from shared.objects.jobs import Pod
-from shared.objects.meta import KubernetesObject, ObjectRef
-from shared.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS
+from shared.objects.jobs import Job, JobSet, Pod, TrainJob
+from shared.objects.meta import ObjectRef
+from shared.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
 from shared.objects.scheduling import PodGroup, Workload
 from shared.policy import bodies, marks
 from shared.policy.orphans import is_orphan
 
+_OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
+    (TRAINJOBS, TrainJob),
+    (JOBSETS, JobSet),
+    (JOBS, Job),
+)
 _MUSTERS = f"{bodies.MANAGED_BY}={bodies.MUSTER}"
 
 
 def owners(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Every TrainJob, JobSet and Job that may be a root owner: one that no other of them controls."""
-    for resource in (TRAINJOBS, JOBSETS, JOBS):
+    """Every TrainJob, JobSet and Job that may be a root owner: one that no other of them controls.
+
+    Those that have ended, and Jobs without a mark (most of a cluster's), have nothing to be done for.
+    """
+    for resource, view in _OWNERS:
         for body in list_if_served(cluster, resource):
-            owner = KubernetesObject.read(body)
+            owner = view.read(body)
             controller = owner.metadata.controller
-            if controller is None or controller.kind not in {"TrainJob", "JobSet"}:
-                yield owner.ref
+            if owner.finished or (controller and controller.kind in {"TrainJob", "JobSet"}):
+                continue
+            if isinstance(owner, Job) and marks.read_mark(owner.spec.template.metadata.labels) is None:
+                continue
+            yield owner.ref
 
 
 def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef]:
@@ -38,12 +49,12 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef]:
             yield found.ref
 
 
-def unbound_pods(cluster: Cluster) -> Iterator[ObjectRef]:
-    """One unbound pod of every group, and every pod that has our gate but no group."""
+def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
+    """One pod of every group that has pods with our gate, and every pod with our gate but no group."""
     seen: set[tuple[str, str]] = set()
     for body in list_if_served(cluster, PODS, labels=marks.GROUP):
         pod = Pod.read(body)
-        if pod.bound or pod.finished or not (pod.pod_group_name or marks.GATE in pod.gates):
+        if marks.GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
         key = (pod.metadata.namespace, pod.pod_group_name or pod.metadata.name)
         if key not in seen:

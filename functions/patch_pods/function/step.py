@@ -13,5 +13,5 @@ STEP = Step(
     observe=observe.for_pods,
     plan=plan_pods,
     execute=execute.each,
-    responsible_for=sweep.unbound_pods,
+    responsible_for=sweep.gated_pods,
 )
