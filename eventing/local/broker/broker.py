@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from time import monotonic
 
 from eventing.local.broker.attempts import Outcome, Recipient, Wait, deliver, failed_with
 from eventing.local.broker.events import CloudEvent
 from eventing.local.broker.targets import HttpTarget, Target
 from eventing.local.broker.wiring import Trigger, Wiring
+from eventing.local.clock import now
 
 FIRST_TTL = 255
 """How often replies may follow replies before one is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
@@ -69,10 +69,6 @@ class _Queued:
     ttl: int
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
-
-
 class Broker:
     """One broker of eventing/ on this machine.
 
@@ -90,7 +86,7 @@ class Broker:
         observe: Observer | None = None,
         workers: int = 4,
         capacity: int = 10_000,
-        clock: Callable[[], str] = _now,
+        clock: Callable[[], str] = now,
     ) -> None:
         """Connect the triggers of a wiring.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from eventing.local.broker.broker import RefusedError
 from eventing.local.broker.events import CloudEvent
 from eventing.local.broker.wiring import PingSource
+from eventing.local.clock import now
 
 _log = logging.getLogger(__name__)
 
@@ -22,8 +24,8 @@ class PingTimer:
     """
 
     def __init__(self, pings: Iterable[PingSource], publish: Callable[[CloudEvent], None]) -> None:
-        now = datetime.now(UTC)
-        self._due = [(ping.schedule.next_after(now), ping) for ping in pings]
+        begun = _moment()
+        self._due = [(ping.schedule.next_after(begun), ping) for ping in pings]
         self._publish = publish
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ping", daemon=True)
@@ -42,11 +44,14 @@ class PingTimer:
         while self._due:
             self._due.sort(key=lambda entry: entry[0])
             when, ping = self._due[0]
-            if self._stopped.wait(max(0.0, (when - datetime.now(UTC)).total_seconds())):
+            if self._stopped.wait(max(0.0, (when - _moment()).total_seconds())):
                 return
-            now = datetime.now(UTC)
             try:
-                self._publish(ping.event(str(uuid.uuid4()), now.isoformat().replace("+00:00", "Z")))
+                self._publish(ping.event(str(uuid.uuid4()), now()))
             except RefusedError as refused:
                 _log.warning("ping %s: %s; the next one comes in time", ping.name, refused)
-            self._due[0] = (ping.schedule.next_after(now), ping)
+            self._due[0] = (ping.schedule.next_after(max(when, _moment())), ping)
+
+
+def _moment() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)

@@ -56,10 +56,11 @@ class HttpTarget:
                 timeout=urllib3.Timeout(total=timeout),
                 redirect=False,
             )
-        except urllib3.exceptions.TimeoutError as error:
-            raise NoAnswerError(str(error), timed_out=True) from error
         except urllib3.exceptions.HTTPError as error:
-            raise NoAnswerError(str(error)) from error
+            # A refused connection is a ConnectTimeoutError by inheritance, but nobody waited for it.
+            waited = isinstance(error, urllib3.exceptions.TimeoutError)
+            refused = isinstance(error, urllib3.exceptions.NewConnectionError)
+            raise NoAnswerError(str(error), timed_out=waited and not refused) from error
         return Answer(answer.status, answer.headers, answer.data)
 
     def close(self) -> None:

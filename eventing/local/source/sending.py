@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 
 import urllib3
 
+from eventing.local.clock import now
+
 Sink = Callable[[Mapping[str, str], bytes], int]
 """Takes one event; the HTTP status, or 0 when no answer came."""
 
@@ -20,7 +22,6 @@ RETRIED = frozenset({0, 404, 413, 425, 429, 502, 503, 504})
 """sdk-go's list (protocol/http), and no answer. A 500 is not in it: an event that gets one is lost."""
 
 WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
-_NANOSECONDS = 1_000_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +49,7 @@ class Sender:
     def send(self, headers: Mapping[str, str], body: bytes) -> bool:
         """Send one event under a fresh id; False when it was dropped, which is logged and that is all."""
         event_id = str(uuid.uuid4())
-        told = {**headers, **self._headers, "Ce-Id": event_id, "Ce-Time": rfc3339_nano(time.time_ns())}
+        told = {**headers, **self._headers, "Ce-Id": event_id, "Ce-Time": now()}
         status = self._sink(told, body)
         for seconds in WAITS:
             if status not in RETRIED:
@@ -61,14 +62,6 @@ class Sender:
             "failed to send %s of %s, id %s: %s", told["Ce-Type"], told["Ce-Subject"], event_id, status
         )
         return False
-
-
-def rfc3339_nano(nanoseconds: int) -> str:
-    """A time in UTC as Go's RFC3339Nano writes it: nine digits, without the zeros at their end."""
-    seconds, fraction = divmod(nanoseconds, _NANOSECONDS)
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    digits = f"{fraction:09d}".rstrip("0")
-    return f"{whole}.{digits}Z" if digits else f"{whole}Z"
 
 
 class _HttpSink:

@@ -14,11 +14,13 @@ from eventing.local.manifests import UnsupportedManifestError
     ("policy", "waits"),
     [
         pytest.param("exponential", [0.2, 0.4, 0.8, 1.6], id="exponential: delay times two to the n"),
-        pytest.param("linear", [0.0, 0.2, 0.4, 0.6], id="linear: delay times n, so the first retry is at once"),
+        pytest.param(
+            "linear", [0.0, 0.2, 0.4, 0.6], id="linear: delay times n, so the first retry is at once"
+        ),
     ],
 )
 def test_waits(policy: str, waits: list[float]) -> None:
-    """n counts from 0, as retries.go does."""
+    """N counts from 0, as retries.go does."""
     delivery = Delivery.from_manifest({"retry": 4, "backoffPolicy": policy, "backoffDelay": "PT0.2S"})
     assert [delivery.wait_before_retry(number) for number in range(4)] == pytest.approx(waits)
 

@@ -28,7 +28,9 @@ POD = {"exact": {"kind": "Pod"}}
         pytest.param([JOB], True, id="exact: the same value"),
         pytest.param([POD], False, id="exact: another value"),
         pytest.param([{"exact": {"kind": "job"}}], False, id="exact: the same value in other letters"),
-        pytest.param([{"exact": {"kind": "Job", "name": "x"}}], False, id="exact: all of its attributes count"),
+        pytest.param(
+            [{"exact": {"kind": "Job", "name": "x"}}], False, id="exact: all of its attributes count"
+        ),
         pytest.param([{"prefix": {"type": "dev.knative."}}], True, id="prefix: a beginning"),
         pytest.param([{"prefix": {"type": "knative."}}], False, id="prefix: not a middle"),
         pytest.param([{"suffix": {"type": ".add"}}], True, id="suffix: an end"),
@@ -77,7 +79,9 @@ def test_the_newer_form_wins() -> None:
     ("one", "complaint"),
     [
         pytest.param({"cesql": "type = 'x'"}, "'cesql' is not understood", id="CESQL is not spoken here"),
-        pytest.param({"exact": {"kind": "Job"}, "prefix": {"type": "x"}}, "exactly one", id="two dialects in one"),
+        pytest.param(
+            {"exact": {"kind": "Job"}, "prefix": {"type": "x"}}, "exactly one", id="two dialects in one"
+        ),
         pytest.param({}, "exactly one", id="no dialect"),
         pytest.param({"exact": {"kind": ""}}, "cannot be empty", id="an empty value"),
         pytest.param({"any": []}, "not understood", id="any of nothing"),

@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 @dataclass
 class _Cluster:
-    """A scripted API server: each entry of `changes` is a change, an error to raise, or None for the end of a watch."""
+    """A scripted API server: `changes` holds changes, errors to raise, and None for the end of a watch."""
 
     existing: list[Object] = field(default_factory=list)
     versions: list[str] = field(default_factory=lambda: ["10"])
@@ -35,7 +35,9 @@ class _Cluster:
         if not self.served_at_first:
             self.served_at_first = True
             return 404, "404 page not found"
-        return 200, {"resources": [{"name": name, "namespaced": spaced} for name, spaced in self.served.items()]}
+        return 200, {
+            "resources": [{"name": name, "namespaced": spaced} for name, spaced in self.served.items()]
+        }
 
     def list_with_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Any:
         """What exists; each list is newer than the one before."""
@@ -130,7 +132,7 @@ def test_changes_become_add_update_and_delete(started: Start) -> None:
 
 
 def test_a_watch_that_ends_goes_on_where_it_was(started: Start) -> None:
-    """Every watch request ends some time; the next one begins at the last version seen, a bookmark's included."""
+    """Every watch request ends some time; the next begins at the last version seen, also in a bookmark."""
     cluster = _Cluster()
     _, broker = started(cluster)
     cluster.changes.put(("ADDED", _job("first", "11")))
@@ -163,7 +165,7 @@ def test_a_watch_that_fell_behind_loses_what_was_between(started: Start) -> None
 
 
 def test_the_selector_is_the_servers_business(started: Start) -> None:
-    """The label selector goes into the watch, where the server makes add and delete of entering and leaving it."""
+    """The label selector goes into the watch; the server makes add and delete of entering and leaving it."""
     cluster = _Cluster()
     _, broker = started(cluster, _spec(PODS, selector="muster.dev/group"))
     cluster.changes.put(("ADDED", _job("any", "11")))

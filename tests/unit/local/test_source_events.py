@@ -26,7 +26,7 @@ def test_an_object_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("event", [pytest.param(event, id=title(event)) for event in recorded("reference")])
 def test_a_reference_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> None:
-    """A reference has kind, name, apiVersion and, where there is one, a namespace; the header is there anyway."""
+    """A reference has kind, name, apiVersion and a namespace where there is one; the header has it anyway."""
     found = {
         "apiVersion": event["apiversion"],
         "kind": event["kind"],

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from eventing.local.source.sending import Sender, rfc3339_nano
+from eventing.local.clock import rfc3339_nano
+from eventing.local.source.sending import Sender
 
 HEADERS = {"Ce-Type": "dev.knative.apiserver.resource.add", "Ce-Subject": "/apis/v1/namespaces/a/pods/b"}
 
@@ -31,7 +32,10 @@ class _Sink:
     [
         pytest.param(202, 1, id="202 is taken at once"),
         pytest.param(200, 1, id="200 is taken at once"),
-        *[pytest.param(status, 1, id=f"{status} is lost at once") for status in (400, 401, 409, 410, 422, 500, 501)],
+        *[
+            pytest.param(status, 1, id=f"{status} is lost at once")
+            for status in (400, 401, 409, 410, 422, 500, 501)
+        ],
         *[pytest.param(status, 6, id=f"{status} is tried six times") for status in (404, 413, 425, 429)],
         *[pytest.param(status, 6, id=f"{status} is tried six times") for status in (502, 503, 504)],
         pytest.param(0, 6, id="no answer is tried six times"),
@@ -75,7 +79,9 @@ def test_a_drop_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     ("nanoseconds", "text"),
     [
         pytest.param(1_795_249_044_201_561_128, "2026-11-21T08:17:24.201561128Z", id="nine digits"),
-        pytest.param(1_795_249_045_573_147_300, "2026-11-21T08:17:25.5731473Z", id="zeros at the end are left out"),
+        pytest.param(
+            1_795_249_045_573_147_300, "2026-11-21T08:17:25.5731473Z", id="zeros at the end are left out"
+        ),
         pytest.param(1_795_249_045_000_000_000, "2026-11-21T08:17:25Z", id="a whole second has no fraction"),
     ],
 )
@@ -103,7 +109,9 @@ def test_a_url_is_posted_to() -> None:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/"
-        assert Sender(url, headers={"Kn-Namespace": "muster-system"}).send({**HEADERS, "Ce-Namespace": ""}, b"{}")
+        assert Sender(url, headers={"Kn-Namespace": "muster-system"}).send(
+            {**HEADERS, "Ce-Namespace": ""}, b"{}"
+        )
         thread.join()
     ((headers, body),) = seen
     assert headers["Ce-Namespace"] == ""
