@@ -39,13 +39,17 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
 def app_of(handler: Handler, readiness: Readiness) -> Flask:
     """The app around a handler that its maker wants to hold on to."""
     app = Flask(handler.step.name)
-    app.config["MAX_CONTENT_LENGTH"] = handler.settings.body_limit_bytes
+    limit = handler.settings.body_limit_bytes
+    # Werkzeug cuts a body of unknown length at its maximum without a word; one byte too many tells.
+    app.config["MAX_CONTENT_LENGTH"] = limit + 1
 
     @app.post("/")
     def receive() -> Response:
         try:
             body = request.get_data(cache=False)
         except RequestEntityTooLarge:
+            return _response(handler.too_large(request.content_length))
+        if len(body) > limit:
             return _response(handler.too_large(request.content_length))
         return _response(handler.handle(dict(request.headers), body))
 

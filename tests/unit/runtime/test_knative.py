@@ -1,0 +1,174 @@
+"""A step under func's middleware: ASGI on one event loop, the Flask app in threads behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shared.objects.meta import ObjectRef
+from shared.policy.model import Observed
+from shared.runtime.config import Settings
+from shared.runtime.knative import Function
+from tests.unit.runtime.fakes import FakeCluster, a_step, an_event, observe
+from tests.unit.runtime.test_readiness import wait_for_answer
+
+
+class Caller:
+    """What an ASGI server does for one request."""
+
+    def __init__(self, headers: dict[str, str], *chunks: bytes, method: str = "POST") -> None:
+        self.scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": method,
+            "path": "/",
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+        self._chunks = list(chunks)
+        self.sent: list[dict[str, Any]] = []
+
+    async def receive(self) -> dict[str, Any]:
+        """The next part of the body."""
+        chunk = self._chunks.pop(0) if self._chunks else b""
+        return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks)}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Remember a part of the answer."""
+        self.sent.append(message)
+
+    async def call(self, function: Function) -> tuple[int, dict[bytes, bytes], bytes]:
+        """Status, headers and body of the answer."""
+        await function.handle(self.scope, self.receive, self.send)  # type: ignore[arg-type]  # plain dicts
+        body = b"".join(message.get("body", b"") for message in self.sent[1:])
+        return self.sent[0]["status"], dict(self.sent[0]["headers"]), body
+
+
+def sized(headers: dict[str, str], body: bytes) -> dict[str, str]:
+    """The headers of a request that says how long its body is."""
+    return headers | {"content-length": str(len(body))}
+
+
+@pytest.fixture
+def made() -> Iterator[Any]:
+    """A maker of functions that stops their threads in the end."""
+    functions: list[Function] = []
+
+    def make(cluster: Any = None, **parts: Any) -> Function:
+        settings = Settings(
+            **{name: parts.pop(name) for name in ("deadline_seconds", "body_limit_bytes") if name in parts}
+        )
+        functions.append(Function(a_step(**parts), cluster or FakeCluster(), settings))
+        return functions[-1]
+
+    yield make
+    for function in functions:
+        wait_for_answer(function._readiness)
+        function._asgi.executor.shutdown()
+
+
+def test_event_goes_through(made: Any) -> None:
+    """An event in binary mode is answered with the step's reply."""
+    headers, body = an_event()
+    status, answered, reply = asyncio.run(Caller(sized(headers, body), body).call(made()))
+    assert (status, answered[b"ce-type"]) == (200, b"dev.muster.patch_pods.gates_lifted")
+    assert json.loads(reply)["pods"] == 2
+
+
+def test_body_in_chunks_is_read_whole(made: Any) -> None:
+    """A body of unknown length, as intermediaries send it, is not taken for an empty one."""
+    headers, body = an_event()
+    caller = Caller(headers | {"transfer-encoding": "chunked"}, body[:10], body[10:20], body[20:])
+    assert asyncio.run(caller.call(made()))[0] == 200
+
+
+def test_endless_body_is_refused(made: Any) -> None:
+    """The limit holds without a Content-Length as well."""
+    headers, _ = an_event()
+    status, _, body = asyncio.run(Caller(headers, *[b"x" * 1000] * 5).call(made(body_limit_bytes=2000)))
+    assert status == 413
+    assert json.loads(body)["reason"] == "BodyTooLarge"
+
+
+def test_loop_is_free_while_a_step_works(made: Any) -> None:
+    """Probes are answered while a step waits for the API server, and two events are worked on at once."""
+    both = threading.Barrier(3)
+    may_finish = threading.Event()
+
+    def wait(bounded: Any, subject: ObjectRef) -> Observed:
+        both.wait(5)
+        may_finish.wait(5)
+        return observe(bounded, subject)
+
+    function = made(observe=wait)
+    headers, body = an_event()
+
+    async def story() -> list[int]:
+        events = [asyncio.create_task(Caller(sized(headers, body), body).call(function)) for _ in range(2)]
+        await asyncio.to_thread(both.wait, 5)
+        assert function.alive() == (True, "OK")
+        assert not any(event.done() for event in events)
+        may_finish.set()
+        return [(await event)[0] for event in events]
+
+    assert asyncio.run(story()) == [200, 200]
+
+
+def test_stop_waits_for_the_writes(made: Any) -> None:
+    """`stop`, called on the event loop, returns when the writes are done, though no answer got out yet."""
+    writing, may_finish, written = threading.Event(), threading.Event(), []
+
+    def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
+        writing.set()
+        may_finish.wait(5)
+        written.append(plan)
+        return plan
+
+    function = made(execute=execute)
+    headers, body = an_event()
+
+    async def story() -> int:
+        event = asyncio.create_task(Caller(sized(headers, body), body).call(function))
+        await asyncio.to_thread(writing.wait, 5)
+        threading.Timer(0.05, may_finish.set).start()
+        function.stop()
+        assert len(written) == 1
+        return (await event)[0]
+
+    assert asyncio.run(story()) == 200
+
+
+def test_stop_does_not_wait_for_ever(made: Any) -> None:
+    """A step that hangs delays a stop by its deadline at most."""
+    writing, may_finish = threading.Event(), threading.Event()
+
+    def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
+        writing.set()
+        may_finish.wait(5)
+        return plan
+
+    function = made(execute=execute, deadline_seconds=0.05)
+    headers, body = an_event()
+
+    async def story() -> None:
+        event = asyncio.create_task(Caller(sized(headers, body), body).call(function))
+        await asyncio.to_thread(writing.wait, 5)
+        function.stop()
+        assert not may_finish.is_set()
+        may_finish.set()
+        await event
+
+    asyncio.run(story())
+
+
+def test_ready_tells_of_the_cluster(made: Any) -> None:
+    """The API server is asked when the function is made, ahead of the first probe."""
+    function = made()
+    wait_for_answer(function._readiness)
+    assert function.ready() == (True, "OK")

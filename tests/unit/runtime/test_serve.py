@@ -1,0 +1,107 @@
+"""A step as a process of its own, behind waitress, on a real socket, with an API server that is away."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+COMMAND = [sys.executable, "-m", "shared.runtime.serve", "functions.create_workload.function.step"]
+HEADERS = {
+    "ce-specversion": "1.0",
+    "ce-id": "421c",
+    "ce-source": "/test",
+    "ce-type": "dev.knative.apiserver.ref.add",
+    "content-type": "application/json",
+}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "llama"}
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """The address of an API server that is away: bound, but nobody listens."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+
+
+@pytest.fixture
+def process(nobody: str) -> Iterator[subprocess.Popen[str]]:
+    """The step create_workload, listening."""
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0"],
+        cwd=ROOT,
+        env={**os.environ, "MUSTER_API_SERVER": nobody},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line of its output."""
+    assert process.stdout
+    return process.stdout.readline()
+
+
+def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
+    """It says where it listens, answers and logs each event, and ends in peace when told to."""
+    listening = re.fullmatch(r"create_workload listens on http://127\.0\.0\.1:(\d+)\n", line(process))
+    assert listening
+    connection = http.client.HTTPConnection("127.0.0.1", int(listening[1]), timeout=20)
+
+    def call(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str, Any]:
+        connection.request(method, path, body, HEADERS | headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer.headers["Retry-After"]
+
+    assert call("GET", "/health/liveness") == (200, "OK\n", None)
+    assert call("POST", "/", "{}", **{"ce-type": "com.example.order"}) == (202, "", None)
+    assert json.loads(line(process))["reason"] == "NotForThisStep"
+
+    status, words, again = call("POST", "/", json.dumps(JOB))
+    assert (status, json.loads(words)["reason"], again) == (503, "Unavailable", "1")
+    logged = json.loads(line(process))
+    assert (logged["outcome"], logged["kind"], logged["name"]) == ("come_again", "Job", "llama")
+
+    # An iterable body is sent in chunks, without a Content-Length.
+    assert call("POST", "/", iter([b'{"apiVersion":', b'"batch/v1"}']))[:2] == (
+        400,
+        '{"reason": "UnreadableEvent", "message": "data.kind: is missing"}',
+    )
+    assert json.loads(line(process))["reason"] == "UnreadableEvent"
+    connection.close()
+
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+
+
+def test_start_without_a_cluster_fails_with_words() -> None:
+    """A process that does not know its cluster ends at once and says what to set."""
+    ours = {"KUBECONFIG", "MUSTER_API_SERVER", "KUBERNETES_SERVICE_HOST"}
+    ended = subprocess.run(
+        COMMAND,
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in ours},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set\n",
+    )
