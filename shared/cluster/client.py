@@ -30,7 +30,10 @@ class Client:
     """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads."""
 
     def __init__(self, configuration: Configuration, *, user_agent: str = "muster") -> None:
-        configuration.retries = urllib3.Retry(total=1, connect=1, read=0, redirect=0, status=0, other=0)
+        # Without the last word urllib3 would turn a 429 or 503 with Retry-After into an error of its own.
+        configuration.retries = urllib3.Retry(
+            total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
+        )
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self._user_agent = user_agent
@@ -154,7 +157,8 @@ class Client:
     ) -> Iterator[tuple[str, Object]]:
         """What happens to a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
 
-        Ends when the server ends the watch, after `timeout_seconds` at the latest.
+        A "BOOKMARK" tells only of a newer resourceVersion to resume from. Ends when the server ends the watch,
+        after `timeout_seconds` at the latest.
 
         Raises:
             Expired: the resourceVersion is too old; list again.
@@ -188,8 +192,8 @@ class Client:
         content_type: str = "application/json",
     ) -> tuple[int, Any]:
         """Any request; the status and the parsed body, whatever they are."""
-        response = self._send(method, path, query or {}, body, READ_SECONDS, content_type)
-        return response.status, _parsed(response.read())
+        status, answer, _ = self._exchange(method, path, query, body, content_type)
+        return status, answer
 
     def _call(
         self,
@@ -200,18 +204,24 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
+        status, answer, headers = self._exchange(method, path, query, body, content_type)
+        if status >= 400:
+            raise errors.from_answer(status, answer, headers)
+        if not isinstance(answer, dict):
+            raise errors.Unavailable(f"{method} {path}: the answer is no JSON object", status=status)
+        return answer
+
+    def _exchange(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str
+    ) -> tuple[int, Any, Mapping[str, str]]:
+        """Status, parsed body and headers of an answer, whatever the status."""
         response = self._send(method, path, query or {}, body, READ_SECONDS, content_type)
         try:
-            answer = _parsed(response.read())
+            return response.status, _parsed(response.read()), response.headers
         except urllib3.exceptions.HTTPError as error:
             raise errors.Unavailable(f"{method} {path}: {error}") from error
         finally:
             response.release_conn()
-        if response.status >= 400:
-            raise errors.from_answer(response.status, answer, response.headers)
-        if not isinstance(answer, dict):
-            raise errors.Unavailable(f"{method} {path}: the answer is no JSON object", status=response.status)
-        return answer
 
     def _send(
         self,

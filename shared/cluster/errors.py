@@ -95,7 +95,7 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterEr
 
 def _class_of(status: int, reason: str, known: Mapping[str, Any]) -> type[ClusterError]:
     if status == 404:
-        return Gone if known.get("details", {}).get("name") else ApiGone
+        return Gone if (known.get("details") or {}).get("name") else ApiGone
     if status == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
     if status == 403 and _namespace_terminating(known):
@@ -113,7 +113,7 @@ def _class_of(status: int, reason: str, known: Mapping[str, Any]) -> type[Cluste
 
 
 def _namespace_terminating(known: Mapping[str, Any]) -> bool:
-    causes = known.get("details", {}).get("causes") or []
+    causes = (known.get("details") or {}).get("causes") or []
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from shared.events.model import Happened, ResourceEvent
 from shared.objects.jobs import Job, JobSet, Pod, TrainJob
 from shared.objects.meta import ObjectRef, is_true
+from shared.objects.resources import by_kind
 from shared.policy import marks
 from shared.policy.model import Nothing
 from shared.policy.reasons import Reason
@@ -62,7 +63,12 @@ def of_emit_conditions(event: ResourceEvent) -> ObjectRef | Nothing:
 
 
 def _foreign(event: ResourceEvent, heard: Mapping[str, set[Happened]]) -> Nothing | None:
-    if event.happened in heard.get(event.ref.kind, set()):
+    """Other API groups have a Job, a Workload and a PodGroup too (Volcano, Kueue, coscheduling, KAI)."""
+    try:
+        known = by_kind(event.ref.api_version, event.ref.kind).kind
+    except LookupError:
+        known = ""
+    if event.happened in heard.get(known, set()):
         return None
     return Nothing(Reason.NOT_FOR_THIS_STEP, f"{event.ref} {event.happened}")
 
