@@ -5,6 +5,7 @@ Muster thinks in this shape only; `shared.objects.versions` translates what anot
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import Field
@@ -20,10 +21,11 @@ class Gang(View):
     """`gang: {minCount}`: that many pods are placed together or none."""
 
     min_count: int = 1
+    min_group_count: int | None = None
 
 
 class SchedulingPolicy(View):
-    """Exactly one of `basic: {}` and `gang: {minCount}`."""
+    """Exactly one of `basic: {}` and `gang: {minCount}`; a composite's gang has `minGroupCount` instead."""
 
     basic: dict[str, Any] | None = None
     gang: Gang | None = None
@@ -35,11 +37,32 @@ class SchedulingPolicy(View):
 
 
 class PodGroupTemplate(View):
-    """One entry of a Workload's `podGroupTemplates`."""
+    """One entry of a Workload's `podGroupTemplates`.
+
+    The API server never compares a group with its template, so what is copied is up to who creates it.
+    """
 
     name: str
     scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
     priority_class_name: str = ""
+    scheduling_constraints: dict[str, Any] | None = None
+    disruption_mode: dict[str, Any] | None = None
+    preemption_policy: str | None = None
+    resource_claims: tuple[dict[str, Any], ...] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a group copies from its template as it is, as the API spells it."""
+        names = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
+        given = self.model_dump(by_alias=True, exclude_none=True, include=names)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+class CompositePodGroupTemplate(PodGroupTemplate):
+    """One entry of `compositePodGroupTemplates`; at least one child (v1alpha3, gate CompositePodGroup)."""
+
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
 
 class ControllerRef(View):
@@ -55,12 +78,17 @@ class WorkloadSpec(View):
 
     controller_ref: ControllerRef = Field(default_factory=ControllerRef)
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
 
 class Workload(KubernetesObject):
     """A Workload; it has no status."""
 
     spec: WorkloadSpec = Field(default_factory=WorkloadSpec)
+
+    def hierarchy(self) -> Iterator[tuple[PodGroupTemplate, str]]:
+        """Every template with the name of its parent ("" at the top), parents before children."""
+        yield from _walk(self.spec, "")
 
 
 class WorkloadRef(View):
@@ -102,3 +130,17 @@ class PodGroup(KubernetesObject):
         if condition is None or condition.get("status") == "True":
             return None
         return condition.get("reason", ""), condition.get("message", "")
+
+
+class CompositePodGroup(KubernetesObject):
+    """A CompositePodGroup; only that it exists matters, since nobody writes its status in 1.37."""
+
+
+def _walk(
+    level: WorkloadSpec | CompositePodGroupTemplate, parent: str
+) -> Iterator[tuple[PodGroupTemplate, str]]:
+    for leaf in level.pod_group_templates:
+        yield leaf, parent
+    for composite in level.composite_pod_group_templates:
+        yield composite, parent
+        yield from _walk(composite, composite.name)

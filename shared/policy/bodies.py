@@ -8,8 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from shared.objects.meta import ObjectRef
-from shared.objects.resources import EVENTS, POD_GROUPS, WORKLOADS
-from shared.objects.scheduling import SchedulingPolicy, Workload
+from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
+from shared.objects.scheduling import (
+    CompositePodGroupTemplate,
+    PodGroupTemplate,
+    SchedulingPolicy,
+    Workload,
+)
 from shared.policy.groups import GivenUp, Group
 from shared.policy.model import Action, Verb
 from shared.policy.names import label_value
@@ -47,28 +52,44 @@ def create_workload(root: ObjectRef, name: str, tree: tuple[Group, ...]) -> Acti
                 "kind": root.kind,
                 "name": root.name,
             },
-            "podGroupTemplates": [_template(group, shared_class) for group in tree],
+            **_templates(tree, shared_class),
         },
     }
     return _create(body)
 
 
-def create_pod_group(
+def create_group(
     root: ObjectRef,
     workload: Workload,
     name: str,
-    template: str,
+    template: PodGroupTemplate,
+    *,
     policy: SchedulingPolicy,
     priority_class: str,
+    parent: str,
 ) -> Action:
-    """One PodGroup of a stored Workload; refused by the API, it is replaced by a stand-in."""
+    """One PodGroup or CompositePodGroup of a stored Workload.
+
+    Args:
+        root: the owner.
+        workload: as it is stored.
+        name: of the group.
+        template: of the group; a composite one makes a CompositePodGroup.
+        policy: the template's, with the minCount this one group needs.
+        priority_class: the class of its pods.
+        parent: the name of the CompositePodGroup above it; "" for a root.
+    """
+    resource = COMPOSITE_POD_GROUPS if isinstance(template, CompositePodGroupTemplate) else POD_GROUPS
     spec: dict[str, Any] = {
-        "workloadRef": {"templateName": template, "workloadName": workload.metadata.name},
-        "schedulingPolicy": policy.model_dump(by_alias=True, exclude_none=True),
+        "workloadRef": {"templateName": template.name, "workloadName": workload.metadata.name},
+        "schedulingPolicy": policy_body(policy),
+        **template.settings,
     }
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
     if priority_class:
         spec["priorityClassName"] = priority_class
-    body = _pod_group(root, name, spec)
+    body = _pod_group(root, name, spec, resource)
     body["metadata"]["labels"][WORKLOAD_LABEL] = label_value(workload.metadata.name)
     owner_of_template = {
         "apiVersion": workload.api_version,
@@ -131,16 +152,38 @@ def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:
     return is_musters(labels) and labels.get(OWNER_UID) == owner_uid
 
 
+def policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
+    """A scheduling policy as the API spells it; a composite's gang has minGroupCount, never minCount."""
+    if policy.gang is None:
+        return {"basic": {}}
+    if policy.gang.min_group_count is not None:
+        return {"gang": {"minGroupCount": policy.gang.min_group_count}}
+    return {"gang": {"minCount": policy.gang.min_count}}
+
+
+def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:
+    """Both lists of templates of one level, as far as they are not empty."""
+    leaves = [_template(group, priority_class) for group in groups if not group.children]
+    composites = [_template(group, priority_class) for group in groups if group.children]
+    lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
+    return {name: templates for name, templates in lists.items() if templates}
+
+
 def _template(group: Group, priority_class: str) -> dict[str, Any]:
-    policy = {"gang": {"minCount": group.template_min_count}} if group.gang else {"basic": {}}
-    template: dict[str, Any] = {"name": group.name, "schedulingPolicy": policy}
-    return template | ({"priorityClassName": priority_class} if priority_class else {})
+    count = "minGroupCount" if group.children else "minCount"
+    policy = {"gang": {count: group.template_min_count}} if group.gang else {"basic": {}}
+    template: dict[str, Any] = {"name": group.name, "schedulingPolicy": policy, **group.settings}
+    if priority_class:
+        template["priorityClassName"] = priority_class
+    return template | _templates(group.children, priority_class)
 
 
-def _pod_group(root: ObjectRef, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _pod_group(
+    root: ObjectRef, name: str, spec: dict[str, Any], resource: Resource = POD_GROUPS
+) -> dict[str, Any]:
     return {
-        "apiVersion": POD_GROUPS.api_version,
-        "kind": POD_GROUPS.kind,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
         "metadata": {
             "name": name,
             "namespace": root.namespace,

@@ -81,7 +81,8 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
     groups = {group.metadata.name: group for group in observed.groups}
     needed = members_to_run(considered.gang, observed.jobs, observed.pods)
     states: list[GroupState] = []
-    missing: list[str] = []
+    composites = {group.metadata.name for group in observed.composites}
+    missing = [name for name in composite_names(considered) if name not in composites]
     stand_ins: list[PodGroup] = []
     for place, name in places_of(considered):
         group = groups.get(name)
@@ -91,7 +92,8 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
             stand_ins.append(group)
         members = [pod for pod in observed.pods if pod.pod_group_name == name]
         states.append(state_of(name, group, members, needed[place]))
-    return _ready(considered.flaw, missing, stand_ins, len(states)), _placed(states, observed.failed_create)
+    total = len(states) + len(list(composite_names(considered)))
+    return _ready(considered.flaw, missing, stand_ins, total), _placed(states, observed.failed_create)
 
 
 def places_of(considered: Considered) -> Iterator[tuple[Place, str]]:
@@ -100,6 +102,13 @@ def places_of(considered: Considered) -> Iterator[tuple[Place, str]]:
         for leaf in root.leaves():
             for suffix in leaf.sizes:
                 yield (leaf.name, suffix), considered.gang.pod_group_name(leaf.name, suffix)
+
+
+def composite_names(considered: Considered) -> Iterator[str]:
+    """Every CompositePodGroup the owner should have."""
+    for root in considered.tree:
+        for group in root.composites():
+            yield considered.gang.pod_group_name(group.name, "")
 
 
 def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -> GroupState:

@@ -130,7 +130,7 @@ def _flaw_of_leaf(leaf: Group) -> GivenUp | None:
         if leaf.gang and pod_set.exclusive and leaf.template_min_count > 1:
             return GivenUp(
                 Reason.EXCLUSIVE_PLACEMENT,
-                f"group {leaf.name}: with exclusive placement the pods of {pod_set.path} wait until index 0 is bound, "
+                f"group {leaf.name}: with exclusive placement the pods of {pod_set.path} wait for index 0, "
                 f"so a gang of {leaf.template_min_count} can never be placed together",
             )
     classes = {pod_set.template.spec.priority_class_name for pod_set in leaf.pod_sets}

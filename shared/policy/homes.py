@@ -5,43 +5,17 @@ A broken policy never falls through to a lower home: whoever wrote it did not as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
 from shared.policy import schema
 from shared.policy.groups import GivenUp
+from shared.policy.model import Home, HomeKind
 from shared.policy.reasons import Reason
 from shared.policy.schema import InvalidPolicyError, WorkloadPolicy
 
 ANNOTATION = "muster.dev/pod-group-policy"
 CONFIG_MAP = "muster-policy"
 CONFIG_MAP_KEY = "policy"
-
-
-class HomeKind(StrEnum):
-    """The four homes, highest first; below them is the built-in default."""
-
-    OWNER = "owner"
-    RUNTIME = "runtime"
-    RUNTIME_SPEC = "runtime spec"
-    NAMESPACE = "namespace"
-
-
-@dataclass(frozen=True)
-class Home:
-    """One place where a policy stands.
-
-    Attributes:
-        kind: which of the homes.
-        where: in words, for messages: `annotation muster.dev/pod-group-policy of TrainJob team-a/llama`.
-        content: YAML text, or the parsed field of a runtime.
-    """
-
-    kind: HomeKind
-    where: str
-    content: str | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -57,6 +31,11 @@ class Ruling:
     where: str
     workload: WorkloadPolicy | None
     other: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether pods stay gated where their groups cannot be had, instead of running without a gang."""
+        return self.workload is not None and self.workload.on_failure == "Hold"
 
 
 DEFAULT = Ruling("the built-in default", WorkloadPolicy())

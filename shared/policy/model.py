@@ -10,7 +10,7 @@ from typing import Any
 from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
-from shared.objects.scheduling import PodGroup, Workload
+from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.objects.versions import SchedulingApi
 from shared.policy.reasons import Reason
 
@@ -90,6 +90,30 @@ class Nothing:
 Decision = Plan | Nothing
 
 
+class HomeKind(StrEnum):
+    """The four homes, highest first; below them is the built-in default."""
+
+    OWNER = "owner"
+    RUNTIME = "runtime"
+    RUNTIME_SPEC = "runtime spec"
+    NAMESPACE = "namespace"
+
+
+@dataclass(frozen=True)
+class Home:
+    """One place where a policy stands.
+
+    Attributes:
+        kind: which of the homes.
+        where: in words, for messages: `annotation muster.dev/pod-group-policy of TrainJob team-a/llama`.
+        content: YAML text, or the parsed field of a runtime.
+    """
+
+    kind: HomeKind
+    where: str
+    content: str | Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Observed:
     """What a step read before it decides; what it did not need to read stays empty.
@@ -102,6 +126,8 @@ class Observed:
         namespace: the namespace of the owner; None when it is gone.
         workload: the Workload under the name that Muster would give it.
         other_workloads: Workloads of the namespace that Muster did not make.
+        homes: the policies that stand somewhere for the owner, highest home first.
+        composites: CompositePodGroups under the names the owner's composite groups have.
         groups: PodGroups under the names the owner's groups have, whoever made them.
         pods: pods of the owner.
         leftover_owner_lives: whether the owner that the Workload under our name belongs to still exists.
@@ -118,6 +144,8 @@ class Observed:
     namespace: Namespace | None = None
     workload: Workload | None = None
     other_workloads: tuple[Workload, ...] = ()
+    homes: tuple[Home, ...] = ()
+    composites: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
     leftover_owner_lives: bool = False

@@ -16,11 +16,14 @@ from shared.objects.meta import ObjectRef
 from shared.objects.scheduling import Workload
 from shared.policy import bodies, marks
 from shared.policy.groups import GivenUp, Group, flaw_of, tree_of
+from shared.policy.homes import DEFAULT, Ruling, rule
 from shared.policy.kinds import Gang, gang_of
 from shared.policy.model import Nothing, Observed, Owner
 from shared.policy.names import job_workload_name
 from shared.policy.reasons import Reason
+from shared.policy.tree import tree_for
 
+_COMPOSITES = "Kubernetes 1.37, scheduling.k8s.io/v1alpha3, feature gate CompositePodGroup"
 _CONTROLLERS = {TrainJob: TRAINJOB_CONTROLLER, JobSet: JOBSET_CONTROLLER, Job: JOB_CONTROLLER}
 
 
@@ -33,12 +36,14 @@ class Considered:
         tree: its groups.
         flaw: why they cannot be had; None where they can.
         own: the Workload of the user's own that says how; None where Muster's does.
+        ruling: the policy and where it stands.
     """
 
     gang: Gang
     tree: tuple[Group, ...]
     flaw: GivenUp | None
     own: Workload | None
+    ruling: Ruling = DEFAULT
 
 
 def consider(observed: Observed) -> Considered | Nothing:
@@ -50,14 +55,33 @@ def consider(observed: Observed) -> Considered | Nothing:
     unmarked = _unmarked(gang, observed.owner)
     if unmarked is not None:
         return unmarked
-    tree = tree_of(gang)
     own = own_workload(observed, gang.root)
     if isinstance(own, Nothing):
         return own
-    if isinstance(own, GivenUp):
-        return Considered(gang, tree, own, None)
-    flaw = _misfit(own, tree) if own else flaw_of(tree)
-    return Considered(gang, tree, flaw, own)
+    if own is not None:
+        tree = tree_of(gang)
+        return Considered(gang, tree, own if isinstance(own, GivenUp) else _misfit(own, tree), _workload(own))
+    return _under_policy(observed, gang)
+
+
+def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
+    ruling = rule(observed.homes)
+    if isinstance(ruling, GivenUp):
+        return Considered(gang, tree_of(gang), ruling, None)
+    if ruling.workload is None:
+        return Nothing(Reason.OTHER_SCHEDULER, f"{ruling.where}: {ruling.other} groups these pods")
+    tree = tree_for(gang, ruling.workload, ruling.where)
+    if isinstance(tree, GivenUp):
+        return Considered(gang, tree_of(gang), tree, None, ruling)
+    flaw = flaw_of(tree)
+    if any(group.children for group in tree) and not observed.scheduling.composites:
+        message = f"{ruling.where}: workload.groups: groups of groups need CompositePodGroup ({_COMPOSITES})"
+        flaw = GivenUp(Reason.INVALID_POLICY, message)
+    return Considered(gang, tree, flaw, None, ruling)
+
+
+def _workload(own: Workload | GivenUp) -> Workload | None:
+    return own if isinstance(own, Workload) else None
 
 
 def left_alone(observed: Observed) -> Nothing | None:
@@ -137,7 +161,7 @@ def _unmarked(gang: Gang, owner: Owner) -> Nothing | None:
 
 
 def _misfit(own: Workload, tree: tuple[Group, ...]) -> GivenUp | None:
-    templates = {template.name for template in own.spec.pod_group_templates}
+    templates = {template.name for template, _ in own.hierarchy()}
     missing = [group.name for group in tree if group.name not in templates]
     if not missing:
         return None

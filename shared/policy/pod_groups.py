@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 
-from shared.objects.scheduling import Gang, PodGroupTemplate, SchedulingPolicy, Workload
+from shared.objects.scheduling import (
+    CompositePodGroupTemplate,
+    Gang,
+    PodGroupTemplate,
+    SchedulingPolicy,
+    Workload,
+)
 from shared.policy import bodies, stand_ins
 from shared.policy.groups import Group, Place, members_to_run
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply
@@ -33,28 +41,48 @@ def plan_pod_groups(observed: Observed, now: datetime) -> Decision:
 
 def _materialise(observed: Observed, considered: Considered, workload: Workload, now: datetime) -> Decision:
     root = considered.gang.root
-    there = {group.metadata.name: group for group in observed.groups}
-    templates = {template.name: template for template in workload.spec.pod_group_templates}
-    live = members_to_run(considered.gang, observed.jobs)
-    missing: list[Action] = []
-    for leaf in (leaf for group in considered.tree for leaf in group.leaves()):
-        for suffix in leaf.sizes:
-            name = considered.gang.pod_group_name(leaf.name, suffix)
-            if name in there:
-                if there[name].being_deleted:
-                    return Nothing(Reason.BEING_DELETED, f"PodGroup {name} is being deleted", come_again=True)
-                continue  # ours, a stand-in, or a user's own: each serves the pods of that name
-            template = templates[leaf.name]
-            policy = _policy(template, leaf, suffix, live, own=considered.own is not None)
-            priority = leaf.priority_class_name or template.priority_class_name
-            created = bodies.create_pod_group(root, workload, name, leaf.name, policy, priority)
-            missing.append(stand_ins.refused(root, created, priority, COMPONENT, now))
+    there = {group.metadata.name: group for group in (*observed.composites, *observed.groups)}
+    wanted = list(_wanted(observed, considered, workload, now))
+    for action in wanted:
+        group = there.get(action.target.name)
+        if group is not None and group.being_deleted:
+            return Nothing(Reason.BEING_DELETED, f"{group.ref} is being deleted", come_again=True)
+    # What is there already is ours, a stand-in, or a user's own: each serves the pods of that name.
+    missing = tuple(action for action in wanted if action.target.name not in there)
     if not missing:
         return Nothing(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
     names = [action.target.name for action in missing]
     reply = Reply("created", root, {"workload": workload.metadata.name, "podGroups": names})
     message = f"PodGroups of {workload.ref}: {', '.join(names)}"
-    return Plan(Reason.POD_GROUPS_CREATED, message, tuple(missing), reply)
+    return Plan(Reason.POD_GROUPS_CREATED, message, missing, reply)
+
+
+def _wanted(
+    observed: Observed, considered: Considered, workload: Workload, now: datetime
+) -> Iterator[Action]:
+    """Every group of the stored Workload, parents before children."""
+    gang, own = considered.gang, considered.own is not None
+    leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
+    live = members_to_run(gang, observed.jobs)
+    one_class = next(iter(leaves.values())).priority_class_name
+    for template, above in workload.hierarchy():
+        parent = gang.pod_group_name(above, "") if above else ""
+        create = partial(bodies.create_group, gang.root, workload, template=template, parent=parent)
+        if isinstance(template, CompositePodGroupTemplate):
+            name = gang.pod_group_name(template.name, "")
+            priority = template.priority_class_name or one_class
+            yield create(name=name, policy=template.scheduling_policy, priority_class=priority)
+            continue
+        leaf = leaves.get(template.name)
+        if leaf is None:
+            continue  # a template of the user's own Workload that no pod is stamped for
+        for suffix in leaf.sizes:
+            name = gang.pod_group_name(template.name, suffix)
+            priority = leaf.priority_class_name or template.priority_class_name
+            policy = _policy(template, leaf, suffix, live, own=own)
+            created = create(name=name, policy=policy, priority_class=priority)
+            hold = considered.ruling.holds
+            yield stand_ins.refused(gang.root, created, priority, COMPONENT, now, hold=hold)
 
 
 def _policy(

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.objects.jobs import Pod
 from shared.objects.patches import PatchType
-from shared.objects.scheduling import PodGroup, Workload
+from shared.objects.scheduling import CompositePodGroupTemplate, PodGroup, Workload, WorkloadSpec
 from shared.policy import bodies
 from shared.policy.groups import Group, members_to_run
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
@@ -21,27 +21,38 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     considered = consider(observed)
     if isinstance(considered, Nothing):
         return considered
+    left = _left_as_it_is(observed, considered)
+    workload, root = observed.workload, considered.gang.root
+    if left is not None or workload is None:
+        return left or Nothing(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+    targets = wanted_sizes(observed, considered)
+    actions = (*_templates(workload, considered, targets), *_groups(observed, targets))
+    if not actions:
+        return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
+    sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
+    if considered.ruling.workload is not None and considered.ruling.workload.on_scale == "Flag":
+        return Nothing(Reason.SCALING_FLAGGED, f"{considered.ruling.where}: onScale is Flag; wanted: {sizes}")
+    if not observed.scheduling.resizable:
+        version = observed.scheduling.version
+        return Nothing(Reason.GANG_SIZE_FIXED, f"{version} does not let minCount change; wanted: {sizes}")
+    reply = Reply("resized", root, {"minCounts": targets})
+    return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
+
+
+def _left_as_it_is(observed: Observed, considered: Considered) -> Nothing | None:
+    """Why the sizes of an owner's groups are not Muster's to change."""
+    root, workload = considered.gang.root, observed.workload
     if considered.flaw is not None:
         return Nothing(considered.flaw.reason, considered.flaw.message)
     if considered.own is not None:
         return Nothing(
             Reason.OWN_WORKLOAD, f"Workload {considered.own.metadata.name} rules; scaling changes nothing"
         )
-    root, workload = considered.gang.root, observed.workload
     if workload is None or workload.being_deleted:
         return Nothing(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
     if not bodies.belongs_to(workload.metadata.labels, root.uid):
         return Nothing(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
-    targets = wanted_sizes(observed, considered)
-    actions = (*_templates(workload, considered, targets), *_groups(observed, targets))
-    if not actions:
-        return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
-    sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
-    if not observed.scheduling.resizable:
-        version = observed.scheduling.version
-        return Nothing(Reason.GANG_SIZE_FIXED, f"{version} does not let minCount change; wanted: {sizes}")
-    reply = Reply("resized", root, {"minCounts": targets})
-    return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
+    return None
 
 
 def wanted_sizes(observed: Observed, considered: Considered) -> dict[str, int]:
@@ -52,7 +63,7 @@ def wanted_sizes(observed: Observed, considered: Considered) -> dict[str, int]:
     for leaf in _gangs(considered):
         for suffix in leaf.sizes:
             name = considered.gang.pod_group_name(leaf.name, suffix)
-            target = max(1, needed[leaf.name, suffix])
+            target = max(1, min(needed[leaf.name, suffix], leaf.pinned or needed[leaf.name, suffix]))
             group = there.get(name)
             targets[name] = target if group is None else _approach(group, target, observed.pods)
     return targets
@@ -81,20 +92,31 @@ def _gangs(considered: Considered) -> Iterator[Group]:
 
 
 def _templates(workload: Workload, considered: Considered, targets: dict[str, int]) -> Iterator[Action]:
-    """One patch of all templates that changed; the list is a map by name, so others are not touched."""
-    stored = {template.name: template.scheduling_policy for template in workload.spec.pod_group_templates}
-    changed: list[dict[str, Any]] = []
-    for leaf in _gangs(considered):
-        sizes = [targets[considered.gang.pod_group_name(leaf.name, suffix)] for suffix in leaf.sizes]
-        policy = stored.get(leaf.name)
-        if sizes and policy and policy.gang and policy.gang.min_count != max(sizes):
-            changed.append({"name": leaf.name, "schedulingPolicy": {"gang": {"minCount": max(sizes)}}})
+    """One patch of all templates that changed; the lists are maps by name, so others are not touched."""
+    sizes = {
+        leaf.name: max(targets[considered.gang.pod_group_name(leaf.name, suffix)] for suffix in leaf.sizes)
+        for leaf in _gangs(considered)
+        if leaf.sizes
+    }
+    changed = _changed(workload.spec, sizes)
     if changed:
-        body = {
-            "metadata": {"resourceVersion": workload.metadata.resource_version},
-            "spec": {"podGroupTemplates": changed},
-        }
+        body = {"metadata": {"resourceVersion": workload.metadata.resource_version}, "spec": changed}
         yield Action(Verb.PATCH, workload.ref, body, patch=PatchType.STRATEGIC)
+
+
+def _changed(level: WorkloadSpec | CompositePodGroupTemplate, sizes: dict[str, int]) -> dict[str, Any]:
+    """The templates of one level that change, and those above one that does."""
+    leaves = [
+        {"name": template.name, "schedulingPolicy": {"gang": {"minCount": sizes[template.name]}}}
+        for template in level.pod_group_templates
+        if template.scheduling_policy.gang
+        and sizes.get(template.name, template.scheduling_policy.min_count)
+        != template.scheduling_policy.min_count
+    ]
+    below = {template.name: _changed(template, sizes) for template in level.composite_pod_group_templates}
+    composites = [{"name": name, **change} for name, change in below.items() if change]
+    lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
+    return {name: templates for name, templates in lists.items() if templates}
 
 
 def _groups(observed: Observed, targets: dict[str, int]) -> Iterator[Action]:

@@ -1,0 +1,177 @@
+"""The tree of groups a policy asks for, checked against the pods there will be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from shared.policy.groups import GivenUp, Group, tree_of
+from shared.policy.kinds import Gang
+from shared.policy.reasons import Reason
+from shared.policy.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
+
+LEVELS = 4
+"""Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
+
+_SETTINGS = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
+
+
+def tree_for(gang: Gang, policy: WorkloadPolicy, where: str) -> tuple[Group, ...] | GivenUp:
+    """The groups of an owner under a policy.
+
+    Membership comes from the marks on the pod templates; what a policy says of it has to agree with them.
+
+    Args:
+        gang: the owner.
+        policy: what is asked for; without groups every mark is a group by the default rule.
+        where: the home of the policy, for messages.
+
+    Returns:
+        The tree, or why the policy cannot be had, with the path of the field.
+    """
+    marked = tree_of(gang)
+    if not policy.groups:
+        return marked
+    try:
+        return _Reader(marked).read(policy.groups)
+    except InvalidPolicyError as error:
+        return GivenUp(Reason.INVALID_POLICY, f"{where}: {error}")
+
+
+class _Reader:
+    """Walks a policy's groups beside the groups that the marks make."""
+
+    def __init__(self, marked: tuple[Group, ...]) -> None:
+        self._marked = {group.name: group for group in marked}
+        self._seen: dict[str, str] = {}
+
+    def read(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
+        roots = [self._group(group, f"workload.groups[{index}]", 1) for index, group in enumerate(groups)]
+        rest = [group for name, group in self._marked.items() if name not in self._seen]
+        composite = any(root.children for root in roots)
+        if composite and (rest or not all(root.children for root in roots)):
+            loose = [root.name for root in roots if not root.children] + [group.name for group in rest]
+            raise InvalidPolicyError(
+                "workload.groups", f"{', '.join(loose)} stand beside a group with groups; put them into one"
+            )
+        return (*roots, *rest)
+
+    def _group(self, policy: GroupPolicy, path: str, level: int) -> Group:
+        if policy.name in self._seen:
+            raise InvalidPolicyError(f"{path}.name", f"{policy.name} is taken by {self._seen[policy.name]}")
+        self._seen[policy.name] = path
+        if level > LEVELS:
+            raise InvalidPolicyError(f"{path}.groups", f"more than {LEVELS} levels")
+        return self._composite(policy, path, level) if policy.groups else self._leaf(policy, path)
+
+    def _composite(self, policy: GroupPolicy, path: str, level: int) -> Group:
+        children = tuple(
+            self._group(child, f"{path}.groups[{index}]", level + 1)
+            for index, child in enumerate(policy.groups)
+        )
+        settings = _settings(policy)
+        if len(children) == 1 and not settings and policy.scheduling_policy is None:
+            return children[0]
+        gang, asked = _policy(policy, default_gang=True)
+        group = Group(policy.name, gang, (), {}, children, asked, settings)
+        _check_composite(group, path)
+        return group
+
+    def _leaf(self, policy: GroupPolicy, path: str) -> Group:
+        marked = self._marked.get(policy.name)
+        if marked is None:
+            known = ", ".join(sorted(self._marked)) or "none"
+            raise InvalidPolicyError(
+                f"{path}.name",
+                f"no pod template has the label muster.dev/group: {policy.name}; marks found: {known}",
+            )
+        _check_membership(policy, marked, path)
+        gang, asked = _policy(policy, default_gang=marked.gang)
+        largest = max([0, *marked.sizes.values()])
+        if asked is not None and asked > max(1, largest):
+            raise InvalidPolicyError(
+                f"{path}.schedulingPolicy.gang.minCount",
+                f"{asked} is more than the {largest} pods there will be",
+            )
+        return Group(policy.name, gang, marked.pod_sets, marked.sizes, (), asked, _settings(policy))
+
+
+def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | None]:
+    """Whether it is a gang, and the count that is asked for."""
+    choice = policy.scheduling_policy
+    if choice is None:
+        return default_gang, None
+    if choice.gang is None:
+        return False, None
+    return True, choice.gang.min_group_count if policy.groups else choice.gang.min_count
+
+
+def _settings(policy: GroupPolicy) -> dict[str, Any]:
+    given = policy.model_dump(by_alias=True, exclude_none=True, include=_SETTINGS)
+    return {name: value for name, value in given.items() if value != []}
+
+
+def _check_membership(policy: GroupPolicy, marked: Group, path: str) -> None:
+    """What a policy says of membership must be what the labels on the pod templates say."""
+    labelled = {pod_set.replicated_job for pod_set in marked.pod_sets}
+    if policy.replicated_jobs and set(policy.replicated_jobs) != labelled:
+        found = ", ".join(sorted(labelled)) or "the Job's only template"
+        raise InvalidPolicyError(
+            f"{path}.replicatedJobs", f"the label muster.dev/group: {policy.name} is on {found} instead"
+        )
+    for pod_set in marked.pod_sets:
+        mark = pod_set.mark
+        if mark is None:
+            continue
+        leads = mark.leader_group == policy.name
+        said = {
+            "per": (policy.per == "Job", mark.per_job and not leads, "muster.dev/group-per: job"),
+            "size": (
+                policy.size or 0,
+                0 if leads else mark.size,
+                f"muster.dev/group-size: {policy.size or 0}",
+            ),
+            "leader": (policy.leader, leads, f"muster.dev/leader-group: {policy.name}"),
+        }
+        stated = policy.model_fields_set
+        for field, (asked, labelled_as, label) in said.items():
+            if field in stated and asked != labelled_as:
+                raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} needs the label {label}")
+
+
+def _check_composite(group: Group, path: str) -> None:
+    """A quorum of children must be able to exist at once, and the pods below must have one priority."""
+    needed = group.template_min_count if group.gang else 1
+    if needed > group.instances:
+        raise InvalidPolicyError(
+            f"{path}.schedulingPolicy.gang.minGroupCount",
+            f"{needed} is more than the {group.instances} child groups",
+        )
+    waiting = [(late, first) for late, first in _waits(group) if needed > 1]
+    if waiting:
+        late, first = waiting[0]
+        raise InvalidPolicyError(
+            f"{path}.schedulingPolicy",
+            f"{late} starts after {first}, so {needed} child groups never wait together; "
+            "make it basic, or minGroupCount 1",
+        )
+    classes = {leaf.priority_class_name for leaf in group.leaves()}
+    if len(classes) > 1:
+        found = ", ".join(sorted(name or "none" for name in classes))
+        raise InvalidPolicyError(
+            path,
+            f"pods below one group need one priority, that of the root; found: {found}",
+        )
+
+
+def _waits(group: Group) -> Iterator[tuple[str, str]]:
+    """Children whose pods start only after those of a sibling."""
+    members = {
+        child.name: [pod_set for leaf in child.leaves() for pod_set in leaf.pod_sets]
+        for child in group.children
+    }
+    for late, sets in members.items():
+        waited = frozenset[str]().union(*(pod_set.waits_for for pod_set in sets))
+        for first, others in members.items():
+            if first != late and waited & {pod_set.replicated_job for pod_set in others}:
+                yield late, first
