@@ -94,9 +94,8 @@ def ancestor_of(rjob: Object) -> str:
 
 
 def _patched(template: Object, trainjob: Object) -> Object:
-    """The runtime's template with every runtimePatch merged in, in the template's order of replicatedJobs."""
+    """The runtime's template with every runtimePatch merged in; replicatedJobs keep the template's order."""
     result = copy.deepcopy(template)
-    order = {rjob["name"]: place for place, rjob in enumerate(result["spec"]["replicatedJobs"])}
     for patch in trainjob["spec"].get("runtimePatches") or []:
         wanted = ((patch.get("trainingRuntimeSpec") or {}).get("template")) or {}
         result["spec"] = merged(result["spec"], wanted.get("spec") or {})
@@ -106,7 +105,6 @@ def _patched(template: Object, trainjob: Object) -> Object:
             if given:
                 metadata = {**metadata, name: {**(metadata.get(name) or {}), **given}}
         result["metadata"] = metadata
-    result["spec"]["replicatedJobs"].sort(key=lambda rjob: order.get(rjob["name"], 0))
     return result
 
 

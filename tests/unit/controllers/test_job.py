@@ -210,7 +210,10 @@ def test_terminating_pod_is_replaced_at_once_or_only_once_failed() -> None:
     patient = changed(a_job(podReplacementPolicy="Failed"), startTime="2027-01-15T08:00:00Z")
     for job, expected in ((eager, ["1"]), (patient, [])):
         pods = [a_pod_of(job, 0), a_pod_of(job, 1, **leaving), a_pod_of(job, 2)]
-        assert _created(_look(job, *pods)) == expected
+        result = _look(job, *pods)
+        assert _created(result) == expected
+        noted = _status(job, result)["uncountedTerminatedPods"].get("failed", [])
+        assert bool(noted) is bool(expected)
     over = [a_pod_of(patient, 0), a_pod_of(patient, 1, "Failed", **leaving), a_pod_of(patient, 2)]
     assert _created(_look(patient, *over)) == ["1"]
 
@@ -272,6 +275,25 @@ def test_deadline_ends_the_job_and_is_waited_for() -> None:
     assert _look(job, *pods, now=NOW + 4) == Result((), 6.0)
     status = _status(job, _look(job, *pods, now=NOW + 10))
     assert _conditions(status) == {"FailureTarget": ("True", "DeadlineExceeded")}
+
+
+def test_job_completes_only_when_all_its_pods_are_counted() -> None:
+    """After SuccessCriteriaMet the Job waits for the last finalizer before it says Complete."""
+    done = {"type": "SuccessCriteriaMet", "status": "True", "reason": "CompletionsReached", "message": ""}
+    job = changed(a_job(), conditions=[done], completedIndexes="0-2", succeeded=3)
+    pods = [a_pod_of(job, index, "Succeeded") for index in range(3)]
+    assert list(_conditions(_status(job, _look(job, *pods)))) == ["SuccessCriteriaMet"]
+    freed = [merge(pod, {"metadata": {"finalizers": None}}) for pod in pods]
+    assert list(_conditions(_status(job, _look(job, *freed)))) == ["SuccessCriteriaMet", "Complete"]
+
+
+def test_job_without_completions_ends_with_its_last_pod() -> None:
+    """One success is enough, but pods that still run are waited for and not replaced."""
+    job = changed(a_job(completions=None, completionMode="NonIndexed"), startTime="2027-01-15T08:00:00Z")
+    done, running = a_pod_of(job, 0, "Succeeded"), a_pod_of(job, 1)
+    early = _look(job, done, running)
+    assert (_created(early), _deleted(early), _conditions(_status(job, early))) == ([], [], {})
+    assert list(_conditions(_status(job, _look(job, done)))) == ["SuccessCriteriaMet"]
 
 
 def test_job_for_no_pods_completes_at_once() -> None:

@@ -110,6 +110,24 @@ def test_gang_that_does_not_fit_is_refused_in_the_recorded_words() -> None:
     assert repeated == ()
 
 
+def test_cycle_stops_at_the_first_pod_that_makes_the_gang_impossible() -> None:
+    """Pods that were not tried any more repeat the group's reason; what was tried is counted."""
+    writes = _look(*_nodes(1), _group(min_count=4), *_pods(4))
+    reason = "minCount (4) cannot be satisfied: 1 scheduled, 2 remaining"
+    assert reason in _group_conditions(writes)["gang"][2]
+    messages = _pod_messages(writes)
+    assert messages["gang-1"] == "0/1 nodes are available: 1 Insufficient cpu."
+    assert reason in messages["gang-3"]
+
+
+def test_tries_leave_no_trace() -> None:
+    """A gang that was refused takes no room from the next, nor does one that was placed take it twice."""
+    refused, placed, last = _pods(3, "refused"), _pods(1, "placed", cpu="4"), _pods(1, "last", cpu="4")
+    groups = [_group("refused", 3), _group("placed", 1), _group("last", 1)]
+    writes = _look(*_nodes(1), *groups, *refused, *placed, *last)
+    assert sorted(_bound(writes)) == ["last-0", "placed-0"]
+
+
 def test_room_for_a_refused_gang_places_it() -> None:
     """The recorded gang, once refused, is bound as soon as a fourth node is there."""
     group, *pods = recorded("does-not-fit")
@@ -243,6 +261,8 @@ def test_higher_priority_goes_first() -> None:
     )
     writes = _look(*_nodes(1), _group(min_count=1), *_pods(1), urgent)
     assert _bound(writes) == {"urgent": "node-1"}
+    gang = [_group(min_count=1, priority=10), *_pods(1, priority=10)]
+    assert _bound(_look(*_nodes(1), *gang, _pod("a-old", group=""))) == {"gang-0": "node-1"}
 
 
 def _racks() -> list[Object]:

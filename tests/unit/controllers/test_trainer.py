@@ -96,6 +96,9 @@ def test_shipped_runtime_runs_as_many_pods_as_upstream(
     ("runtime", "policy", "num_nodes", "expected"),
     [
         pytest.param(
+            "torch-distributed", {"numNodes": 0}, None, {"node": 1}, id="mlPolicy.numNodes is at least 1"
+        ),
+        pytest.param(
             "torch-distributed",
             {"numNodes": 5},
             None,
@@ -170,6 +173,15 @@ def _as_stored(spec: Object) -> Object:
         for claim in policy["templates"]:
             claim.setdefault("status", {})
     return stored
+
+
+def test_replicas_of_the_trainer_are_forced_to_one() -> None:
+    """A labelled replicatedJob runs once whatever its replicas; one without the label keeps them."""
+    spec = shipped_runtime("deepspeed-distributed")["spec"]
+    for rjob in spec["template"]["spec"]["replicatedJobs"]:
+        rjob["replicas"] = 3
+    built = build_jobset(_trainjob("deepspeed-distributed"), spec)["spec"]["replicatedJobs"]
+    assert {rjob["name"]: rjob["replicas"] for rjob in built} == {"node": 3, "launcher": 1}
 
 
 def test_runtime_patches_merge_in_order_and_keep_the_order_of_the_runtime() -> None:
@@ -323,6 +335,31 @@ def test_deadline_fails_the_trainjob_and_deletes_the_jobset() -> None:
     deletion, status = late.writes
     assert isinstance(deletion, Delete)
     assert getattr(status, "body", {})["status"]["conditions"][0]["reason"] == "DeadlineExceeded"
+
+
+def test_deadline_counts_from_the_last_resume() -> None:
+    """Time spent suspended does not count: the clock starts again when the TrainJob is resumed."""
+    resumed = {"type": "Suspended", "status": "False", "reason": "Resumed", "message": "TrainJob is resumed"}
+    since = {"lastTransitionTime": "2027-01-15T08:01:00Z"}
+    trainjob = changed(_trainjob(activeDeadlineSeconds=10), conditions=[resumed | since])
+    jobset = an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "llama", {}, ownerReferences=owned_by(trainjob))
+    objects = (trainjob, jobset, _snapshot(trainjob))
+    result = TrainerController().reconcile(("team-a", "llama"), view(*objects), 1_800_000_063.0)
+    assert (result.writes, result.again) == ((), 7.0)
+
+
+def test_failure_that_is_over_is_taken_back() -> None:
+    """A Failed condition stands only as long as the JobSet says so; the deadline's stays."""
+    failed = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "FailedJobs",
+        "message": "",
+        "lastTransitionTime": "",
+    }
+    late = failed | {"reason": "DeadlineExceeded"}
+    assert "conditions" not in next_status(changed(_trainjob(), conditions=[failed]), None, NOW)
+    assert next_status(changed(_trainjob(), conditions=[late]), None, NOW)["conditions"] == [late]
 
 
 def test_all_runtimes_trainer_ships_are_at_hand() -> None:
