@@ -157,8 +157,8 @@ class Client:
     ) -> Iterator[tuple[str, Object]]:
         """What happens to a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
 
-        A "BOOKMARK" tells only of a newer resourceVersion to resume from. Ends when the server ends the watch,
-        after `timeout_seconds` at the latest.
+        A "BOOKMARK" tells only of a newer resourceVersion to resume from. Ends when the server ends the
+        watch, after `timeout_seconds` at the latest.
 
         Raises:
             Expired: the resourceVersion is too old; list again.

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from shared.cluster import errors
+from shared.cluster import errors, homes
 from shared.cluster.port import Cluster, Object, Objects
 from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from shared.objects.meta import KubernetesObject, ObjectRef, OwnerReference
 from shared.objects.resources import (
+    COMPOSITE_POD_GROUPS,
     EVENTS,
     JOBS,
     JOBSETS,
@@ -24,11 +25,11 @@ from shared.objects.resources import (
     Resource,
     by_kind,
 )
-from shared.objects.scheduling import PodGroup, Workload
+from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies
-from shared.policy.conditions import places_of
+from shared.policy.conditions import composite_names, places_of
 from shared.policy.kinds import pods_of
-from shared.policy.marks import GATE
+from shared.policy.marks import GATE, GROUP
 from shared.policy.model import Nothing, Observed, Owner
 from shared.policy.ownership import consider, left_alone, workload_name
 from shared.policy.pods import needs_owner
@@ -37,7 +38,9 @@ from shared.policy.workload import needs_groups
 SINGLE_READS = 8
 """Up to that many groups are read one by one; more are picked out of one list."""
 
-_GROUPED_KINDS = {"TrainJob": TrainJob, "JobSet": JobSet, "Job": Job}
+_GROUPED_KINDS = {(resource.group, resource.kind) for resource in (TRAINJOBS, JOBSETS, JOBS)}
+"""By API group too: Volcano has a Job of its own."""
+
 _View = TypeVar("_View", bound=KubernetesObject)
 
 
@@ -130,10 +133,10 @@ def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
         return None
     if ref.kind == "Workload":
         named = Workload.read(body).spec.controller_ref
-        if named.kind in _GROUPED_KINDS:
+        if (named.api_group, named.kind) in _GROUPED_KINDS:
             return ObjectRef(f"{named.api_group}/", named.kind, ref.namespace, named.name)
     controller = KubernetesObject.read(body).metadata.controller
-    if controller is None or controller.kind not in _GROUPED_KINDS:
+    if controller is None or (controller.group, controller.kind) not in _GROUPED_KINDS:
         return None
     return _as_ref(controller, ref.namespace)
 
@@ -173,6 +176,7 @@ def _with_workloads(cluster: Cluster, observed: Observed) -> Observed:
     others = cluster.list(WORKLOADS, namespace, labels=f"{bodies.MANAGED_BY}!={bodies.MUSTER}")
     return replace(
         observed,
+        homes=homes.of(cluster, observed),
         workload=workload,
         other_workloads=tuple(Workload.read(body) for body in others),
         leftover_owner_lives=workload is not None and _controller_lives(cluster, workload, owner),
@@ -183,7 +187,7 @@ def _controller_lives(cluster: Cluster, workload: Workload, owner: Owner) -> boo
     """Whether a Workload under our name, made by Muster for another UID, still has its owner."""
     uid = workload.metadata.labels.get(bodies.OWNER_UID, "")
     named = workload.spec.controller_ref
-    if uid == owner.metadata.uid or named.kind not in _GROUPED_KINDS:
+    if uid == owner.metadata.uid or (named.api_group, named.kind) not in _GROUPED_KINDS:
         return False
     body = cluster.get(by_kind(f"{named.api_group}/", named.kind), named.name, workload.metadata.namespace)
     return body is not None and body["metadata"]["uid"] == uid
@@ -194,10 +198,13 @@ def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
     if observed.owner is None:
         return observed
     considered = consider(observed)
+    namespace = observed.owner.metadata.namespace
     names = {pod.pod_group_name for pod in observed.pods if pod.pod_group_name}
     if not isinstance(considered, Nothing):
         names |= {name for _, name in places_of(considered)}
-    namespace = observed.owner.metadata.namespace
+        above = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in composite_names(considered))
+        composites = tuple(CompositePodGroup.read(body) for body in above if body)
+        observed = replace(observed, composites=composites)
     if len(names) <= SINGLE_READS:
         found = (cluster.get(POD_GROUPS, name, namespace) for name in sorted(names))
         return replace(observed, groups=tuple(PodGroup.read(body) for body in found if body))
@@ -216,8 +223,8 @@ def _with_pods(cluster: Cluster, observed: Observed) -> Observed:
 def _pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
     """The pods stamped with a group's name: those of its owner, or marked ones where it has none."""
     controller, namespace = group.metadata.controller, group.metadata.namespace
-    labels = "muster.dev/group"
-    if controller is not None and controller.kind in _GROUPED_KINDS:
+    labels = GROUP
+    if controller is not None and (controller.group, controller.kind) in _GROUPED_KINDS:
         kind = "Job" if controller.kind == "Job" else "JobSet"
         labels = pods_of(ObjectRef("", kind, namespace, controller.name))
     pods = (Pod.read(body) for body in cluster.list(PODS, namespace, labels=labels))

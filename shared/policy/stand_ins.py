@@ -9,11 +9,14 @@ from datetime import datetime
 from shared.objects.jobs import Pod
 from shared.objects.meta import ObjectRef
 from shared.policy import bodies
-from shared.policy.conditions import places_of, status_write, verdicts
+from shared.policy.conditions import READY, Verdict, places_of, status_write, verdicts
 from shared.policy.groups import GivenUp
-from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply
+from shared.policy.marks import stamped_name
+from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply
 from shared.policy.ownership import Considered
 from shared.policy.reasons import Reason
+
+_NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
 
 
 def give_up(
@@ -33,21 +36,29 @@ def give_up(
     made = [
         bodies.create_stand_in(considered.gang.root, name, priority[place[0]], why)
         for place, name in places_of(considered)
-        if name not in there
+        if name not in there and not considered.ruling.holds
     ]
-    told = _tell(observed, replace(considered, flaw=why), component, now)
+    owner = observed.owner
+    ready, _ = verdicts(observed, replace(considered, flaw=why))
+    told = tuple(_tell(owner, ready, component, now)) if owner else ()
     if not (made or told):
         return Nothing(why.reason, why.message)
     reply = Reply("gave-up", considered.gang.root, {"reason": why.reason, "message": why.message})
     return Plan(why.reason, why.message, (*made, *told), reply)
 
 
-def for_stamped_pods(observed: Observed, skipped: Nothing) -> Decision:
+def for_stamped_pods(observed: Observed, skipped: Nothing, component: str, now: datetime) -> Decision:
     """Stand-ins for pods that were stamped although their owner is skipped; else the reason it is skipped.
 
     The pods alone tell the names, so this works whatever is wrong with the owner.
+
+    Args:
+        observed: with the owner's pods and the groups they name.
+        skipped: why the owner is skipped.
+        component: the step that skips it, for the Event.
+        now: for the condition and the Event.
     """
-    if observed.owner is None or skipped.reason in {Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET}:
+    if observed.owner is None or skipped.reason in _NOTHING_RUNS:
         return skipped
     why = GivenUp(skipped.reason, skipped.message)
     made = [
@@ -56,39 +67,45 @@ def for_stamped_pods(observed: Observed, skipped: Nothing) -> Decision:
     ]
     if not made:
         return skipped
-    return Plan(Reason.STAND_INS_CREATED, f"{len(made)} basic PodGroups: {skipped.message}", tuple(made))
+    message = f"stand-ins {', '.join(action.target.name for action in made)}: {skipped.message}"
+    told = _tell(
+        observed.owner, Verdict(READY, true=False, reason=skipped.reason, message=message), component, now
+    )
+    return Plan(Reason.STAND_INS_CREATED, f"{len(made)} basic PodGroups: {skipped.message}", (*made, *told))
 
 
-def refused(root: ObjectRef, action: Action, priority_class: str, component: str, now: datetime) -> Action:
-    """The action, with a stand-in and an Event to do instead where the API server refuses it."""
+def refused(
+    root: ObjectRef, action: Action, priority_class: str, component: str, now: datetime, *, hold: bool
+) -> Action:
+    """The action; where the API refuses it an Event instead and, unless pods are held, a stand-in."""
     why = GivenUp(Reason.REFUSED_BY_API, "{refusal}")
     stand_in = bodies.create_stand_in(root, action.target.name, priority_class, why)
     event = bodies.create_event(
         root, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
     )
-    return replace(action, if_refused=(stand_in, event))
+    return replace(action, if_refused=(event,) if hold else (stand_in, event))
 
 
-def _tell(observed: Observed, considered: Considered, component: str, now: datetime) -> Iterator[Action]:
-    if observed.owner is None or considered.flaw is None:
-        return
-    ready, _ = verdicts(observed, considered)
-    written = status_write(observed.owner, (ready,), now)
+def _tell(owner: Owner, verdict: Verdict, component: str, now: datetime) -> Iterator[Action]:
+    written = status_write(owner, (verdict,), now)
     if written is not None:
         yield written
         yield bodies.create_event(
-            considered.gang.root,
+            owner.ref,
             component=component,
             warning=True,
-            reason=ready.reason,
-            message=ready.message,
+            reason=verdict.reason,
+            message=verdict.message,
             now=now,
         )
 
 
 def _first_of_each_missing_group(observed: Observed) -> Iterator[Pod]:
+    """Only groups that stamp-pods named: one that a user names will be made by that user."""
     there = {group.metadata.name for group in observed.groups}
     for pod in observed.pods:
-        if pod.pod_group_name and pod.pod_group_name not in there and not (pod.finished or pod.being_deleted):
-            there.add(pod.pod_group_name)
+        name = pod.pod_group_name
+        stamped = name and name == stamped_name(pod.metadata.labels)
+        if stamped and name not in there and not (pod.finished or pod.being_deleted):
+            there.add(name)
             yield pod

@@ -23,7 +23,7 @@ def plan_workload(observed: Observed, now: datetime) -> Decision:
         return plan_orphan(observed.orphan, observed.live_uids)
     considered = consider(observed)
     if isinstance(considered, Nothing):
-        return stand_ins.for_stamped_pods(observed, considered)
+        return stand_ins.for_stamped_pods(observed, considered, COMPONENT, now)
     flaw = considered.flaw or _stranger(observed.workload, considered)
     if flaw is not None:
         return stand_ins.give_up(observed, considered, flaw, COMPONENT, now)
@@ -40,7 +40,9 @@ def needs_groups(observed: Observed) -> bool:
     """Whether plan_workload may make stand-ins, and so has to know the groups and pods there are."""
     considered = consider(observed)
     if isinstance(considered, Nothing):
-        return considered.reason in {Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE}
+        # NotMarked: the namespace lost its label, but Jobs marked before go on making stamped pods.
+        unmarked_jobset = considered.reason == Reason.NOT_MARKED and observed.jobset is not None
+        return unmarked_jobset or considered.reason in {Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE}
     return (considered.flaw or _stranger(observed.workload, considered)) is not None
 
 
