@@ -34,13 +34,10 @@ def _homes(cluster: Cluster, observed: Observed) -> Iterator[Home]:
     if isinstance(owner, TrainJob):
         yield from _of_runtime(_runtime(cluster, owner))
     body = cluster.get(CONFIGMAPS, CONFIG_MAP, owner.metadata.namespace)
-    text = ((body or {}).get("data") or {}).get(CONFIG_MAP_KEY)
-    if text is not None:
-        yield Home(
-            HomeKind.NAMESPACE,
-            f"ConfigMap {owner.metadata.namespace}/{CONFIG_MAP}, key {CONFIG_MAP_KEY}",
-            text,
-        )
+    data = (body or {}).get("data") or {}
+    if CONFIG_MAP_KEY in data:
+        where = f"ConfigMap {owner.metadata.namespace}/{CONFIG_MAP}, key {CONFIG_MAP_KEY}"
+        yield Home(HomeKind.NAMESPACE, where, data[CONFIG_MAP_KEY])
 
 
 def _of_runtime(runtime: Mapping[str, Any]) -> Iterator[Home]:

@@ -10,7 +10,7 @@ from typing import Any
 from shared.objects.jobs import Job, Pod
 from shared.objects.meta import find_condition
 from shared.objects.patches import PatchType
-from shared.objects.scheduling import PodGroup
+from shared.objects.scheduling import CompositePodGroupTemplate, PodGroup
 from shared.policy import bodies
 from shared.policy.groups import GivenUp, Place, members_to_run
 from shared.policy.marks import GATE
@@ -105,10 +105,13 @@ def places_of(considered: Considered) -> Iterator[tuple[Place, str]]:
 
 
 def composite_names(considered: Considered) -> Iterator[str]:
-    """Every CompositePodGroup the owner should have."""
-    for root in considered.tree:
-        for group in root.composites():
-            yield considered.gang.pod_group_name(group.name, "")
+    """Every CompositePodGroup the owner should have, by the user's own Workload where that rules."""
+    if considered.own is not None:
+        own = (template for template, _ in considered.own.hierarchy())
+        names = [template.name for template in own if isinstance(template, CompositePodGroupTemplate)]
+    else:
+        names = [group.name for root in considered.tree for group in root.composites()]
+    return (considered.gang.pod_group_name(name, "") for name in names)
 
 
 def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -> GroupState:
