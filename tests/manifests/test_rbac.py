@@ -1,0 +1,109 @@
+"""Each function may do what its step does, and nothing more."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventing.local.manifests import CLUSTER, load, of_kind
+
+OBJECTS = load(CLUSTER)
+ROLES = {role["metadata"]["name"].removeprefix("muster-"): role for role in of_kind(OBJECTS, "ClusterRole")}
+READS = {"get", "list", "watch"}
+OWNER_STATUS = {"patch trainjobs/status", "patch jobsets/status", "patch jobs/status"}
+GIVES_UP = OWNER_STATUS | {"create events"}
+
+WRITES = {
+    "create-workload": GIVES_UP
+    | {"create workloads", "delete workloads", "create podgroups", "delete podgroups"},
+    "create-pod-groups": GIVES_UP
+    | {"create podgroups", "delete podgroups", "create compositepodgroups", "delete compositepodgroups"},
+    "patch-pods": {"patch pods", "create events"},
+    "resize-gang": {"patch workloads", "patch podgroups"},
+    "emit-conditions": GIVES_UP,
+    "source": set(),
+}
+"""Design section 6: all that Muster ever writes, and which function writes it."""
+
+GROUPS = {
+    "trainjobs": "trainer.kubeflow.org",
+    "trainingruntimes": "trainer.kubeflow.org",
+    "clustertrainingruntimes": "trainer.kubeflow.org",
+    "jobsets": "jobset.x-k8s.io",
+    "jobs": "batch",
+    "workloads": "scheduling.k8s.io",
+    "podgroups": "scheduling.k8s.io",
+    "compositepodgroups": "scheduling.k8s.io",
+}
+"""Where a resource lives; those left out are of the core group."""
+
+
+def _granted(name: str) -> set[str]:
+    return {
+        f"{verb} {resource}"
+        for rule in ROLES[name]["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_every_function_has_a_role_and_every_role_is_used() -> None:
+    """A role for each function and one for the sources; each bound to the account that its user runs as."""
+    functions = {trigger["metadata"]["name"] for trigger in of_kind(OBJECTS, "Trigger")}
+    assert set(ROLES) == set(WRITES) == functions | {"source"}
+    accounts = {one["metadata"]["name"] for one in of_kind(OBJECTS, "ServiceAccount")}
+    assert accounts == functions | {"muster-source"}
+
+
+@pytest.mark.parametrize("name", sorted(ROLES))
+def test_a_role_is_bound_to_its_own_account_only(name: str) -> None:
+    """One binding, one subject, in Muster's namespace."""
+    (binding,) = (
+        one for one in of_kind(OBJECTS, "ClusterRoleBinding") if one["roleRef"]["name"] == f"muster-{name}"
+    )
+    account = "muster-source" if name == "source" else name
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "muster-system"}]
+
+
+def test_functions_and_sources_run_as_their_accounts() -> None:
+    """An account that nothing runs as protects nothing; the default account may do nothing."""
+    for service in of_kind(OBJECTS, "Service"):
+        pod, name = service["spec"]["template"]["spec"], service["metadata"]["name"]
+        if name == "dead-letter":
+            assert pod["automountServiceAccountToken"] is False
+        else:
+            assert pod["serviceAccountName"] == name
+    accounts = {source["spec"]["serviceAccountName"] for source in of_kind(OBJECTS, "ApiServerSource")}
+    assert accounts == {"muster-source"}
+
+
+@pytest.mark.parametrize("name", sorted(ROLES))
+def test_no_role_writes_beyond_the_design(name: str) -> None:
+    """What is granted beside get, list and watch is this, verb by verb."""
+    assert {grant for grant in _granted(name) if grant.split()[0] not in READS} == WRITES[name]
+
+
+@pytest.mark.parametrize("name", sorted(ROLES))
+def test_no_role_has_a_wildcard_or_more_than_it_needs(name: str) -> None:
+    """No `*`, no secrets, no rule for another API group than the resource's, no verb that hides others."""
+    for rule in ROLES[name]["rules"]:
+        assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert {GROUPS.get(one.partition("/")[0], "") for one in rule["resources"]} == set(rule["apiGroups"])
+    assert not any(grant.endswith((" secrets", "/finalizers", "/scale")) for grant in _granted(name))
+
+
+@pytest.mark.parametrize("name", sorted(set(WRITES) - {"source"}))
+def test_every_function_reads_owners_and_groups(name: str) -> None:
+    """A step reads the live object before it writes, and lists them in a sweep."""
+    kinds = ("trainjobs", "jobsets", "jobs", "workloads", "podgroups")
+    assert {f"{verb} {kind}" for verb in ("get", "list") for kind in kinds} <= _granted(name)
+    assert "get namespaces" in _granted(name)
+    assert "watch" not in {grant.split()[0] for grant in _granted(name)}
+
+
+def test_the_source_may_watch_what_it_watches() -> None:
+    """get, list and watch for each kind in the sources, cluster-wide."""
+    granted = _granted("source")
+    for source in of_kind(OBJECTS, "ApiServerSource"):
+        for resource in source["spec"]["resources"]:
+            plural = f"{resource['kind'].lower()}s"
+            assert {f"{verb} {plural}" for verb in READS} <= granted
