@@ -15,9 +15,8 @@ GIVES_UP = OWNER_STATUS | {"create events"}
 WRITES = {
     "create-workload": GIVES_UP
     | {"create workloads", "delete workloads", "create podgroups", "delete podgroups"},
-    "create-pod-groups": GIVES_UP
-    | {"create podgroups", "delete podgroups", "create compositepodgroups", "delete compositepodgroups"},
-    "patch-pods": {"patch pods", "create events"},
+    "create-pod-groups": GIVES_UP | {"create podgroups", "create compositepodgroups"},
+    "patch-pods": {"patch pods"},
     "resize-gang": {"patch workloads", "patch podgroups"},
     "emit-conditions": GIVES_UP,
     "source": set(),
