@@ -1,0 +1,191 @@
+"""What happens to a new object between its defaults and its rules: priorities, finalizers, the two policies.
+
+Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`. CEL is not
+evaluated: the effect of Muster's two MutatingAdmissionPolicies is computed by `shared.policy.marks`, and is on
+exactly when the policy and its binding are in the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eventing.local.apiserver.gates import Gates
+from eventing.local.apiserver.kinds import SCHEDULING, Kind
+from eventing.local.apiserver.objects import Object, at, name_of, namespace_of
+from eventing.local.apiserver.selectors import selects
+from eventing.local.apiserver.status import ApiError, not_found, refused
+from eventing.local.apiserver.store import Store
+
+STAMP_PODS = "muster-stamp-pods"
+MARK_JOBS = "muster-mark-jobs"
+GATE = "muster.dev/pod-group"
+GROUP_LABEL = "muster.dev/group"
+FINALIZER = "scheduling.k8s.io/podgroup-protection"
+
+POLICIES = ("admissionregistration.k8s.io", "mutatingadmissionpolicies")
+BINDINGS = ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings")
+CLASSES = (SCHEDULING, "priorityclasses")
+NAMESPACES = ("", "namespaces")
+
+PRIORITY_WORDS = {
+    "Pod": (
+        "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
+        "computed {computed} from the given PriorityClass name"
+    ),
+    "PodGroup": (
+        "priority set in the pod group ({given}) must match the priority computed ({computed}) "
+        "based on the priority class set in the spec"
+    ),
+    "CompositePodGroup": (
+        "priority set in the composite pod group ({given}) must match the priority computed ({computed}) "
+        "based on the priority class set in the spec"
+    ),
+}
+
+
+def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
+    """Change a new object as the admission plugins do; it is a fresh copy.
+
+    Raises:
+        ApiError: 403 or 404, a plugin refuses it.
+    """
+    _in_live_namespace(store, kind, obj)
+    if kind.custom:
+        return
+    if kind.kind in PRIORITY_WORDS and _has_priority(kind, gates):
+        _set_priority(store, kind, obj, gates)
+    if kind.kind == "Pod":
+        _default_tolerations(obj)
+        _stamp(store, obj)
+    elif kind.kind == "Job":
+        _mark(store, obj)
+    elif kind.kind == "PodGroup" and gates.generic_workload:
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if FINALIZER not in finalizers:
+            finalizers.append(FINALIZER)
+    elif kind.kind == "PriorityClass" and obj.get("globalDefault"):
+        _one_default(store, obj)
+
+
+def admit_changed(kind: Kind, obj: Object, old: Object) -> None:
+    """Change an update as the admission plugins do: a Pod keeps its priority when the writer left it out."""
+    if kind.kind == "Pod" and not kind.custom:
+        for field in ("priority", "preemptionPolicy"):
+            if field in old["spec"]:
+                obj["spec"].setdefault(field, old["spec"][field])
+
+
+def _in_live_namespace(store: Store, kind: Kind, obj: Object) -> None:
+    if not kind.namespaced:
+        return
+    name = namespace_of(obj)
+    record = store.get(NAMESPACES, ("", name))
+    if record is None:
+        raise not_found("", "namespaces", name)
+    if record.obj["metadata"].get("deletionTimestamp"):
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        message = f"namespace {name} is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}
+        raise refused(kind.group, kind.plural, name_of(obj), why, [cause])
+
+
+def _has_priority(kind: Kind, gates: Gates) -> bool:
+    if kind.kind == "Pod":
+        return True
+    if kind.version == "v1alpha2":
+        return gates.workload_aware_preemption
+    return gates.generic_workload
+
+
+def _set_priority(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
+    spec = obj["spec"]
+    chosen = _priority_class(store, kind, obj)
+    computed = int(chosen.get("value", 0)) if chosen else 0
+    given = spec.get("priority")
+    if given is not None and given != computed:
+        words = PRIORITY_WORDS[kind.kind].format(given=given, computed=computed)
+        raise refused(kind.group, kind.plural, name_of(obj), words)
+    spec["priority"] = computed
+    if chosen:
+        spec["priorityClassName"] = name_of(chosen)
+    if kind.kind == "Pod" or gates.pod_group_preemption_policy:
+        spec["preemptionPolicy"] = str((chosen or {}).get("preemptionPolicy", "PreemptLowerPriority"))
+
+
+def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:
+    wanted = obj["spec"].get("priorityClassName")
+    if wanted:
+        record = store.get(CLASSES, ("", wanted))
+        if record is None:
+            why = f"no PriorityClass with name {wanted} was found"
+            raise refused(kind.group, kind.plural, name_of(obj), why)
+        return record.obj
+    defaults = [record.obj for record in store.list(CLASSES) if record.obj.get("globalDefault")]
+    return min(defaults, key=lambda found: int(found.get("value", 0)), default=None)
+
+
+def _one_default(store: Store, obj: Object) -> None:
+    for record in store.list(CLASSES):
+        if record.obj.get("globalDefault") and name_of(record.obj) != name_of(obj):
+            why = f"PriorityClass {name_of(record.obj)} is already marked as default. Only one default can exist"
+            raise refused(SCHEDULING, "priorityclasses", name_of(obj), why)
+
+
+def _default_tolerations(pod: Object) -> None:
+    tolerations = pod["spec"].setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        tolerated = any(
+            t.get("effect") in {None, "", "NoExecute"} and t.get("key") in {key, None, ""}
+            for t in tolerations
+        )
+        if not tolerated:
+            wanted: Object = {
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
+            tolerations.append(wanted)
+
+
+def _in_force(store: Store, policy: str) -> bool:
+    """Whether a MutatingAdmissionPolicy of that name exists and a binding refers to it."""
+    if store.get(POLICIES, ("", policy)) is None:
+        return False
+    return any(at(record.obj, "spec", "policyName") == policy for record in store.list(BINDINGS))
+
+
+def _stamp(store: Store, pod: Object) -> None:
+    if not _in_force(store, STAMP_PODS):
+        return
+    effect = _marks().stamp(pod)
+    if effect is None:
+        return
+    pod["spec"]["schedulingGroup"] = {"podGroupName": effect["podGroupName"]}
+    gates = pod["spec"].get("schedulingGates") or []
+    if effect["gate"] and all(gate.get("name") != GATE for gate in gates):
+        pod["spec"]["schedulingGates"] = [*gates, {"name": GATE}]
+
+
+def _mark(store: Store, job: Object) -> None:
+    if not _in_force(store, MARK_JOBS):
+        return
+    namespace = store.get(NAMESPACES, ("", namespace_of(job)))
+    labels: Mapping[str, str] = at(namespace.obj, "metadata", "labels") or {} if namespace else {}
+    policy = store.get(POLICIES, ("", MARK_JOBS))
+    selector = at(policy.obj, "spec", "matchConstraints", "namespaceSelector") if policy else None
+    if not selects(selector if selector is not None else {}, labels):
+        return
+    group = _marks().mark_for_job(job, labels)
+    if group is not None:
+        job["spec"]["template"]["metadata"].setdefault("labels", {})[GROUP_LABEL] = group
+
+
+def _marks() -> Any:
+    from shared.policy import marks  # noqa: PLC0415 - a server without the policies needs none of it
+
+    return marks
+
+
+__all__ = ["ApiError", "admit_changed", "admit_new"]

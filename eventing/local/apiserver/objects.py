@@ -1,0 +1,71 @@
+"""Small things done to Kubernetes objects as parsed JSON. Stored objects are never changed: writers copy first."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+Object = dict[str, Any]
+"""A Kubernetes object as parsed JSON."""
+
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""The characters of generated names (`k8s.io/apimachinery/pkg/util/rand`)."""
+
+MAX_GENERATED_BASE = 58
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of parsed JSON; several times faster than `copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value
+
+
+def now() -> str:
+    """The time as `metav1.Time` writes it, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def new_uid() -> str:
+    """A fresh UID."""
+    return str(uuid.uuid4())
+
+
+def generated_name(base: str) -> str:
+    """A name from `generateName`: the base, cut to 58 characters, and five random ones."""
+    return base[:MAX_GENERATED_BASE] + "".join(secrets.choice(ALPHABET) for _ in range(5))
+
+
+def at(value: Any, *path: str | int) -> Any:
+    """What lies at a path, None where anything on the way is missing."""
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and len(value) > step else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def name_of(obj: Object) -> str:
+    """`metadata.name`, empty when there is none."""
+    return str(at(obj, "metadata", "name") or "")
+
+
+def namespace_of(obj: Object) -> str:
+    """`metadata.namespace`, empty for cluster-scoped objects."""
+    return str(at(obj, "metadata", "namespace") or "")
+
+
+def uid_of(obj: Object) -> str:
+    """`metadata.uid`, empty before an object is stored."""
+    return str(at(obj, "metadata", "uid") or "")
+
+
+def by_name(items: Iterable[Object] | None, key: str = "name") -> dict[Any, Object]:
+    """A list of objects as a mapping from one of their fields."""
+    return {item.get(key): item for item in items or ()}

@@ -1,0 +1,1 @@
+"""What the API server refuses, kind by kind, in the words of the real one."""
