@@ -6,6 +6,7 @@ Muster thinks in this shape only; `shared.objects.versions` translates what anot
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from pydantic import Field
@@ -122,6 +123,14 @@ class PodGroup(KubernetesObject):
     def placed(self) -> bool:
         """Whether the scheduler ever found a place for it."""
         return is_true(self.status.conditions, PLACED)
+
+    @property
+    def placed_at(self) -> datetime | None:
+        """When the scheduler first found a place for it; None while it has not."""
+        condition = find_condition(self.status.conditions, PLACED)
+        if condition is None or condition.get("status") != "True" or not condition.get("lastTransitionTime"):
+            return None
+        return datetime.fromisoformat(condition["lastTransitionTime"])
 
     @property
     def refusal(self) -> tuple[str, str] | None:

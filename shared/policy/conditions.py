@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from shared.objects.jobs import Job, Pod
@@ -25,6 +25,8 @@ JOB_PREFIX = "muster.dev/"
 """Condition types of a Job are shared with the whole world there, so ours carry a prefix."""
 
 MESSAGE_LIMIT = 2048
+_BINDING_TIME = timedelta(seconds=5)
+"""Less than the retries of a trigger take together, so that a pod that stays unbound is no dead letter."""
 
 _WORST_FIRST = (
     Reason.SCHEDULER_ERROR,
@@ -62,9 +64,10 @@ def plan_conditions(observed: Observed, now: datetime) -> Decision:
         return considered if isinstance(considered, Nothing) else Nothing(Reason.OBJECT_GONE)
     said = verdicts(observed, considered)
     written = status_write(observed.owner, said, now)
-    if written is None:
-        return Nothing(Reason.UP_TO_DATE, f"{observed.owner.ref} says so already")
     fate = said[1]
+    binding = not fate.true and _binds_now(observed, now)
+    if written is None:
+        return Nothing(Reason.UP_TO_DATE, f"{observed.owner.ref} says so already", come_again=binding)
     root = considered.gang.root
     event = bodies.create_event(
         root, component=COMPONENT, warning=not fate.true, reason=fate.reason, message=fate.message, now=now
@@ -73,7 +76,20 @@ def plan_conditions(observed: Observed, now: datetime) -> Decision:
     reply = Reply(
         "scheduled" if fate.true else "waiting", root, {"reason": fate.reason, "message": fate.message}
     )
-    return Plan(Reason.CONDITIONS_UPDATED, fate.message, (written, *news), reply)
+    return Plan(Reason.CONDITIONS_UPDATED, fate.message, (written, *news), reply, come_again=binding)
+
+
+def _binds_now(observed: Observed, now: datetime) -> bool:
+    """Whether a group was placed a moment ago and its pods are still being bound.
+
+    The scheduler says so before it binds, and no event of a PodGroup follows; coming again shortly sees it.
+    """
+    unbound = {pod.pod_group_name for pod in observed.pods if not (pod.bound or pod.finished)}
+    return any(
+        group.placed_at is not None and abs(now - group.placed_at) < _BINDING_TIME
+        for group in observed.groups
+        if group.metadata.name in unbound
+    )
 
 
 def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdict]:
@@ -128,6 +144,8 @@ def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) ->
     counts = f"{name}: {bound} of {max(needed, len(live))} pods bound"
     if group is None:
         return GroupState(Reason.WAITING_FOR_POD_GROUP, f"{name}: the PodGroup does not exist yet")
+    if not live and needed <= 0:
+        return GroupState(Reason.SCHEDULED, f"{name}: no pod of it is still to run")
     if group.refusal is not None:
         error = group.refusal[0] == Reason.SCHEDULER_ERROR
         reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
@@ -138,9 +156,22 @@ def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) ->
         return GroupState(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others}")
     if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupState(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
+    refused = next(filter(None, map(_refusal_of_pod, live)), None)
+    if refused is not None:
+        return GroupState(refused[0], f"{counts}; {refused[1]}")
     if bound < len(live) or not group.placed:
         return GroupState(Reason.WAITING_FOR_SCHEDULER, counts)
-    return GroupState(Reason.SCHEDULED, counts if live else f"{name}: all its pods have finished")
+    return GroupState(Reason.SCHEDULED, counts)
+
+
+def _refusal_of_pod(pod: Pod) -> tuple[Reason, str] | None:
+    """Why the scheduler has no place for a pod: after a restart the group itself still says it was placed."""
+    condition = find_condition(pod.status.conditions, "PodScheduled")
+    if pod.bound or condition is None or condition.get("status") == "True":
+        return None
+    told = {str(reason): reason for reason in (Reason.SCHEDULER_ERROR, Reason.UNSCHEDULABLE)}
+    reason = told.get(condition.get("reason", ""))
+    return None if reason is None else (reason, condition.get("message", ""))
 
 
 def status_write(owner: Owner, said: tuple[Verdict, ...], now: datetime) -> Action | None:
@@ -182,9 +213,10 @@ def _ready(flaw: GivenUp | None, missing: list[str], stand_ins: list[PodGroup], 
 def _placed(states: list[GroupState], failed_create: str) -> Verdict:
     worst = min((state.reason for state in states), key=_WORST_FIRST.index, default=Reason.SCHEDULED)
     done = sum(state.reason == Reason.SCHEDULED for state in states)
-    told = [state.message for state in states if state.reason == worst]
+    waiting = [state for state in states if state.reason != Reason.SCHEDULED] or states
+    told = [state.message for state in sorted(waiting, key=lambda state: _WORST_FIRST.index(state.reason))]
     message = f"{done} of {len(states)} groups scheduled; {'; '.join(told)}"
-    if failed_create and worst == Reason.WAITING_FOR_PODS:
+    if failed_create and any(state.reason == Reason.WAITING_FOR_PODS for state in states):
         message += f"; pods could not be created: {failed_create}"
     return Verdict(PLACED, true=worst == Reason.SCHEDULED, reason=worst, message=message)
 
