@@ -92,11 +92,12 @@ def tree_of(gang: Gang) -> tuple[Group, ...]:
     members: dict[str, list[PodSet]] = {}
     sizes: dict[str, Counter[str]] = {}
     for pod_set in gang.pod_sets:
+        for name in pod_set.mark.groups if pod_set.mark else ():
+            # A group without pods (numNodes 0) is in the tree too: templates cannot be added later.
+            members.setdefault(name, []).append(pod_set)
+            sizes.setdefault(name, Counter())
         for (name, suffix), pods in full_seats(pod_set).items():
-            members.setdefault(name, [])
-            if pod_set not in members[name]:
-                members[name].append(pod_set)
-            sizes.setdefault(name, Counter())[suffix] += pods
+            sizes[name][suffix] += pods
     return tuple(
         Group(name, not all(pod_set.initializer for pod_set in sets), tuple(sets), dict(sizes[name]))
         for name, sets in members.items()
@@ -183,11 +184,15 @@ def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int
     if mark is None:
         return Counter()
     numbered = list(indexes) if pod_set.spec.indexed else [0 for _ in indexes]
-    if mark.size or mark.leader_group:
-        places = Counter(mark.place(job_index, index) for index in numbered)
-    else:
-        places = Counter({mark.place(job_index, 0): len(numbered)})
-    return Counter({place: min(count, at_once) for place, count in places.items()})
+    if not (mark.size or mark.leader_group):
+        return Counter({mark.place(job_index, 0): min(len(numbered), at_once)})
+    places = Counter(mark.place(job_index, index) for index in numbered)
+    leads = mark.place(job_index, 0) if mark.leader_group else None
+    # The leader runs beside its workers: with fewer pods at once than indexes they never all exist with it.
+    beside = max(0, at_once - 1) if leads in places else at_once
+    return Counter(
+        {place: min(count, at_once if place == leads else beside) for place, count in places.items()}
+    )
 
 
 def _seats_of_job(pod_set: PodSet, job_index: int, job: Job | None) -> Counter[Place]:
@@ -228,6 +233,5 @@ def _place_of_unstamped(gang: Gang, pod: Pod) -> Place:
     labels = pod.metadata.labels
     for pod_set in gang.pod_sets:
         if pod_set.mark and pod_set.replicated_job == labels.get(marks.REPLICATED_JOB, ""):
-            index = int(labels.get(marks.COMPLETION_INDEX, "0"))
-            return pod_set.mark.place(labels.get(marks.JOB_INDEX, "0"), index)
+            return pod_set.mark.place(labels.get(marks.JOB_INDEX, "0"), marks.completion_index(labels))
     return "", ""

@@ -130,7 +130,8 @@ def _pod_set_of_replicated_job(
 ) -> PodSet:
     job = entry.template
     step = job.metadata.labels.get(marks.ANCESTOR, "")
-    rule = marks.group_of_replicated_job(entry.name, step) if enabled else None
+    marked_at_birth = enabled and job.spec.scheduling is None
+    rule = marks.group_of_replicated_job(entry.name, step) if marked_at_birth else None
     mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, rule)
     return PodSet(
         f"spec.replicatedJobs[{index}].template.spec.template",
@@ -165,7 +166,7 @@ def _grouped_by_others(template: PodTemplate, job_annotations: Mapping[str, str]
         return Reason.BRING_YOUR_OWN_GROUP
     if marks.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
         return Reason.OTHER_SCHEDULER
-    if spec.eviction_responders is not None:
+    if spec.eviction_responders:
         return Reason.EVICTION_RESPONDERS
     if marks.of_system_priority(spec.priority_class_name):
         return Reason.PRIORITY_TOO_HIGH

@@ -71,6 +71,11 @@ class Mark:
     size: int = 0
     leader_group: str = ""
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Every group that pods with this mark may be in."""
+        return tuple(dict.fromkeys(filter(None, (self.leader_group, self.group))))
+
     def place(self, job_index: int | str, completion_index: int) -> tuple[str, str]:
         """The group and the name suffix of one pod: `("trainer", "-3")`."""
         if self.leader_group and completion_index == 0:

@@ -93,9 +93,10 @@ def left_alone(observed: Observed) -> Nothing | None:
         return Nothing(Reason.DELETED, f"{owner.ref} is being deleted")
     if owner.finished:
         return Nothing(Reason.FINISHED, f"{owner.ref} has ended")
-    managed_by = owner.spec.managed_by
-    if managed_by != _CONTROLLERS[type(owner)]:
-        return Nothing(Reason.MANAGED_ELSEWHERE, f"{owner.ref}: spec.managedBy is {managed_by}")
+    for managed in (owner, observed.jobset or owner):
+        if managed.spec.managed_by != _CONTROLLERS[type(managed)]:
+            message = f"{managed.ref}: spec.managedBy is {managed.spec.managed_by}"
+            return Nothing(Reason.MANAGED_ELSEWHERE, message)
     if isinstance(owner, TrainJob) and observed.jobset is None:
         return Nothing(Reason.AWAITING_JOBSET, f"{owner.ref} has no JobSet yet")
     runs = observed.jobset or owner
@@ -117,28 +118,32 @@ def own_workload(observed: Observed, root: ObjectRef) -> Workload | GivenUp | No
     for workload in candidates:
         named = workload.spec.controller_ref
         names_owner = (named.api_group, named.kind, named.name) == (group, root.kind, root.name)
-        if names_owner and not bodies.is_musters(workload.metadata.labels):
+        if not names_owner or bodies.is_musters(workload.metadata.labels):
+            continue
+        if root.kind != "Job" or not _made_by_job_controller(workload, root):
             found[workload.metadata.name] = workload
+        elif workload.metadata.name == workload_name(root):
+            message = f"the Job controller made Workload {workload.metadata.name}"
+            return Nothing(Reason.UPSTREAM_GROUPS, message)
     if len(found) > 1:
         return GivenUp(
             Reason.TWO_WORKLOADS,
             f"Workloads {', '.join(sorted(found))} both have controllerRef {root.kind} {root.name}",
         )
-    own = next(iter(found.values()), None)
-    if own is not None and root.kind == "Job" and _made_by_job_controller(own, root):
-        return Nothing(Reason.UPSTREAM_GROUPS, f"the Job controller made Workload {own.metadata.name}")
-    return own
+    return next(iter(found.values()), None)
 
 
 def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:
-    """Its one template is named `<job>-pgt-0` (pkg/controller/job/job_scheduling_manager.go, v1.37.1)."""
-    templates = [template.name for template in workload.spec.pod_group_templates]
-    return workload.metadata.name == workload_name(root) and templates == [f"{root.name}-pgt-0"]
+    """Its one template is named `<job>-pgt-0` (pkg/controller/job/job_scheduling_manager.go, v1.37.1).
+
+    Under another name than this Job's it was made for an earlier Job, whose deletion left it behind.
+    """
+    return [template.name for template in workload.spec.pod_group_templates] == [f"{root.name}-pgt-0"]
 
 
 def _grouped_upstream(owner: Owner) -> Nothing | None:
     scheduling = None if isinstance(owner, TrainJob) else owner.spec.scheduling
-    if scheduling:
+    if scheduling is not None:
         return Nothing(Reason.UPSTREAM_GROUPS, f"{owner.ref} has spec.scheduling")
     if marks.UPSTREAM_TEMPLATE in owner.metadata.annotations:
         return Nothing(Reason.UPSTREAM_GROUPS, f"{owner.ref} is annotated {marks.UPSTREAM_TEMPLATE}")

@@ -15,7 +15,7 @@ from shared.objects.scheduling import (
     Workload,
 )
 from shared.policy import bodies, stand_ins
-from shared.policy.groups import Group, Place, members_to_run
+from shared.policy.groups import GivenUp, Group, Place, members_to_run
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply
 from shared.policy.ownership import Considered, consider
 from shared.policy.reasons import Reason
@@ -42,19 +42,23 @@ def plan_pod_groups(observed: Observed, now: datetime) -> Decision:
 def _materialise(observed: Observed, considered: Considered, workload: Workload, now: datetime) -> Decision:
     root = considered.gang.root
     there = {group.metadata.name: group for group in (*observed.composites, *observed.groups)}
-    wanted = list(_wanted(observed, considered, workload, now))
-    for action in wanted:
-        group = there.get(action.target.name)
-        if group is not None and group.being_deleted:
-            return Nothing(Reason.BEING_DELETED, f"{group.ref} is being deleted", come_again=True)
+    wanted = [*_wanted(observed, considered, workload, now), *_without_template(considered, workload)]
+    on_their_way_out = [
+        action.target.name
+        for action in wanted
+        if action.target.name in there and there[action.target.name].being_deleted
+    ]
     # What is there already is ours, a stand-in, or a user's own: each serves the pods of that name.
     missing = tuple(action for action in wanted if action.target.name not in there)
+    if not missing and on_their_way_out:
+        named = ", ".join(on_their_way_out)
+        return Nothing(Reason.BEING_DELETED, f"being deleted: {named}", come_again=True)
     if not missing:
         return Nothing(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
     names = [action.target.name for action in missing]
     reply = Reply("created", root, {"workload": workload.metadata.name, "podGroups": names})
     message = f"PodGroups of {workload.ref}: {', '.join(names)}"
-    return Plan(Reason.POD_GROUPS_CREATED, message, missing, reply)
+    return Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, come_again=bool(on_their_way_out))
 
 
 def _wanted(
@@ -70,19 +74,31 @@ def _wanted(
         create = partial(bodies.create_group, gang.root, workload, template=template, parent=parent)
         if isinstance(template, CompositePodGroupTemplate):
             name = gang.pod_group_name(template.name, "")
-            priority = template.priority_class_name or one_class
-            yield create(name=name, policy=template.scheduling_policy, priority_class=priority)
+            yield create(name=name, policy=template.scheduling_policy, priority_class=one_class)
             continue
         leaf = leaves.get(template.name)
         if leaf is None:
             continue  # a template of the user's own Workload that no pod is stamped for
         for suffix in leaf.sizes:
             name = gang.pod_group_name(template.name, suffix)
-            priority = leaf.priority_class_name or template.priority_class_name
+            priority = leaf.priority_class_name  # the pods' own: the scheduler compares it with the group's
             policy = _policy(template, leaf, suffix, live, own=own)
             created = create(name=name, policy=policy, priority_class=priority)
             hold = considered.ruling.holds
             yield stand_ins.refused(gang.root, created, priority, COMPONENT, now, hold=hold)
+
+
+def _without_template(considered: Considered, workload: Workload) -> Iterator[Action]:
+    """Stand-ins for marks that came after the Workload, which takes no new templates."""
+    stored = {template.name for template, _ in workload.hierarchy()}
+    for leaf in (leaf for root in considered.tree for leaf in root.leaves()):
+        if leaf.name in stored or considered.ruling.holds:
+            continue
+        message = f"Workload {workload.metadata.name} was made before {leaf.name} and has no template for it"
+        why = GivenUp(Reason.WORKLOAD_DOES_NOT_FIT, message)
+        for suffix in leaf.sizes:
+            name = considered.gang.pod_group_name(leaf.name, suffix)
+            yield bodies.create_stand_in(considered.gang.root, name, leaf.priority_class_name, why)
 
 
 def _policy(

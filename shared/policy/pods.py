@@ -12,7 +12,7 @@ from shared.policy.marks import GATE
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.ownership import consider
 from shared.policy.reasons import Reason
-from shared.policy.resize import wanted_sizes
+from shared.policy.resize import follows, wanted_sizes
 
 
 def plan_pods(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
@@ -64,14 +64,15 @@ def _must_wait(observed: Observed, group: PodGroup) -> Nothing | None:
     """Whether new pods of a gang that was placed before would be placed a few at a time.
 
     The scheduler counts terminating members, and minCount may have been lowered, so the gate stays until
-    minCount is what the live Jobs need and that many members exist.
+    minCount is what the live Jobs need and that many members exist. Where minCount never follows the pods,
+    only members are waited for.
     """
     considered = consider(observed)
-    if isinstance(considered, Nothing) or considered.flaw or considered.own:
+    if isinstance(considered, Nothing) or considered.flaw:
         return None  # nobody resizes this group: nothing to wait for
     minimum = group.spec.scheduling_policy.min_count
     wanted = wanted_sizes(observed, considered).get(group.metadata.name, minimum)
-    if wanted != minimum and observed.scheduling.resizable:
+    if wanted != minimum and follows(observed, considered):
         return Nothing(Reason.AWAITING_RESIZE, f"{group.ref} has minCount {minimum}, its Jobs need {wanted}")
     members = [pod for pod in observed.pods if pod.pod_group_name == group.metadata.name and _alive(pod)]
     if len(members) < minimum:

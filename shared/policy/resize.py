@@ -30,13 +30,23 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     if not actions:
         return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
     sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
-    if considered.ruling.workload is not None and considered.ruling.workload.on_scale == "Flag":
+    if _flags(considered):
         return Nothing(Reason.SCALING_FLAGGED, f"{considered.ruling.where}: onScale is Flag; wanted: {sizes}")
     if not observed.scheduling.resizable:
         version = observed.scheduling.version
         return Nothing(Reason.GANG_SIZE_FIXED, f"{version} does not let minCount change; wanted: {sizes}")
     reply = Reply("resized", root, {"minCounts": targets})
     return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
+
+
+def follows(observed: Observed, considered: Considered) -> bool:
+    """Whether the minCounts of an owner's groups follow its pods at all."""
+    return considered.own is None and observed.scheduling.resizable and not _flags(considered)
+
+
+def _flags(considered: Considered) -> bool:
+    policy = considered.ruling.workload
+    return policy is not None and policy.on_scale == "Flag"
 
 
 def _left_as_it_is(observed: Observed, considered: Considered) -> Nothing | None:

@@ -15,6 +15,8 @@ from shared.policy.ownership import Considered, consider, workload_name
 from shared.policy.reasons import Reason
 
 COMPONENT = "muster-create-workload"
+_MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
+"""Reasons to skip an owner that admission does not know when it stamps the pods."""
 
 
 def plan_workload(observed: Observed, now: datetime) -> Decision:
@@ -42,7 +44,7 @@ def needs_groups(observed: Observed) -> bool:
     if isinstance(considered, Nothing):
         # NotMarked: the namespace lost its label, but Jobs marked before go on making stamped pods.
         unmarked_jobset = considered.reason == Reason.NOT_MARKED and observed.jobset is not None
-        return unmarked_jobset or considered.reason in {Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE}
+        return unmarked_jobset or considered.reason in _MAY_BE_STAMPED
     return (considered.flaw or _stranger(observed.workload, considered)) is not None
 
 
