@@ -121,12 +121,12 @@ def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:
             why = f"no PriorityClass with name {wanted} was found"
             raise refused(kind.group, kind.plural, name_of(obj), why)
         return record.obj
-    defaults = [record.obj for record in store.list(CLASSES) if record.obj.get("globalDefault")]
+    defaults = [record.obj for record in store.all(CLASSES) if record.obj.get("globalDefault")]
     return min(defaults, key=lambda found: int(found.get("value", 0)), default=None)
 
 
 def _one_default(store: Store, obj: Object) -> None:
-    for record in store.list(CLASSES):
+    for record in store.all(CLASSES):
         if record.obj.get("globalDefault") and name_of(record.obj) != name_of(obj):
             why = f"PriorityClass {name_of(record.obj)} is already marked as default. Only one default can exist"
             raise refused(SCHEDULING, "priorityclasses", name_of(obj), why)
@@ -153,7 +153,7 @@ def _in_force(store: Store, policy: str) -> bool:
     """Whether a MutatingAdmissionPolicy of that name exists and a binding refers to it."""
     if store.get(POLICIES, ("", policy)) is None:
         return False
-    return any(at(record.obj, "spec", "policyName") == policy for record in store.list(BINDINGS))
+    return any(at(record.obj, "spec", "policyName") == policy for record in store.all(BINDINGS))
 
 
 def _stamp(store: Store, pod: Object) -> None:

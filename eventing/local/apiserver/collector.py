@@ -209,14 +209,14 @@ class Collector:
         place = (record.obj["spec"]["group"], record.obj["spec"]["names"]["plural"])
         kind = self._kind(place)
         if kind is not None:
-            for instance in self._store.list(place):
+            for instance in self._store.all(place):
                 self._delete(kind, instance)
-        if not self._store.list(place):
+        if not self._store.all(place):
             self._drop_finalizer(DEFINITIONS, record, CLEANUP)
 
     def _protect(self, group: Record) -> None:
         """Let a PodGroup go when no pod that has not ended names it."""
-        for pod in self._store.list(PODS, namespace_of(group.obj)):
+        for pod in self._store.all(PODS, namespace_of(group.obj)):
             named = at(pod.obj, "spec", "schedulingGroup", "podGroupName") == name_of(group.obj)
             if named and at(pod.obj, "status", "phase") not in ENDED:
                 return

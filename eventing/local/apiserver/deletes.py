@@ -104,7 +104,7 @@ class Deleter:
         matches = self.selects(kind, target, request)
         found = []
         with self.store.lock:
-            for record in self.store.list(kind.storage, target.namespace):
+            for record in self.store.all(kind.storage, target.namespace):
                 if matches(record.obj):
                     found.append(self.remove(kind, record, options)[1])
         items = b",".join(encoded(kind.api_version, kind.kind, record) for record in found)

@@ -60,7 +60,7 @@ def list_objects(store: Store, target: Target, request: Request) -> Answer:
     matches = selector(kind, target, request)
     with store.lock:
         version = store.version
-        found = [record for record in store.list(kind.storage, target.namespace) if matches(record.obj)]
+        found = [record for record in store.all(kind.storage, target.namespace) if matches(record.obj)]
         found, version = _after(store, found, request.query.get("continue", ""), version)
     limit = int(request.query.get("limit") or 0)
     rest = found[limit:] if limit else []

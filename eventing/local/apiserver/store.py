@@ -89,7 +89,7 @@ class Store:
         """The object of that name."""
         return self._places.get(place, {}).get(key)
 
-    def list(self, place: Place, namespace: str = "") -> list[Record]:
+    def all(self, place: Place, namespace: str = "") -> list[Record]:
         """The objects of a kind, sorted by namespace and name; an empty namespace means all."""
         with self.lock:
             found = self._places.get(place, {})

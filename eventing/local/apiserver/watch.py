@@ -50,7 +50,7 @@ class Watch:
         with self.store.lock:
             current = [
                 record
-                for record in self.store.list(self.kind.storage)
+                for record in self.store.all(self.kind.storage)
                 if initial and self.selects(record.obj)
             ]
             at = self.store.version
