@@ -61,7 +61,7 @@ def _resource_event(event: Received, happened: Happened, *, whole: bool) -> Reso
         kind=_text(data, "data", "kind", KIND),
         namespace=_text(named, place, "namespace", NAMESPACE, optional=True),
         name=_text(named, place, "name", NAME),
-        uid=_text(named, place, "uid", UID, optional=True) if whole else "",
+        uid=_text(named, place, "uid", UID, optional=True),
     )
     return ResourceEvent(event.id, happened, ref, data if whole else None)
 

@@ -143,7 +143,7 @@ class Handler:
         return run_step(self.step, cluster, subject, self._clock)
 
     def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
-        if outcome.reply is None or outcome.kind is not Kind.DONE:
+        if outcome.reply is None:
             return None
         return reply_event(
             outcome.reply,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,17 @@ def test_readiness(cluster: FakeCluster, status: int, words: str) -> None:
     """Readiness says in words what is missing."""
     answer = a_client(cluster).get("/health/readiness")
     assert (answer.status_code, answer.text) == (status, words)
+
+
+def test_readiness_waits_for_the_answer() -> None:
+    """A probe over HTTP has a thread of its own, and is told how things are now."""
+
+    class Slow(FakeCluster):
+        def served_versions(self, group: str) -> frozenset[str]:
+            time.sleep(0.02)
+            return super().served_versions(group)
+
+    assert a_client(Slow()).get("/health/readiness").status_code == 200
 
 
 def test_the_body_reaches_the_step_unchanged() -> None:

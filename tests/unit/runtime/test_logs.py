@@ -91,7 +91,7 @@ def test_quiet_level(written: Any) -> None:
 
 def test_no_line_is_forged_and_none_is_endless(written: Any) -> None:
     """Text from outside stays within its line, and is cut."""
-    cluster = FakeCluster(on_read=errors.Unavailable('a\n{"level": "INFO"}' + "x" * 9999))
+    cluster = FakeCluster(on_read=RuntimeError('a\n{"level": "INFO"}' + "x" * 9999))
     (line,) = written(a_handler(cluster=cluster), *an_event())
     assert line["message"].startswith('a\n{"level"')
     assert len(line["message"]) == 1024
