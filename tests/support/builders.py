@@ -1,0 +1,394 @@
+"""Objects as an API server stores them, with sensible defaults, and what a step would have observed.
+
+Every builder takes modifiers: small functions that change the object in place. The defaults are a marked
+owner `llama` in the enabled namespace `team-a`, so a test says only what it is about.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
+from shared.objects.meta import KubernetesObject, ObjectRef
+from shared.objects.scheduling import PodGroup, Workload
+from shared.policy import marks
+from shared.policy.model import Observed
+
+Object = dict[str, Any]
+Modifier = Callable[[Object], None]
+V = TypeVar("V", bound=KubernetesObject)
+
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+NAMESPACE = "team-a"
+TRAINJOB_UID = "11111111-5d0b-4a52-9a3e-0c6a1f0f2b11"
+JOBSET_UID = "22222222-5d0b-4a52-9a3e-0c6a1f0f2b11"
+JOB_UID = "33333333-5d0b-4a52-9a3e-0c6a1f0f2b11"
+WORKLOAD_UID = "44444444-5d0b-4a52-9a3e-0c6a1f0f2b11"
+
+
+def an_object(api_version: str, kind: str, name: str, uid: str, *modifiers: Modifier) -> Object:
+    """An object of `team-a` with resourceVersion 7."""
+    body: Object = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid, "resourceVersion": "7"},
+    }
+    return _modified(body, modifiers)
+
+
+def a_namespace(*modifiers: Modifier, enabled: bool = True) -> Object:
+    """The namespace `team-a`, in which mark-jobs acts unless told otherwise."""
+    body = an_object("v1", "Namespace", NAMESPACE, "namespace-uid")
+    del body["metadata"]["namespace"]
+    if enabled:
+        body["metadata"]["labels"] = {marks.NAMESPACE_SWITCH: "enabled"}
+    return _modified(body, modifiers)
+
+
+def a_job(*modifiers: Modifier, pods: int = 2, mark: str | None = "main") -> Object:
+    """The Indexed Job `llama` of two pods, marked `main` as mark-jobs would."""
+    spec = {
+        "parallelism": pods,
+        "completions": pods,
+        "completionMode": "Indexed",
+        "template": a_template(mark),
+    }
+    return an_object("batch/v1", "Job", "llama", JOB_UID, with_spec(**spec), *modifiers)
+
+
+def a_template(mark: str | None = None, **labels: str) -> Object:
+    """A pod template, marked or not."""
+    marked = {marks.GROUP: mark} if mark else {}
+    return {"metadata": {"labels": {**marked, **labels}}, "spec": {"containers": [{"name": "node"}]}}
+
+
+def a_replicated_job(
+    name: str = "workers",
+    *modifiers: Modifier,
+    pods: int = 2,
+    replicas: int = 1,
+    mark: str | None = None,
+    step: str = "",
+    after: tuple[str, ...] = (),
+) -> Object:
+    """One entry of a JobSet; modifiers are applied to the Job template.
+
+    Args:
+        name: of the entry.
+        *modifiers: applied to the Job template.
+        pods: parallelism and completions of each Job.
+        replicas: how many Jobs.
+        mark: the label muster.dev/group, by hand.
+        step: the Trainer's ancestor step.
+        after: replicatedJobs that must be complete first.
+    """
+    template: Object = {
+        "metadata": {"labels": {marks.ANCESTOR: step} if step else {}},
+        "spec": {
+            "parallelism": pods,
+            "completions": pods,
+            "completionMode": "Indexed",
+            "template": a_template(mark),
+        },
+    }
+    entry: Object = {"name": name, "replicas": replicas, "groupName": "default"}
+    entry["template"] = _modified(template, modifiers)
+    if after:
+        entry["dependsOn"] = [{"name": other, "status": "Complete"} for other in after]
+    return entry
+
+
+def a_jobset(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
+    """The JobSet `llama` of the given replicatedJobs, by default one of two workers."""
+    spec = {"replicatedJobs": list(entries or [a_replicated_job()]), "network": {"enableDNSHostnames": True}}
+    return an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "llama", JOBSET_UID, with_spec(**spec), *modifiers)
+
+
+def a_trainjob(*modifiers: Modifier) -> Object:
+    """The TrainJob `llama`."""
+    spec = {"runtimeRef": {"name": "torch-distributed", "kind": "ClusterTrainingRuntime"}}
+    return an_object(
+        "trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", TRAINJOB_UID, with_spec(**spec), *modifiers
+    )
+
+
+def a_jobset_of_trainjob(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
+    """The JobSet that the Trainer made for `a_trainjob()`; by default one `node` of two pods."""
+    made = entries or (a_replicated_job("node", step="trainer"),)
+    return a_jobset(*made, modifiers=(owned_by(a_trainjob()), *modifiers))
+
+
+def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) -> Object:
+    """The Job that JobSet makes of a replicatedJob, marked as mark-jobs marks it in an enabled namespace."""
+    rjob = next(one for one in jobset["spec"]["replicatedJobs"] if one["name"] == entry)
+    template = copy.deepcopy(rjob["template"])
+    keys = {
+        marks.JOBSET_NAME: jobset["metadata"]["name"],
+        marks.JOBSET_UID: jobset["metadata"]["uid"],
+        marks.REPLICATED_JOB: entry,
+        marks.JOB_INDEX: str(index),
+    }
+    template["spec"]["template"]["metadata"].setdefault("labels", {}).update(keys)
+    name = f"{jobset['metadata']['name']}-{entry}-{index}"
+    job = an_object("batch/v1", "Job", name, f"{name}-uid", owned_by(jobset), with_spec(**template["spec"]))
+    given = template["metadata"]
+    job["metadata"]["labels"] = {**(given.get("labels") or {}), **keys}
+    job["metadata"]["annotations"] = dict(given.get("annotations") or {})
+    group = marks.mark_for_job(job, {marks.NAMESPACE_SWITCH: "enabled"})
+    if group is not None:
+        job["spec"]["template"]["metadata"]["labels"][marks.GROUP] = group
+    return _modified(job, modifiers)
+
+
+def pods_of(job: Object, *modifiers: Modifier) -> list[Object]:
+    """The pods that the Job controller makes of a Job at once, stamped and gated as stamp-pods does."""
+    return [a_pod(job, index, *modifiers) for index in range(min(_parallelism(job), _completions(job)))]
+
+
+def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Object:
+    """A pending pod of a Job, by default of `a_job()`, stamped and gated as stamp-pods does."""
+    job = job or a_job()
+    template = copy.deepcopy(job["spec"]["template"])
+    name = f"{job['metadata']['name']}-{index}"
+    pod = an_object("v1", "Pod", name, f"{name}-uid", owned_by(job), with_spec(**template["spec"]))
+    labels = {
+        **(template["metadata"].get("labels") or {}),
+        marks.JOB_NAME: job["metadata"]["name"],
+        marks.JOB_UID: job["metadata"]["uid"],
+    }
+    if job["spec"].get("completionMode") == "Indexed":
+        labels[marks.COMPLETION_INDEX] = str(index)
+    pod["metadata"] |= {"labels": labels, "annotations": template["metadata"].get("annotations") or {}}
+    pod["status"] = {"phase": "Pending"}
+    effect = marks.stamp(pod)
+    if effect is not None:
+        stamped(effect["podGroupName"])(pod)
+    if effect is not None and effect["gate"]:
+        gated(marks.GATE)(pod)
+    return _modified(pod, modifiers)
+
+
+def a_workload(*templates: Object, root: Object | None = None, modifiers: Iterable[Modifier] = ()) -> Object:
+    """The Workload that Muster stored for an owner, by default a gang `main` of two for `a_job()`."""
+    root = root or a_job()
+    metadata = root["metadata"]
+    name = "llama-86f65b7bb7" if root["kind"] == "Job" else metadata["name"]
+    group = root["apiVersion"].rpartition("/")[0]
+    spec = {
+        "controllerRef": {"apiGroup": group, "kind": root["kind"], "name": metadata["name"]},
+        "podGroupTemplates": list(templates or [a_gang("main", 2)]),
+    }
+    mine = (labelled(OURS | {"muster.dev/owner-uid": metadata["uid"]}), owned_by(root))
+    return an_object(
+        "scheduling.k8s.io/v1beta1", "Workload", name, WORKLOAD_UID, with_spec(**spec), *mine, *modifiers
+    )
+
+
+OURS = {"app.kubernetes.io/managed-by": "muster"}
+
+
+def a_users_workload(*templates: Object, root: Object | None = None, name: str = "mine") -> Object:
+    """A Workload that a person wrote for an owner: no labels, no owner reference."""
+    body = a_workload(*templates, root=root, modifiers=(named(name),))
+    del body["metadata"]["labels"], body["metadata"]["ownerReferences"]
+    return body
+
+
+def a_gang(name: str, min_count: int, **fields: Any) -> Object:
+    """A template of a gang."""
+    return {"name": name, "schedulingPolicy": {"gang": {"minCount": min_count}}, **fields}
+
+
+def a_basic(name: str, **fields: Any) -> Object:
+    """A template of a basic group."""
+    return {"name": name, "schedulingPolicy": {"basic": {}}, **fields}
+
+
+def a_pod_group(
+    name: str = "llama-main-33333333",
+    *modifiers: Modifier,
+    root: Object | None = None,
+    min_count: int | None = 2,
+) -> Object:
+    """A PodGroup of Muster's, by default the gang of two of `a_job()`; a minCount of None makes it basic."""
+    root = root or a_job()
+    policy = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    mine = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
+    return an_object(
+        "scheduling.k8s.io/v1beta1",
+        "PodGroup",
+        name,
+        f"{name}-uid",
+        with_spec(schedulingPolicy=policy),
+        *mine,
+        *modifiers,
+    )
+
+
+def named(name: str) -> Modifier:
+    """Call it that."""
+    return lambda body: body["metadata"].update(name=name)
+
+
+def of_uid(uid: str) -> Modifier:
+    """Give it that UID."""
+    return lambda body: body["metadata"].update(uid=uid)
+
+
+def labelled(labels: Mapping[str, str]) -> Modifier:
+    """Add labels to the object."""
+    return lambda body: body["metadata"].setdefault("labels", {}).update(labels)
+
+
+def annotated(annotations: Mapping[str, str]) -> Modifier:
+    """Add annotations to the object."""
+    return lambda body: body["metadata"].setdefault("annotations", {}).update(annotations)
+
+
+def template_labelled(labels: Mapping[str, str]) -> Modifier:
+    """Add labels to the pod template of a Job."""
+    return lambda job: job["spec"]["template"]["metadata"].setdefault("labels", {}).update(labels)
+
+
+def template_annotated(annotations: Mapping[str, str]) -> Modifier:
+    """Add annotations to the pod template of a Job."""
+    return lambda job: job["spec"]["template"]["metadata"].setdefault("annotations", {}).update(annotations)
+
+
+def template_spec(**fields: Any) -> Modifier:
+    """Set fields of the pod template's spec of a Job."""
+    return lambda job: job["spec"]["template"]["spec"].update(fields)
+
+
+def with_spec(**fields: Any) -> Modifier:
+    """Set fields of the spec."""
+    return lambda body: body.setdefault("spec", {}).update(copy.deepcopy(fields))
+
+
+def with_status(**fields: Any) -> Modifier:
+    """Set fields of the status."""
+    return lambda body: body.setdefault("status", {}).update(copy.deepcopy(fields))
+
+
+def with_condition(kind: str, status: str = "True", reason: str = "", message: str = "") -> Modifier:
+    """Add a condition."""
+    condition = {"type": kind, "status": status, "reason": reason, "message": message}
+    return lambda body: body.setdefault("status", {}).setdefault("conditions", []).append(condition)
+
+
+def owned_by(owner: Object, *, controller: bool = True) -> Modifier:
+    """Add an owner reference."""
+    metadata = owner["metadata"]
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": controller,
+    }
+    return lambda body: body["metadata"].setdefault("ownerReferences", []).append(reference)
+
+
+def being_deleted(body: Object) -> None:
+    """Let the API server wait for its finalizers."""
+    body["metadata"]["deletionTimestamp"] = "2026-11-21T07:59:00Z"
+
+
+def stamped(group: str) -> Modifier:
+    """Put a pod into a group."""
+    return with_spec(schedulingGroup={"podGroupName": group})
+
+
+def unstamped(pod: Object) -> None:
+    """Take the stamp and every gate off a pod, as if the policies had been away."""
+    pod["spec"].pop("schedulingGroup", None)
+    pod["spec"].pop("schedulingGates", None)
+
+
+def gated(*names: str) -> Modifier:
+    """Hold a pod by exactly these gates."""
+    return with_spec(schedulingGates=[{"name": name} for name in names])
+
+
+def bound(pod: Object) -> None:
+    """Let a pod run on a node."""
+    pod["spec"].pop("schedulingGates", None)
+    pod["spec"]["nodeName"] = "node-1"
+    pod["status"] = {"phase": "Running"}
+
+
+def succeeded(pod: Object) -> None:
+    """Let a pod have done its work."""
+    bound(pod)
+    pod["status"] = {"phase": "Succeeded"}
+
+
+def placed(group: Object) -> None:
+    """Let the scheduler have found a place for a group once."""
+    with_condition("PodGroupInitiallyScheduled", reason="Scheduled")(group)
+
+
+def ref(body: Object) -> ObjectRef:
+    """The object itself."""
+    metadata = body["metadata"]
+    namespace, uid = metadata.get("namespace", ""), metadata.get("uid", "")
+    return ObjectRef(body["apiVersion"], body["kind"], namespace, metadata["name"], uid)
+
+
+def observed(
+    owner: Object | None = None,
+    *,
+    jobset: Object | None = None,
+    jobs: Iterable[Object] | None = None,
+    namespace: Object | None = None,
+    workload: Object | None = None,
+    others: Iterable[Object] = (),
+    groups: Iterable[Object] = (),
+    pods: Iterable[Object] = (),
+    **rest: Any,
+) -> Observed:
+    """What a step read: by default only `a_job()` and its enabled namespace.
+
+    A JobSet that is the owner itself need not be named twice; the Jobs of a Job are that Job. What is no
+    object of the API (subject, homes, ...) is passed on as it is.
+    """
+    body = a_job() if owner is None else owner
+    if body["kind"] == "JobSet":
+        jobset = body
+    if jobs is None:
+        jobs = [body] if body["kind"] == "Job" else []
+    views: dict[str, type[TrainJob | JobSet | Job]] = {"TrainJob": TrainJob, "JobSet": JobSet, "Job": Job}
+    return Observed(
+        rest.pop("subject", ref(body)),
+        owner=views[body["kind"]].read(body),
+        jobset=_read(JobSet, jobset),
+        jobs=tuple(map(Job.read, jobs)),
+        namespace=Namespace.read(namespace or a_namespace()),
+        workload=_read(Workload, workload),
+        other_workloads=tuple(map(Workload.read, others)),
+        groups=tuple(map(PodGroup.read, groups)),
+        pods=tuple(map(Pod.read, pods)),
+        **rest,
+    )
+
+
+def _read(view: type[V], body: Object | None) -> V | None:
+    return view.read(body) if body else None
+
+
+def _modified(body: Object, modifiers: Iterable[Modifier]) -> Object:
+    for modify in modifiers:
+        modify(body)
+    return body
+
+
+def _parallelism(job: Object) -> int:
+    return int(job["spec"].get("parallelism", 1))
+
+
+def _completions(job: Object) -> int:
+    completions = job["spec"].get("completions")
+    return _parallelism(job) if completions is None else int(completions)
