@@ -18,15 +18,69 @@ def test_a_torch_trainjob_runs_as_one_gang(story: Story) -> None:
 
     workload = story.recording.now("Workload")["llama"]
     assert [one["name"] for one in workload["spec"]["podGroupTemplates"]] == ["trainer"]
-    assert story.group("trainer")["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    assert story.policy("trainer") == {"gang": {"minCount": 3}}
     story.wait(
-        "the TrainJob says that its groups are scheduled",
-        lambda now: now.conditions("TrainJob", "llama").get("PodGroupsScheduled", {}).get("status") == "True",
+        "conditions say so", lambda now: now.condition("TrainJob", "llama", "PodGroupsScheduled") == "True"
     )
 
     story.finish_pods(story.pods())
-    story.wait("the TrainJob is complete", lambda now: "Complete" in now.conditions("TrainJob", "llama"))
+    story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
     story.delete(trainjob)
+    story.wait("nothing is left", lambda now: not now.leftovers())
+
+
+def test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers(story: Story) -> None:
+    """Initializers are basic groups; the trainer's gang is made early and bound when its pods come."""
+    story.add_nodes(3)
+    story.add_volume("initializer-tune")
+    initializer = {
+        "dataset": {"storageUri": "hf://tatsu-lab/alpaca"},
+        "model": {"storageUri": "hf://Qwen/Qwen2.5-1.5B-Instruct"},
+    }
+    story.create(a_trainjob("tune", "torchtune-qwen2.5-1.5b", nodes=2, initializer=initializer))
+    story.wait("both initializers run", lambda now: now.running() == 2)
+
+    assert story.policy("dataset-initializer") == {"basic": {}}
+    assert story.policy("model-initializer") == {"basic": {}}
+    assert story.policy("trainer") == {"gang": {"minCount": 2}}
+    assert story.condition("TrainJob", "tune", "PodGroupsScheduled") != "True"
+
+    story.finish_pods(story.pods())
+    story.wait("the trainer's two pods run", lambda now: len(now.running_of("trainer")) == 2)
     story.wait(
-        "nothing is left", lambda now: not (now.groups() or now.recording.now("Workload") or now.pods())
+        "conditions say so", lambda now: now.condition("TrainJob", "tune", "PodGroupsScheduled") == "True"
     )
+    story.finish_pods(story.running_of("trainer"))
+    story.wait("it completes", lambda now: now.condition("TrainJob", "tune", "Complete") == "True")
+
+
+@pytest.mark.parametrize("runtime", ["deepspeed-distributed", "mlx-distributed"])
+def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: Story, runtime: str) -> None:
+    """Launcher and nodes are two groups, counted from the JobSet: the launcher may be one of the nodes."""
+    story.add_nodes(3)
+    story.create(a_trainjob("mpi", runtime, nodes=3))
+    story.wait("the JobSet is there", lambda now: "mpi" in now.recording.now("JobSet"))
+    counts = story.pods_of_replicated_jobs("mpi")
+    story.wait("all pods run", lambda now: now.running() == sum(counts.values()))
+
+    assert {mark: story.policy(mark) for mark in counts} == {
+        mark: {"gang": {"minCount": count}} for mark, count in counts.items()
+    }
+    assert sum(counts.values()) == 3, counts
+
+
+def test_a_trainjob_of_a_runtime_marked_by_hand_keeps_its_marks(story: Story) -> None:
+    """A mark in the runtime's pod template wins over the rule of mark-jobs."""
+    story.add_nodes(2)
+    runtime = story.api.must("GET", f"{_RUNTIMES}/torch-distributed")
+    template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    template.setdefault("metadata", {})["labels"] = {"muster.dev/group": "workers"}
+    metadata = {"name": "marked", "labels": {"trainer.kubeflow.org/framework": "torch"}}
+    marked = {**runtime, "metadata": metadata, "kind": "TrainingRuntime"}
+    story.create(marked)
+    story.create(a_trainjob("bert", "marked", kind="TrainingRuntime", nodes=2))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    assert story.policy("workers") == {"gang": {"minCount": 2}}
+
+
+_RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"

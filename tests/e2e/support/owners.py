@@ -55,15 +55,17 @@ def a_jobset(
     }
 
 
-def a_trainjob(name: str, runtime: str, *, nodes: int, cpu: int = 1, **spec: Any) -> Object:
-    """A TrainJob on one of the runtimes that the Trainer ships."""
+def a_trainjob(
+    name: str, runtime: str, *, nodes: int, cpu: int = 1, kind: str = "ClusterTrainingRuntime", **spec: Any
+) -> Object:
+    """A TrainJob on a runtime, by default one of those that the Trainer ships."""
     resources = {"requests": {"cpu": str(cpu)}}
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": name},
         "spec": {
-            "runtimeRef": {"name": runtime},
+            "runtimeRef": {"name": runtime, "kind": kind},
             "trainer": {"numNodes": nodes, "resourcesPerNode": resources},
             **spec,
         },

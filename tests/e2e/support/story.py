@@ -31,6 +31,7 @@ class Story:
         self._audit_log = cluster.audit_log
         self._audited_before = cluster.audit_log.stat().st_size if cluster.audit_log.exists() else 0
         self._nodes: list[str] = []
+        self._volumes: list[Object] = []
         labels = {"muster.dev/gang-jobs": "enabled"} if opted_in else {}
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
         manifests.apply(self.api, [home])
@@ -43,6 +44,21 @@ class Story:
             name = f"{self.namespace}-{len(self._nodes)}"
             controllers.add_node(self.api, name, cpu=cpu, labels=dict(labels or {}))
             self._nodes.append(name)
+
+    def add_volume(self, claim: str, size: str = "100Gi") -> None:
+        """Makes a volume for a claim that somebody else will make; it goes with the story."""
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"{self.namespace}-{claim}"},
+            "spec": {
+                "capacity": {"storage": size},
+                "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
+                "hostPath": {"path": "/nowhere"},
+                "claimRef": {"namespace": self.namespace, "name": claim},
+            },
+        }
+        self._volumes += manifests.apply(self.api, [volume])
 
     def create(self, one: Object) -> Object:
         """Creates an object in the story's namespace."""
@@ -94,11 +110,39 @@ class Story:
         for pod in pods:
             self.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
-    def conditions(self, kind: str, name: str) -> dict[str, Object]:
-        """Returns the conditions of an owner by type, the prefix of Jobs' taken away."""
+    def policy(self, mark: str) -> Object:
+        """Returns the scheduling policy of the PodGroup of a mark."""
+        policy: Object = self.group(mark)["spec"]["schedulingPolicy"]
+        return policy
+
+    def running_of(self, mark: str) -> list[Object]:
+        """Returns the running pods with a mark."""
+        pods = [pod for pod in self.pods() if pod["metadata"]["labels"].get("muster.dev/group") == mark]
+        return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+    def pods_of_replicated_jobs(self, jobset: str) -> dict[str, int]:
+        """Returns how many pods each replicatedJob of a JobSet has."""
+        jobs = self.recording.now("JobSet")[jobset]["spec"]["replicatedJobs"]
+        return {job["name"]: job["replicas"] * job["template"]["spec"]["parallelism"] for job in jobs}
+
+    def condition(self, kind: str, name: str, of_type: str) -> str:
+        """Returns the status of a condition of an owner, empty without it; Jobs' have a prefix."""
+        return self._condition(kind, name, of_type).get("status", "")
+
+    def reason(self, kind: str, name: str, of_type: str) -> str:
+        """Returns the reason of a condition of an owner, empty without it."""
+        return self._condition(kind, name, of_type).get("reason", "")
+
+    def leftovers(self) -> list[str]:
+        """Returns what exists of everything that a job has or gets."""
+        kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")
+        return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
+
+    def _condition(self, kind: str, name: str, of_type: str) -> dict[str, str]:
         status = self.recording.now(kind)[name].get("status") or {}
-        found = status.get("conditions") or []
-        return {condition["type"].removeprefix("muster.dev/"): condition for condition in found}
+        conditions: list[dict[str, str]] = status.get("conditions") or []
+        found = {one["type"].removeprefix("muster.dev/"): one for one in conditions}
+        return found.get(of_type, {})
 
     def writes(self) -> list[Write]:
         """Returns what Muster wrote in this namespace since the story began, refused requests included."""
@@ -122,6 +166,8 @@ class Story:
         self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
         for node in self._nodes:
             self.api.must("DELETE", f"/api/v1/nodes/{node}")
+        for volume in self._volumes:
+            self.api.must("DELETE", manifests.path(volume))
 
     def told(self) -> str:
         """Tells the story line by line: changes, the scheduler's messages, and Muster's writes after them."""

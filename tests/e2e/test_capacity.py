@@ -1,0 +1,51 @@
+"""Gangs that do not fit, and gangs that want the same room."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support import laws
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def _bound(story: Story) -> list[str]:
+    return [pod["metadata"]["name"] for pod in story.pods() if pod["spec"].get("nodeName")]
+
+
+def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: Story) -> None:
+    """Nothing is bound and the owner says why; with one more node all are bound."""
+    story.add_nodes(3)
+    story.create(a_job("big", pods=4, cpu=6))
+    story.wait(
+        "the owner says why", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Unschedulable"
+    )
+    story.recording.quiet()
+    assert _bound(story) == []
+
+    story.add_nodes(1)
+    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("conditions say so", lambda now: now.condition("Job", "big", "PodGroupsScheduled") == "True")
+
+
+def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(story: Story) -> None:
+    """One runs, the other waits without a pod bound, and runs when the first is done. No deadlock."""
+    story.add_nodes(2)
+    for name in ("left", "right"):
+        story.create(a_job(name, pods=4, cpu=4))
+    story.wait("one of them runs", lambda now: now.running() == 4)
+    story.recording.quiet()
+    winners = {laws.group_of(pod) for pod in story.pods() if pod["spec"].get("nodeName")}
+    assert len(winners) == 1, "the two share the cluster and neither can finish"
+
+    first = [pod for pod in story.pods() if laws.group_of(pod) in winners]
+    story.finish_pods(first)
+    story.wait(
+        "the other one runs", lambda now: now.running() == 4 and not winners & _groups_running(now), 60
+    )
+
+
+def _groups_running(story: Story) -> set[str]:
+    return {laws.group_of(pod) for pod in story.pods() if pod["status"].get("phase") == "Running"}

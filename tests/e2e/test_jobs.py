@@ -1,0 +1,91 @@
+"""Plain Jobs become gangs, and follow when they are scaled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.owners import Object, a_job
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def _scale(story: Story, job: Object, pods: int) -> None:
+    story.patch(job, {"spec": {"parallelism": pods, "completions": pods}})
+
+
+def _min_counts(story: Story) -> tuple[int, int]:
+    """Returns minCount of the only Workload's only template and of its PodGroup."""
+    (workload,) = story.recording.now("Workload").values()
+    (template,) = workload["spec"]["podGroupTemplates"]
+    gang: dict[str, int] = template["schedulingPolicy"]["gang"]
+    return gang["minCount"], story.policy("main")["gang"]["minCount"]
+
+
+def test_an_indexed_job_runs_as_one_gang(story: Story) -> None:
+    """Four pods are one group of four; it completes, and its conditions carry Muster's prefix."""
+    story.add_nodes(2)
+    story.create(a_job("sweep", pods=4, cpu=3))
+    story.wait("four pods run", lambda now: now.running() == 4)
+
+    assert _min_counts(story) == (4, 4)
+    story.wait("conditions say so", lambda now: now.condition("Job", "sweep", "PodGroupsScheduled") == "True")
+    types = {one["type"] for one in story.recording.now("Job")["sweep"]["status"]["conditions"]}
+    assert "muster.dev/PodGroupsScheduled" in types
+    story.finish_pods(story.pods())
+    story.wait("it completes", lambda now: now.condition("Job", "sweep", "Complete") == "True")
+
+
+def test_a_job_scaled_up_grows_its_gang(story: Story) -> None:
+    """Two more pods are bound, and minCount follows on Workload and PodGroup."""
+    story.add_nodes(3)
+    job = story.create(a_job("sweep", pods=4, cpu=3))
+    story.wait("four pods run", lambda now: now.running() == 4)
+
+    _scale(story, job, 6)
+    story.wait("six pods run", lambda now: now.running() == 6)
+    story.wait("minCount is six", lambda now: _min_counts(now) == (6, 6))
+
+
+def test_a_job_scaled_down_shrinks_its_gang(story: Story) -> None:
+    """Two pods go; minCount follows at once, so that a replacement is placed."""
+    story.add_nodes(2)
+    job = story.create(a_job("sweep", pods=4, cpu=3))
+    story.wait("four pods run", lambda now: now.running() == 4)
+
+    _scale(story, job, 2)
+    story.wait("minCount is two", lambda now: _min_counts(now) == (2, 2))
+    story.wait("two pods run", lambda now: now.running() == 2 and len(now.pods()) == 2)
+
+    (first, _) = story.pods()
+    story.finish_pods([first], "Failed")
+    story.wait("its replacement runs", lambda now: now.running() == 2)
+
+
+def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: Story) -> None:
+    """The new Job's group has another name and does not wait for the old one, whose pods still end."""
+    story.add_nodes(2)
+    job = story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    (old,) = story.groups()
+
+    story.delete(job)
+    story.create(a_job("sweep", pods=3))
+    story.wait(
+        "the new Job's pods run and only its group is left",
+        lambda now: now.running() == 3 and len(now.groups()) == 1 and old not in now.groups(),
+        60,
+    )
+
+
+def test_a_replacement_after_others_finished_is_placed(story: Story) -> None:
+    """With every pod that succeeded minCount falls, else a failed one's replacement would wait for ever."""
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+
+    first, second, _ = sorted(story.pods(), key=lambda pod: pod["metadata"]["name"])
+    story.finish_pods([first])
+    story.wait("minCount is two", lambda now: _min_counts(now)[1] == 2)
+    story.finish_pods([second], "Failed")
+    story.wait("its replacement runs", lambda now: now.running() == 2)

@@ -1,0 +1,82 @@
+"""What Muster does not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.support import laws
+from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(tell: Callable[..., Story]) -> None:
+    """TrainJob, JobSet and Job run as without Muster: no gate, no group, no condition, not one write."""
+    story = tell(opted_in=False)
+    story.add_nodes(2)
+    story.create(a_trainjob("llama", "torch-distributed", nodes=2))
+    story.create(a_jobset("sim", {"workers": (1, 2)}))
+    story.create(a_job("sweep", pods=2))
+    story.wait("six pods run", lambda now: now.running() == 6)
+    story.recording.quiet()
+
+    assert story.groups() == {}
+    assert story.recording.now("Workload") == {}
+    assert [pod["spec"].get("schedulingGates") for pod in story.pods()] == [None] * 6
+    assert story.writes() == []
+
+
+def test_a_group_that_the_user_brought_is_kept(story: Story) -> None:
+    """Pods that name a group at birth stay in it, ungated; Muster makes nothing beside it."""
+    story.add_nodes(1)
+    version = "scheduling.k8s.io/v1beta1"
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    story.create({"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "mine"}, "spec": spec})
+    job = a_job("sweep", pods=2)
+    job["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "mine"}
+    story.create(job)
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+
+    assert set(story.groups()) == {"mine"}
+    assert {laws.group_of(pod) for pod in story.pods()} == {"mine"}
+    assert story.recording.now("Workload") == {}
+
+
+def test_a_template_opts_out_with_none(story: Story) -> None:
+    """The mark `none` leaves a Job alone in a namespace that opted in."""
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=2, labels={"muster.dev/group": "none"}))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+
+    assert story.groups() == {}
+    assert story.recording.now("Workload") == {}
+
+
+def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: Story) -> None:
+    """Two CronJobs, one of them with a mark on its pod template: only that one's Job is grouped."""
+    story.add_nodes(1)
+    for name, labels in (("plain", {}), ("marked", {"muster.dev/group": "main"})):
+        template = {"spec": a_job(name, pods=2, labels=labels)["spec"]}
+        spec = {"schedule": "0 0 1 1 *", "jobTemplate": template, "suspend": True}
+        cron = story.create(
+            {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}
+        )
+        # As `kubectl create job --from=cronjob/…` does it.
+        owner = {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "name": name,
+            "uid": cron["metadata"]["uid"],
+            "controller": True,
+        }
+        job = a_job(f"{name}-now", pods=2, labels=labels)
+        job["metadata"]["ownerReferences"] = [owner]
+        story.create(job)
+    story.wait("four pods run", lambda now: now.running() == 4)
+
+    assert story.group("main")["metadata"]["name"].startswith("marked-now-main-")
