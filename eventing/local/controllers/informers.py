@@ -24,10 +24,20 @@ Handler = Callable[[Resource, Object], None]
 
 
 class Informers:
-    """Keeps a store in step with an API server and tells a handler about every change it took."""
+    """Keeps a store in step with an API server and tells a handler about every change it took.
 
-    def __init__(self, client: Client, store: Store, kinds: Iterable[Resource], handler: Handler) -> None:
-        self._client = client
+    Args:
+        connect: makes a client. Each kind gets one of its own: a watch holds its connection, and a shared
+            pool would run short.
+        store: what is kept in step.
+        kinds: what is watched.
+        handler: told of each change that the store took.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Client], store: Store, kinds: Iterable[Resource], handler: Handler
+    ) -> None:
+        self._connect = connect
         self._store = store
         self._handler = handler
         self._stopped = threading.Event()
@@ -55,9 +65,10 @@ class Informers:
         self._stopped.set()
 
     def _run(self, kind: Resource) -> None:
+        client = self._connect()
         while not self._stopped.is_set():
             try:
-                self._list_and_watch(kind)
+                self._list_and_watch(client, kind)
             except errors.Expired:
                 continue
             except errors.Gone:
@@ -71,15 +82,13 @@ class Informers:
                     log.exception("watching %s failed", kind.plural)
                 self._stopped.wait(RETRY_SECONDS)
 
-    def _list_and_watch(self, kind: Resource) -> None:
-        items, version = self._client.list_with_version(kind)
+    def _list_and_watch(self, client: Client, kind: Resource) -> None:
+        items, version = client.list_with_version(kind)
         for item in self._store.replace(kind, items, version):
             self._handler(kind, item)
         self._synced[kind].set()
         while not self._stopped.is_set():
-            for change, item in self._client.watch(
-                kind, resource_version=version, timeout_seconds=WATCH_SECONDS
-            ):
+            for change, item in client.watch(kind, resource_version=version, timeout_seconds=WATCH_SECONDS):
                 if self._stopped.is_set():
                     return
                 version = item["metadata"]["resourceVersion"]

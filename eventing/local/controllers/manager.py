@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -25,7 +26,7 @@ class Controllers:
     """Trainer, JobSet controller, Job controller, scheduler and kubelet against one API server.
 
     Args:
-        server: the URL of an API server on this machine, or a function that returns a client.
+        server: the URL of an API server on this machine, or a function that makes a client.
         kubelet: how fast pods run, complete and go.
         job: how fast failed pods are replaced and changes of pods are noticed.
         only: the controllers to run, of `trainer`, `jobset`, `job`, `scheduler`, `kubelet`.
@@ -44,13 +45,13 @@ class Controllers:
     ) -> None:
         if unknown := set(only) - ALL:
             raise ValueError(f"no such controllers: {', '.join(sorted(unknown))}")
-        client = Client.for_server(server, user_agent=AGENT) if isinstance(server, str) else server()
+        connect = partial(Client.for_server, server, user_agent=AGENT) if isinstance(server, str) else server
         known = _controllers(kubelet or KubeletOptions(), job or JobOptions())
         chosen = [controller for controller in known if controller.name in only]
         store = Store()
-        self._worker = Worker(chosen, store, Executor(client, store))
+        self._worker = Worker(chosen, store, Executor(connect(), store))
         kinds = dict.fromkeys(kind for controller in chosen for kind in controller.watches)
-        self._informers = Informers(client, store, kinds, self._worker.changed)
+        self._informers = Informers(connect, store, kinds, self._worker.changed)
 
     def start(self) -> Self:
         """Fill the cache and begin.

@@ -265,7 +265,8 @@ def _snapshot(trainjob: Object) -> Object:
 
 def _stored(write: object) -> Object:
     assert isinstance(write, Apply)
-    return merge(write.body, {"metadata": {"uid": "jobset", "resourceVersion": "9"}})
+    stored: Object = merge(write.body, {"metadata": {"uid": "jobset", "resourceVersion": "9"}})
+    return stored
 
 
 def test_missing_runtime_is_said_in_an_event_and_tried_again() -> None:
