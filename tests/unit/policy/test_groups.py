@@ -1,0 +1,354 @@
+"""Which groups an owner has, and how many pods are in each: from the JobSet or Job, never from numNodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eventing.local.controllers import shipped_runtime
+from eventing.local.controllers.trainer_jobset import build_jobset
+from shared.objects.jobs import Job, JobSet, TrainJob
+from shared.policy import marks
+from shared.policy.groups import Group, flaw_of, tree_of
+from shared.policy.kinds import Gang, gang_of
+from shared.policy.reasons import Reason
+from tests.support.builders import (
+    JOBSET_UID,
+    Modifier,
+    Object,
+    a_job,
+    a_jobset,
+    a_replicated_job,
+    a_trainjob,
+    annotated,
+    template_labelled,
+    template_spec,
+    with_spec,
+)
+
+ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+
+
+def gang(body: Object, labels: dict[str, str] | None = None) -> Gang:
+    """The planner's view of a JobSet or Job in an enabled namespace."""
+    labels = ENABLED if labels is None else labels
+    if body["kind"] == "Job":
+        return gang_of(Job.read(body), None, labels)
+    jobset = JobSet.read(body)
+    return gang_of(jobset, jobset, labels)
+
+
+def told(tree: tuple[Group, ...]) -> dict[str, Any]:
+    """A tree in few words: `gang` or `basic`, and the pods by name suffix."""
+    return {group.name: ("gang" if group.gang else "basic", dict(group.sizes)) for group in tree}
+
+
+def one(kind: str, pods: int) -> tuple[str, dict[str, int]]:
+    """A group with one PodGroup."""
+    return kind, {"": pods}
+
+
+NODE_RUNTIMES = ("torch-distributed", "jax-distributed", "xgboost-distributed")
+MPI_RUNTIMES = ("deepspeed-distributed", "mlx-distributed")
+TORCHTUNE = ("torchtune-llama3.2-1b", "torchtune-llama3.2-3b", "torchtune-qwen2.5-1.5b")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "nodes", "groups"),
+    [
+        *(
+            pytest.param(
+                name, given, {"trainer": one("gang", count)}, id=f"{name}, numNodes {given}: {count} pods"
+            )
+            for name in NODE_RUNTIMES
+            for given, count in ((None, 1), (1, 1), (4, 4), (0, 0))
+        ),
+        *(
+            pytest.param(
+                name,
+                given,
+                {"node": one("gang", count), "launcher": one("gang", 1)},
+                id=f"{name}, numNodes {given}: the launcher is a node, {count} more",
+            )
+            for name in MPI_RUNTIMES
+            for given, count in ((None, 1), (1, 1), (4, 3))
+        ),
+        *(
+            pytest.param(
+                name,
+                4,
+                {
+                    "dataset-initializer": one("basic", 1),
+                    "model-initializer": one("basic", 1),
+                    "trainer": one("gang", 4),
+                },
+                id=f"{name}: initializers are basic",
+            )
+            for name in TORCHTUNE
+        ),
+        pytest.param(
+            "torch-distributed-with-cache",
+            4,
+            {"dataset-initializer": one("basic", 1), "trainer": one("gang", 4)},
+            id="a cache is an initializer too",
+        ),
+        pytest.param("flux-distributed", 4, {"trainer": one("gang", 4)}, id="flux, numNodes 4: 4 pods"),
+    ],
+)
+def test_groups_of_every_shipped_runtime(runtime: str, nodes: int | None, groups: dict[str, Any]) -> None:
+    """A TrainJob on a runtime of Trainer 2.3.0 gets these groups and no flaw."""
+    trainjob = a_trainjob(*([] if nodes is None else [with_spec(trainer={"numNodes": nodes})]))
+    jobset = build_jobset(trainjob, shipped_runtime(runtime)["spec"])
+    jobset["metadata"]["uid"] = JOBSET_UID
+    tree = tree_of(gang_of(TrainJob.read(trainjob), JobSet.read(jobset), ENABLED))
+    assert (told(tree), flaw_of(tree)) == (groups, None)
+
+
+PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+BLOCKS_OF_TWO = template_labelled({marks.GROUP_SIZE: "2"})
+LEADER = template_labelled({marks.LEADER_GROUP: "driver"})
+WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
+
+
+@pytest.mark.parametrize(
+    ("body", "groups"),
+    [
+        pytest.param(a_job(), {"main": one("gang", 2)}, id="a Job is one gang"),
+        pytest.param(
+            a_jobset(a_replicated_job("a", pods=3, replicas=2)),
+            {"a": one("gang", 6)},
+            id="all Jobs of a replicatedJob are one gang",
+        ),
+        pytest.param(
+            a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, mark="g")),
+            {"g": ("gang", {"-0": 3, "-1": 3})},
+            id="or each Job one of its own",
+        ),
+        pytest.param(
+            a_job(BLOCKS_OF_TWO, pods=5),
+            {"main": ("gang", {"-0": 2, "-1": 2, "-2": 1})},
+            id="the last block of completion indexes may be smaller",
+        ),
+        pytest.param(
+            a_job(LEADER, pods=3),
+            {"driver": one("gang", 1), "main": one("gang", 2)},
+            id="a leader is in a group of its own",
+        ),
+        pytest.param(
+            a_job(LEADER, with_spec(parallelism=3, completions=6)),
+            {"driver": one("gang", 1), "main": one("gang", 2)},
+            id="the leader takes one of the pods at once, so the workers cannot ask for all of them",
+        ),
+        pytest.param(
+            a_jobset(a_replicated_job("a", LEADER, pods=3, replicas=2, mark="g")),
+            {"driver": one("gang", 2), "g": one("gang", 4)},
+            id="the leaders of all Jobs share their group",
+        ),
+        pytest.param(
+            a_job(LEADER, BLOCKS_OF_TWO, pods=4),
+            {"driver": one("gang", 1), "main": ("gang", {"-0": 1, "-1": 2})},
+            id="the first block is one short of its leader",
+        ),
+        pytest.param(
+            a_job(with_spec(parallelism=2, completions=5)),
+            {"main": one("gang", 2)},
+            id="never more than run at once",
+        ),
+        pytest.param(
+            a_job(with_spec(parallelism=5, completions=2)),
+            {"main": one("gang", 2)},
+            id="nor more than completions",
+        ),
+        pytest.param(
+            a_job(WORK_QUEUE, pods=3), {"main": one("gang", 3)}, id="a work queue counts its parallelism"
+        ),
+        pytest.param(
+            a_job(with_spec(completionMode="NonIndexed"), BLOCKS_OF_TWO, pods=3),
+            {"main": ("gang", {"-0": 3})},
+            id="pods without an index are all in block 0",
+        ),
+        pytest.param(
+            a_job(with_spec(completionMode="NonIndexed"), LEADER, pods=3),
+            {"driver": one("gang", 3), "main": ("gang", {})},
+            id="pods without an index are all leaders",
+        ),
+        pytest.param(a_job(pods=0), {"main": one("gang", 0)}, id="a Job of no pods has its group already"),
+        pytest.param(
+            a_job(BLOCKS_OF_TWO, pods=0), {"main": ("gang", {})}, id="also where no block exists yet"
+        ),
+        pytest.param(
+            a_jobset(a_replicated_job("a", pods=1, mark="g"), a_replicated_job("b", pods=3, mark="g")),
+            {"g": one("gang", 4)},
+            id="replicatedJobs with one mark share a group",
+        ),
+        pytest.param(
+            a_jobset(
+                a_replicated_job("a", mark="g", step="dataset-initializer"),
+                a_replicated_job("b", mark="g", step="model-initializer"),
+            ),
+            {"g": one("basic", 4)},
+            id="initializers that share a group stay basic",
+        ),
+        pytest.param(
+            a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="none")),
+            {"a": one("gang", 2)},
+            id="an opted-out template is in no group",
+        ),
+        pytest.param(
+            a_jobset(a_replicated_job("a"), a_replicated_job("b", with_spec(scheduling={}))),
+            {"a": one("gang", 2)},
+            id="nor one whose Jobs ask the Job controller",
+        ),
+        pytest.param(
+            a_jobset(a_replicated_job("a", template_labelled({marks.GROUP_PER: "job"}), replicas=2)),
+            {"a": ("gang", {"-0": 2, "-1": 2})},
+            id="mark-jobs adds to labels that are there, so group-per counts without a mark",
+        ),
+    ],
+)
+def test_groups(body: Object, groups: dict[str, Any]) -> None:
+    """The marks of the pod templates make the groups; their counts are the pods that run at once."""
+    assert told(tree_of(gang(body))) == groups
+
+
+def test_a_namespace_that_did_not_opt_in_has_only_marks_made_by_hand() -> None:
+    """Without the namespace's label mark-jobs does nothing, and the planner knows."""
+    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="g"))
+    assert told(tree_of(gang(jobset, {}))) == {"g": one("gang", 2)}
+
+
+def test_groups_are_named_after_the_jobset() -> None:
+    """The JobSet's name and UID stand in the names, whoever owns the JobSet."""
+    assert gang(a_jobset()).pod_group_name("workers", "-1") == "llama-workers-22222222-1"
+
+
+def _flaw(*entries: Object, modifiers: tuple[Modifier, ...] = ()) -> tuple[Reason, str] | None:
+    flaw = flaw_of(tree_of(gang(a_jobset(*entries, modifiers=modifiers))))
+    return (flaw.reason, flaw.message) if flaw else None
+
+
+def test_nine_groups_are_too_many() -> None:
+    """A Workload has room for eight templates."""
+    entries = [a_replicated_job(f"r{number}") for number in range(9)]
+    assert _flaw(*entries[:8]) is None
+    assert _flaw(*entries) == (
+        Reason.TOO_MANY_GROUPS,
+        "9 groups (r0, r1, r2, r3, r4, r5, r6, r7, r8), but a Workload has room for 8",
+    )
+
+
+IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
+A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in range(3))
+AFTER = f"group g: b starts after a, so a gang of {A}, {B} can never be placed together"
+AFTER_A_THIRD = f"group g: b starts after a, so a gang of {A}, {C} can never be placed together"
+EXCLUSIVE = (
+    f"group a: with exclusive placement the pods of {A} wait for index 0, "
+    "so a gang of 2 can never be placed together"
+)
+
+
+@pytest.mark.parametrize(
+    ("entries", "modifiers", "flaw"),
+    [
+        pytest.param(
+            (a_replicated_job("a", mark="g"), a_replicated_job("b", mark="g", after=("a",))),
+            (),
+            (Reason.WAITS_FOR_ITSELF, AFTER),
+            id="a gang over replicatedJobs that wait for each other never starts",
+        ),
+        pytest.param(
+            (a_replicated_job("a", mark="g"), a_replicated_job("b", mark="g")),
+            (IN_ORDER,),
+            (Reason.WAITS_FOR_ITSELF, AFTER),
+            id="InOrder waits as dependsOn does",
+        ),
+        pytest.param(
+            (
+                a_replicated_job("a", mark="g"),
+                a_replicated_job("m", after=("a",)),
+                a_replicated_job("b", mark="g", after=("m",)),
+            ),
+            (),
+            (
+                Reason.WAITS_FOR_ITSELF,
+                AFTER_A_THIRD,
+            ),
+            id="waiting goes through a third",
+        ),
+        pytest.param(
+            (a_replicated_job("a"), a_replicated_job("b", after=("a",))),
+            (),
+            None,
+            id="groups of their own may wait for each other",
+        ),
+        pytest.param(
+            (
+                a_replicated_job("a", mark="g", step="dataset-initializer"),
+                a_replicated_job("b", mark="g", step="model-initializer", after=("a",)),
+            ),
+            (),
+            None,
+            id="a basic group may wait for itself",
+        ),
+        pytest.param(
+            (
+                a_replicated_job("a", template_spec(priorityClassName="hi"), mark="g"),
+                a_replicated_job("b", mark="g"),
+            ),
+            (),
+            (
+                Reason.PRIORITIES_DIFFER,
+                f"group g: {A}, {B} have priorityClassName hi, none",
+            ),
+            id="pods of one group need one priority class",
+        ),
+        pytest.param(
+            (a_replicated_job("a", template_spec(priorityClassName="hi")), a_replicated_job("b")),
+            (),
+            None,
+            id="groups of one owner may have different ones",
+        ),
+        pytest.param(
+            (
+                a_replicated_job("a", template_spec(schedulerName="mine"), mark="g"),
+                a_replicated_job("b", mark="g"),
+            ),
+            (),
+            (
+                Reason.SCHEDULERS_DIFFER,
+                f"group g: {A}, {B} have schedulerName default-scheduler, mine",
+            ),
+            id="pods of one group need one scheduler",
+        ),
+        pytest.param(
+            (a_replicated_job("a"),),
+            (annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}),),
+            (
+                Reason.EXCLUSIVE_PLACEMENT,
+                EXCLUSIVE,
+            ),
+            id="exclusive placement lets no gang start",
+        ),
+        pytest.param(
+            (a_replicated_job("a"),),
+            (
+                annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}),
+                annotated({"alpha.jobset.sigs.k8s.io/node-selector": "true"}),
+            ),
+            None,
+            id="exclusive placement by node selector does not wait",
+        ),
+    ],
+)
+def test_flaws(
+    entries: tuple[Object, ...], modifiers: tuple[Modifier, ...], flaw: tuple[Reason, str] | None
+) -> None:
+    """What can never be placed is told with the paths of the templates."""
+    assert _flaw(*entries, modifiers=modifiers) == flaw
+
+
+def test_a_trainjob_without_its_jobset_has_no_gang() -> None:
+    """Counts come from the JobSet, so there is no answer before it exists."""
+    with pytest.raises(ValueError, match="TrainJob team-a/llama has no JobSet yet"):
+        gang_of(TrainJob.read(a_trainjob()), None, {})

@@ -1,0 +1,77 @@
+"""What the variants of tests/contract/admission_variants.py leave open: limits, empty structs, whose stamp it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.policy import marks
+from tests.support.builders import (
+    Modifier,
+    a_job,
+    a_pod,
+    annotated,
+    labelled,
+    stamped,
+    template_spec,
+    unstamped,
+    with_spec,
+)
+
+ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+STAMP = {"podGroupName": "llama-main-33333333", "gate": True}
+RESPONDERS: list[Any] = [{"name": "example.com/saver"}]
+
+
+@pytest.mark.parametrize(
+    ("modifier", "stamp"),
+    [
+        pytest.param(
+            with_spec(priority=1_000_000_000), STAMP, id="the highest priority of a group is stamped"
+        ),
+        pytest.param(with_spec(priority=1_000_000_001), None, id="one above is left alone"),
+        pytest.param(with_spec(evictionResponders=RESPONDERS), None, id="eviction responders are left alone"),
+        pytest.param(with_spec(evictionResponders=[]), STAMP, id="an empty list of them is none"),
+        pytest.param(with_spec(schedulingGroup={}), None, id="an empty schedulingGroup is the user's too"),
+        pytest.param(labelled({marks.LEADER_GROUP: ""}), None, id="an empty leader's group is no DNS label"),
+        pytest.param(labelled({marks.JOBSET_UID: "short"}), None, id="a forged JobSet UID hides the Job's"),
+        pytest.param(annotated({marks.GATE_SWITCH: "off"}), STAMP | {"gate": False}, id="off means no gate"),
+    ],
+)
+def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
+    """A pod is stamped unless the API server would refuse it or somebody else groups it."""
+    assert marks.stamp(a_pod(None, 0, unstamped, modifier)) == stamp
+
+
+@pytest.mark.parametrize(
+    ("modifier", "mark"),
+    [
+        pytest.param(
+            with_spec(scheduling={}), None, id="an empty spec.scheduling already asks the Job controller"
+        ),
+        pytest.param(template_spec(schedulingGroup={}), None, id="an empty schedulingGroup is the user's"),
+        pytest.param(template_spec(evictionResponders=RESPONDERS), None, id="eviction responders"),
+        pytest.param(template_spec(evictionResponders=[]), "main", id="an empty list of responders is none"),
+        pytest.param(with_spec(completions=None), None, id="a Job without completions is no gang"),
+    ],
+)
+def test_mark_for_job(modifier: Modifier, mark: str | None) -> None:
+    """A Job is marked unless it already says who groups its pods."""
+    assert marks.mark_for_job(a_job(modifier, mark=None), ENABLED) == mark
+
+
+def test_another_value_of_the_switch_is_off() -> None:
+    """Only the word `enabled` opts a namespace in."""
+    assert marks.mark_for_job(a_job(mark=None), {marks.NAMESPACE_SWITCH: "true"}) is None
+
+
+def test_a_pod_tells_its_own_stamp_from_a_users_group() -> None:
+    """The name that stamp-pods writes can be told again from the labels of the pod."""
+    pod = a_pod(None, 0, stamped("mine"))
+    assert marks.stamped_name(pod["metadata"]["labels"]) == "llama-main-33333333"
+
+
+def test_a_pod_without_a_mark_has_no_stamp() -> None:
+    """Labels that stamp-pods leaves alone name no group."""
+    assert marks.stamped_name({marks.JOB_NAME: "llama", marks.JOB_UID: "33333333"}) == ""

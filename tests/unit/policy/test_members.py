@@ -1,0 +1,157 @@
+"""How many pods of a group are still to run: what a minCount may ask for at most."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.objects.jobs import Job, JobSet, Pod
+from shared.policy import marks
+from shared.policy.groups import members_to_run
+from shared.policy.kinds import gang_of
+from tests.support.builders import (
+    Modifier,
+    Object,
+    a_child_job,
+    a_job,
+    a_jobset,
+    a_pod,
+    a_replicated_job,
+    being_deleted,
+    pods_of,
+    succeeded,
+    template_labelled,
+    unstamped,
+    with_condition,
+    with_spec,
+    with_status,
+)
+
+PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+BLOCKS_OF_TWO = template_labelled({marks.GROUP_SIZE: "2"})
+LEADER = template_labelled({marks.LEADER_GROUP: "driver"})
+WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
+
+
+def _all(*modifiers: Modifier) -> Modifier:
+    def modify(body: Object) -> None:
+        for one in modifiers:
+            one(body)
+
+    return modify
+
+
+def _to_run(body: Object, jobs: list[Object], pods: list[Object] | None = None) -> dict[tuple[str, str], int]:
+    jobset = JobSet.read(body) if body["kind"] == "JobSet" else None
+    gang = gang_of(jobset or Job.read(body), jobset, {marks.NAMESPACE_SWITCH: "enabled"})
+    return dict(members_to_run(gang, map(Job.read, jobs), map(Pod.read, pods or [])))
+
+
+@pytest.mark.parametrize(
+    ("job", "left"),
+    [
+        pytest.param(a_job(pods=6), 6, id="a fresh Job runs all"),
+        pytest.param(
+            a_job(with_status(completedIndexes="0,2-3"), pods=6), 3, id="completed indexes are done"
+        ),
+        pytest.param(a_job(with_status(failedIndexes="5"), pods=6), 5, id="failed indexes do not come back"),
+        pytest.param(
+            a_job(with_status(completedIndexes="0-1"), with_spec(parallelism=3), pods=6),
+            3,
+            id="no more than parallelism at once",
+        ),
+        pytest.param(
+            a_job(with_status(completedIndexes="0-3"), with_spec(parallelism=3), pods=6),
+            2,
+            id="the last two are fewer than parallelism",
+        ),
+        pytest.param(
+            a_job(with_spec(completionMode="NonIndexed"), with_status(succeeded=2), pods=6),
+            4,
+            id="without indexes the successes are counted off",
+        ),
+        pytest.param(a_job(WORK_QUEUE, pods=6), 6, id="a work queue runs its parallelism"),
+        pytest.param(
+            a_job(WORK_QUEUE, with_status(succeeded=1, active=3), pods=6),
+            3,
+            id="after its first success no pod of a work queue is made anew",
+        ),
+        pytest.param(a_job(with_condition("Failed"), pods=6), 0, id="a failed Job runs nothing"),
+    ],
+)
+def test_members_still_to_run(job: Object, left: int) -> None:
+    """A minCount asks for no more pods than will still run at once."""
+    assert _to_run(job, [job]).get(("main", ""), 0) == left
+
+
+def test_blocks_lose_their_own_indexes() -> None:
+    """A completed index makes its block smaller, not the others."""
+    job = a_job(BLOCKS_OF_TWO, with_status(completedIndexes="2-3"), pods=5)
+    assert _to_run(job, [job]) == {("main", "-0"): 2, ("main", "-2"): 1}
+
+
+def test_a_leader_that_is_done_leaves_its_place_to_a_worker() -> None:
+    """Workers may ask for all pods at once when no leader runs beside them."""
+    job = a_job(LEADER, with_spec(parallelism=3, completions=6), with_status(completedIndexes="0"))
+    assert _to_run(job, [job]) == {("main", ""): 3}
+
+
+JOBSET = a_jobset(a_replicated_job("a", pods=3, replicas=2))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "left"),
+    [
+        pytest.param([], 6, id="Jobs that are not born yet count in full"),
+        pytest.param(
+            [a_child_job(JOBSET, "a", 0, with_status(completedIndexes="0"))],
+            5,
+            id="one that lives counts what is left of it, the other in full",
+        ),
+        pytest.param(
+            [a_child_job(JOBSET, "a", 1, with_status(completedIndexes="0-2"), with_condition("Complete"))],
+            3,
+            id="a complete one counts nothing",
+        ),
+        pytest.param(
+            [a_child_job(JOBSET, "a", 0, with_status(completedIndexes="0"), being_deleted)],
+            6,
+            id="one that is being replaced counts in full",
+        ),
+    ],
+)
+def test_members_of_a_jobset(jobs: list[Object], left: int) -> None:
+    """A group over several Jobs is the sum of what each still runs."""
+    assert _to_run(JOBSET, jobs) == {("a", ""): left}
+
+
+@pytest.mark.parametrize(
+    ("modifier", "left"),
+    [
+        pytest.param(unstamped, 2, id="a live one does not count"),
+        pytest.param(_all(unstamped, succeeded), 3, id="a finished one is counted off as done"),
+        pytest.param(
+            _all(unstamped, being_deleted),
+            3,
+            id="one on its way out makes room for a new one",
+        ),
+    ],
+)
+def test_unstamped_pods_never_join(modifier: Modifier, left: int) -> None:
+    """A pod made while the policies were away will not join its group."""
+    job = a_job(pods=3)
+    assert _to_run(job, [job], [a_pod(job, 0, modifier), *pods_of(job)[1:]])["main", ""] == left
+
+
+def test_an_unstamped_pod_of_a_jobset_is_missing_in_its_own_group() -> None:
+    """Which group a bare pod would have been in is told by its labels."""
+    jobset = a_jobset(a_replicated_job("a", PER_JOB, replicas=2, mark="g"), a_replicated_job("b"))
+    jobs = [a_child_job(jobset, "a", 0), a_child_job(jobset, "a", 1), a_child_job(jobset, "b", 0)]
+    bare = a_pod(jobs[1], 0, unstamped)
+    assert _to_run(jobset, jobs, [bare]) == {("g", "-0"): 2, ("g", "-1"): 1, ("b", ""): 2}
+
+
+def test_a_pod_of_no_group_is_missing_nowhere() -> None:
+    """A bare pod of an opted-out template takes nothing from any group."""
+    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="none"))
+    jobs = [a_child_job(jobset, "a", 0), a_child_job(jobset, "b", 0)]
+    assert _to_run(jobset, jobs, [a_pod(jobs[1], 0)])["a", ""] == 2
