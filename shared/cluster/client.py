@@ -21,7 +21,9 @@ from shared.cluster.port import Object, Objects, PatchType
 from shared.objects.resources import Resource
 
 CONNECT_SECONDS = 2.0
-READ_SECONDS = 10.0
+READ_SECONDS = 5.0
+"""Less than a trigger waits for its function (PT10S in eventing/triggers)."""
+
 PAGE = 500
 """Objects asked for in one page of a list."""
 

@@ -28,9 +28,10 @@ class Versioned:
 
     def scheduling(self) -> SchedulingApi:
         """What the API server serves of scheduling.k8s.io."""
-        if self._api is None:
-            self._api = versions.choose(self._cluster.served_versions(versions.GROUP))
-        return self._api
+        api = self._api
+        if api is None:  # another thread may refresh at any time, so the answer is what this one asked
+            api = self._api = versions.choose(self._cluster.served_versions(versions.GROUP))
+        return api
 
     def refresh(self) -> None:
         """Ask again at the next need what is served."""
