@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests cluster cluster-down e2e golden-update lock clean
+.PHONY: help setup run test check fmt manifests functions cluster cluster-down e2e golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,15 @@ fmt: $(READY) ## Format the code and mend what can be mended safely
 manifests: $(READY) ## Check the manifests in eventing/
 	$(BIN)/pytest tests/manifests
 
+OUT ?= build/functions
+functions: ## Put each function together with shared/ into build/functions, as func needs it
+	@rm -rf $(OUT) && mkdir -p $(OUT)
+	@for step in $(patsubst functions/%/func.yaml,%,$(wildcard functions/*/func.yaml)); do \
+	  cp -R functions/$$step $(OUT)/ && cp -R shared $(OUT)/$$step/ || exit 1; \
+	done
+	@find $(OUT) -name __pycache__ -prune -exec rm -rf {} +
+	@echo "Deploy one with: func deploy --path $(OUT)/create_workload"
+
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
 	@$(BIN)/python -m tests.cluster up
 
@@ -57,4 +66,4 @@ lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
 clean: ## Remove what was installed and cached here
-	rm -rf $(VENV) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf build $(VENV) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

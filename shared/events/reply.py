@@ -10,7 +10,6 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from shared.objects.meta import ObjectRef
-from shared.objects.resources import by_kind
 from shared.policy.model import Reply
 
 
@@ -26,9 +25,6 @@ def reply_event(
             answer to a retry is the same event to whoever tells events apart by source and id.
         now: when it was done, with a time zone.
         cluster_name: sent as the extension `cluster`, to tell clusters apart; "" sends none.
-
-    Raises:
-        LookupError: the owner is of a kind that Muster does not know.
     """
     attributes: dict[str, Any] = {
         "specversion": "1.0",
@@ -55,10 +51,15 @@ def reply_event(
 def subject(ref: ObjectRef) -> str:
     """The subject of events about an object, spelled as ApiServerSource spells it, `/apis/v1` included.
 
-    A cluster-scoped object has an empty namespace: `.../namespaces//clustertrainingruntimes/torch`.
-
-    Raises:
-        LookupError: the kind is none that Muster knows.
+    A cluster-scoped object has an empty namespace: `.../namespaces//clustertrainingruntimes/torch`. The
+    plural is guessed from the kind, as there (k8s.io/apimachinery v0.37.1, pkg/api/meta/restmapper.go,
+    UnsafeGuessKindToResource), so that an owner may be of a kind that Muster does not know.
     """
-    plural = by_kind(ref.api_version, ref.kind).plural
-    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{plural}/{ref.name}"
+    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{_plural(ref.kind)}/{ref.name}"
+
+
+def _plural(kind: str) -> str:
+    singular = kind.lower()
+    if singular.endswith("s"):
+        return f"{singular}es"
+    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"

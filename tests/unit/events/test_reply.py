@@ -9,6 +9,7 @@ import pytest
 
 from shared.events.cloudevent import receive
 from shared.events.reply import reply_event, subject
+from shared.objects import resources
 from shared.objects.meta import ObjectRef
 from shared.policy.model import Reply
 
@@ -74,8 +75,25 @@ def test_cluster_name_is_an_extension() -> None:
             "/apis/trainer.kubeflow.org/v1alpha1/namespaces//clustertrainingruntimes/torch-distributed",
             id="a cluster-scoped kind has an empty namespace",
         ),
+        pytest.param(
+            ObjectRef("flux-framework.org/v1alpha2", "MiniCluster", "team-a", "flux"),
+            "/apis/flux-framework.org/v1alpha2/namespaces/team-a/miniclusters/flux",
+            id="an owner of a kind that Muster does not know",
+        ),
+        pytest.param(
+            ObjectRef("example.com/v1", "Policy", "n", "p"),
+            "/apis/example.com/v1/namespaces/n/policies/p",
+            id="a kind that ends in y",
+        ),
     ],
 )
 def test_subject_is_spelled_as_the_source_does(ref: ObjectRef, want: str) -> None:
     """Replies and ApiServerSource's events about one object have one subject."""
     assert subject(ref) == want
+
+
+@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.kind)
+def test_guessed_plural_is_right(resource: resources.Resource) -> None:
+    """For all kinds that Muster knows the guess is the resource's real name."""
+    guessed = subject(ObjectRef(resource.api_version, resource.kind, "n", "x"))
+    assert guessed == f"/apis/{resource.api_version}/namespaces/n/{resource.plural}/x"

@@ -14,7 +14,7 @@ from shared.objects.jobs import JobSet
 from shared.policy.model import Nothing
 from shared.policy.reasons import Reason
 from shared.runtime.responses import MEANINGS, Answer
-from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
+from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
 
 
 def said(answer: Answer) -> tuple[int, str, str]:
@@ -166,11 +166,11 @@ def test_bug_in_any_stage_is_500(stage: str) -> None:
 
 
 def test_reply_that_cannot_be_made_is_a_bug() -> None:
-    """A reply about a kind that Muster does not know is a bug, and is answered as one."""
+    """A reply whose data no JSON can hold is a bug, and is answered as one."""
     assert DONE.reply is not None
-    stranger = replace(DONE.reply, owner=replace(DONE.reply.owner, kind="Flock"))
-    handler = a_handler(a_step(plan=lambda _observed, _now: replace(DONE, reply=stranger)))
-    assert said(handler.handle(*an_event())) == (500, "LookupError", "")
+    odd = replace(DONE, reply=replace(DONE.reply, data={"when": NOW, "what": object()}))
+    handler = a_handler(a_step(plan=lambda _observed, _now: odd))
+    assert said(handler.handle(*an_event())) == (500, "TypeError", "")
 
 
 def test_unreadable_object_in_the_cluster() -> None:

@@ -1,0 +1,147 @@
+"""Each folder of functions/ is a project that func can build, and says of itself what is true."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))
+SETTINGS = {"pyproject.toml", "func.yaml", "README.md", "function"}
+
+each_step = pytest.mark.parametrize("step", STEPS)
+
+
+def read_yaml(path: str) -> Any:
+    """A YAML file of the repository."""
+    return yaml.safe_load((ROOT / path).read_text())
+
+
+def dashed(step: str) -> str:
+    """The name that Kubernetes sees."""
+    return step.replace("_", "-")
+
+
+def test_there_are_functions() -> None:
+    """Tests over an empty folder would prove nothing."""
+    assert "create_workload" in STEPS
+    assert len(STEPS) >= 5
+
+
+@each_step
+def test_same_files_everywhere(step: str) -> None:
+    """Who knows one function's folder knows them all."""
+    found = {path.name for path in (ROOT / "functions" / step).iterdir()}
+    assert found - {"__pycache__"} == SETTINGS
+
+
+@each_step
+def test_one_name(step: str) -> None:
+    """Step, folder, func's name, service account, trigger, role and field manager are found by one search."""
+    declared = importlib.import_module(f"functions.{step}.function.step").STEP
+    func = read_yaml(f"functions/{step}/func.yaml")
+    assert declared.name == step
+    assert declared.manager == f"muster-{dashed(step)}"
+    assert (func["name"], func["deploy"]["serviceAccountName"]) == (dashed(step), dashed(step))
+    assert (ROOT / f"eventing/triggers/{dashed(step)}.yaml").exists()
+    assert (ROOT / f"eventing/rbac/{dashed(step)}.yaml").exists()
+
+
+@each_step
+def test_func_and_kustomize_agree(step: str) -> None:
+    """A function deployed by func runs as one deployed by kustomize does."""
+    func = read_yaml(f"functions/{step}/func.yaml")
+    service = read_yaml(f"eventing/base/functions/{dashed(step)}.yaml")
+    revision = service["spec"]["template"]
+    (container,) = revision["spec"]["containers"]
+    options, resources = func["deploy"]["options"], func["deploy"]["options"]["resources"]
+    assert func["deploy"]["namespace"] == service["metadata"]["namespace"]
+    assert {entry["key"]: entry["value"] for entry in func["deploy"]["labels"]} == service["metadata"][
+        "labels"
+    ]
+    assert resources["limits"].pop("concurrency") == revision["spec"]["containerConcurrency"]
+    assert resources == container["resources"]
+    assert func["deploy"]["healthEndpoints"] == {
+        "liveness": container["livenessProbe"]["httpGet"]["path"],
+        "readiness": container["readinessProbe"]["httpGet"]["path"],
+    }
+    min_scale = revision["metadata"]["annotations"]["autoscaling.knative.dev/min-scale"]
+    assert str(options["scale"]["min"]) == min_scale
+
+
+@each_step
+def test_func_settings(step: str) -> None:
+    """Func leaves the request alone, and makes no triggers of its own: those have no retries."""
+    func = read_yaml(f"functions/{step}/func.yaml")
+    assert (func["runtime"], func["invoke"], func["specVersion"]) == ("python", "http", "0.36.0")
+    assert func["created"].year > 1, "func takes a project without a time for one that was not initialised"
+    assert "subscriptions" not in func["deploy"]
+
+
+@each_step
+def test_dependencies_are_the_roots(step: str) -> None:
+    """What a function installs is what the tests ran with."""
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / f"functions/{step}/pyproject.toml").read_text())["project"]
+    wanted = [*root["dependencies"], *root["optional-dependencies"]["knative"]]
+    assert sorted(project["dependencies"]) == sorted(wanted)
+    assert (project["name"], project["requires-python"]) == ("function", root["requires-python"])
+
+
+@each_step
+def test_links_and_commands_of_the_readme_are_good(step: str) -> None:
+    """Each README leads to files that exist, and fits on a screen."""
+    readme = ROOT / "functions" / step / "README.md"
+    text = readme.read_text()
+    assert len(text.splitlines()) <= 28
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links
+    assert [link for link in links if not (readme.parent / link).exists()] == []
+    (case,) = re.findall(r"^\$ cd (tests/replays/\S+)$", text, re.MULTILINE)
+    assert {path.name for path in (ROOT / case).iterdir()} == {"event.json", "cluster.yaml", "plan.yaml"}
+
+
+def test_table_names_every_function_and_its_events_out() -> None:
+    """functions/README.md has one row for each function, and each word it answers with."""
+    text = (ROOT / "functions" / "README.md").read_text()
+    assert re.findall(r"^\| \[(\w+)\]\(\1\)", text, re.MULTILINE) == sorted(STEPS, key=text.index)
+    assert set(re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE)) == set(STEPS)
+    policy = "".join(path.read_text() for path in (ROOT / "shared" / "policy").glob("*.py"))
+    words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if \S+ else "([a-z-]+)")?', policy))
+    assert words
+    for word in filter(None, (word for pair in words for word in pair)):
+        assert f"`{word}`" in text, f"the table does not tell of {word}"
+
+
+def test_what_make_functions_builds_runs_alone(tmp_path: Path) -> None:
+    """The folder that func gets holds all that `new` needs, and none of the repository."""
+    subprocess.run(["make", "-s", "functions", f"OUT={tmp_path}"], cwd=ROOT, check=True, capture_output=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == STEPS
+    script = (
+        "import function, shared\n"
+        "made = function.new()\n"
+        "print(function.__file__, shared.__file__, function.new.__name__, made.alive(), made.ready()[0])\n"
+        "made.stop()\n"
+    )
+    project = tmp_path / STEPS[0]
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=project,
+        env={**os.environ, "MUSTER_API_SERVER": "http://127.0.0.1:1", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.stdout == (
+        f"{project}/function/__init__.py {project}/shared/__init__.py new (True, 'OK') False\n"
+    )
