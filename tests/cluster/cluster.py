@@ -15,6 +15,7 @@ from tests.cluster import controllers, credentials, event_source
 from tests.cluster.api import Api
 from tests.cluster.control_plane import (
     AUDIT_LOG,
+    COLLECTORS,
     Release,
     pods_can_be_made,
     start_apiserver,
@@ -25,7 +26,8 @@ from tests.cluster.control_plane import (
 from tests.cluster.credentials import Credentials
 from tests.cluster.processes import Process, wait_ready
 
-CONTROLLERS = ("controller-manager", "scheduler", "jobset", "trainer", "kwok")
+CONTROLLERS = ("controller-manager", "collectors", "scheduler", "jobset", "trainer", "kwok")
+EVERYTHING = ("controller-manager", "scheduler", "jobset", "trainer", "kwok")
 TYPES = ("jobset", "trainer")
 
 
@@ -35,18 +37,16 @@ class Options:
 
     Attributes:
         release: Kubernetes version, feature gates and API versions.
-        controllers: any of ``CONTROLLERS``, started in that order.
+        controllers: any of ``CONTROLLERS``, started in that order; ``collectors`` is a controller manager
+            that only carries out deletions.
         types: CRDs of these are served even when their controllers do not run.
         nodes: how many fake nodes there are from the start (8 CPUs, 32Gi, 4 GPUs each).
     """
 
     release: Release = field(default_factory=Release)
-    controllers: tuple[str, ...] = CONTROLLERS
+    controllers: tuple[str, ...] = EVERYTHING
     types: tuple[str, ...] = TYPES
     nodes: int = 0
-
-
-API_SERVER_ONLY = Options(controllers=())
 
 
 @dataclass
@@ -163,6 +163,7 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
     controllers.install_types(api, options.types)
     starters = {
         "controller-manager": lambda: start_controller_manager(options.release, made, api.server),
+        "collectors": lambda: start_controller_manager(options.release, made, api.server, COLLECTORS),
         "scheduler": lambda: start_scheduler(options.release, made, api.server),
         "jobset": lambda: controllers.start_jobset(api, made),
         "trainer": lambda: controllers.start_trainer(api, made),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,10 @@ DEFAULT_APIS = {
 AUDIT_LOG = "audit.jsonl"
 
 # Fake nodes send no heartbeats: it would call them lost after 50 s and evict their pods in mid-story.
-_UNWANTED_CONTROLLER = "node-lifecycle-controller"
+ALL_CONTROLLERS = ("*", "-node-lifecycle-controller")
+
+# What deletions need, and nothing that changes objects of its own accord.
+COLLECTORS = ("garbage-collector-controller", "namespace-controller", "podgroup-protection-controller")
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,9 @@ def start_scheduler(release: Release, credentials: Credentials, server: str) -> 
     return start("kube-scheduler", command, credentials.folder)
 
 
-def start_controller_manager(release: Release, credentials: Credentials, server: str) -> Process:
+def start_controller_manager(
+    release: Release, credentials: Credentials, server: str, controllers: Iterable[str] = ALL_CONTROLLERS
+) -> Process:
     """Starts kube-controller-manager, every controller under its own service account."""
     kubeconfig = credentials.kubeconfig("controller-manager", server)
     port = free_ports(1)[0]
@@ -139,7 +145,7 @@ def start_controller_manager(release: Release, credentials: Credentials, server:
         "--use-service-account-credentials",
         f"--service-account-private-key-file={credentials.key}",
         f"--root-ca-file={credentials.certificate}",
-        f"--controllers=*,-{_UNWANTED_CONTROLLER}",
+        f"--controllers={','.join(controllers)}",
         release.gate_flag(),
     ]
     return start("kube-controller-manager", command, credentials.folder)

@@ -1,0 +1,36 @@
+"""Records the answers of the real servers to the contract cases: ``python -m tests.contract.record``."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+
+from tests.cluster import cluster
+from tests.cluster.control_plane import Release
+from tests.contract import answers
+from tests.contract.real import converse
+
+
+def main() -> int:
+    """Records every case of every release; says which did not hold and leaves their old answers alone."""
+    broken = 0
+    for release in answers.RELEASES:
+        recorded: dict[str, dict[str, answers.Entries]] = defaultdict(dict)
+        bare = cluster.Options(Release(release), controllers=())
+        managed = cluster.Options(Release(release), controllers=("collectors",))
+        with cluster.running(bare) as alone, cluster.running(managed) as with_collectors:
+            for case in answers.all_cases(release):
+                try:
+                    entries = converse(with_collectors if case.controllers else alone, case)
+                except Exception as error:  # noqa: BLE001 - one broken case must not hide the others
+                    broken += 1
+                    sys.stderr.write(f"{release} {case.subject}.{case.key}: {error}\n")
+                    entries = answers.read(release, case) or []
+                recorded[case.subject][case.key] = entries
+        answers.write(release, recorded)
+        sys.stderr.write(f"{release}: {sum(len(one) for one in recorded.values())} cases recorded\n")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""The contract cases hold on the real API servers, and these still answer as recorded.
+
+What is recorded (`answers/`) is what the embedded server is held to in `make test`, so a release that answers
+otherwise has to be noticed here.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster import Cluster
+from tests.contract import answers
+from tests.contract.case import Case
+from tests.contract.real import converse
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+EVERY_CASE = [
+    pytest.param(release, case, id=f"{release}: {case.name}")
+    for release in answers.RELEASES
+    for case in answers.all_cases(release)
+]
+
+
+@pytest.mark.parametrize(("release", "case"), EVERY_CASE)
+def test_the_real_server_keeps_to(release: str, case: Case, request: pytest.FixtureRequest) -> None:
+    """The rule of the case holds, and every answer around it is the recorded one."""
+    kind = "managed" if case.controllers else "bare"
+    cluster: Cluster = request.getfixturevalue(f"{kind}_{release.replace('.', '')}")
+    got = converse(cluster, case)
+    wanted = answers.read(release, case)
+    assert wanted is not None, "not recorded yet: `make record`"
+    assert answers.difference(wanted, got) == ""
