@@ -1,4 +1,4 @@
-"""What the variants of tests/contract/admission_variants.py leave open: limits, empty structs, whose stamp it is."""
+"""What the variants of tests/contract leave open: limits, empty structs, and whose stamp a pod has."""
 
 from __future__ import annotations
 

@@ -1,0 +1,363 @@
+"""Which owners are left alone and why, and whose Workload says how the others are grouped."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.objects.jobs import TrainJob
+from shared.objects.meta import ObjectRef
+from shared.policy import marks
+from shared.policy.model import Nothing, Observed
+from shared.policy.ownership import Considered, consider, workload_name
+from shared.policy.reasons import Reason
+from tests.support.builders import (
+    Object,
+    a_basic,
+    a_gang,
+    a_job,
+    a_jobset,
+    a_jobset_of_trainjob,
+    a_namespace,
+    a_replicated_job,
+    a_trainjob,
+    a_users_workload,
+    a_workload,
+    an_object,
+    annotated,
+    being_deleted,
+    named,
+    observed,
+    of_uid,
+    owned_by,
+    ref,
+    template_annotated,
+    template_labelled,
+    template_spec,
+    with_condition,
+    with_spec,
+)
+
+MULTIKUEUE = with_spec(managedBy="kueue.x-k8s.io/multikueue")
+UPSTREAM = annotated({marks.UPSTREAM_TEMPLATE: "trainer"})
+CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
+MINI_CLUSTER = an_object("flux-framework.org/v1alpha2", "MiniCluster", "flux", "flux-uid")
+SUBJECT = ObjectRef("batch/v1", "Job", "team-a", "llama", "an-older-uid")
+
+
+def skipped(given: Observed) -> tuple[Reason, str]:
+    """Reason and message of an owner that must be skipped."""
+    found = consider(given)
+    assert isinstance(found, Nothing)
+    return found.reason, found.message
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "message"),
+    [
+        pytest.param(
+            Observed(SUBJECT),
+            Reason.OBJECT_GONE,
+            "Job team-a/llama does not exist, or another one has its name",
+            id="it is gone",
+        ),
+        pytest.param(
+            observed(a_job(being_deleted)),
+            Reason.DELETED,
+            "Job team-a/llama is being deleted",
+            id="it is being deleted",
+        ),
+        pytest.param(
+            observed(a_job(), namespace=a_namespace(being_deleted)),
+            Reason.DELETED,
+            "Job team-a/llama is being deleted",
+            id="its namespace is being deleted",
+        ),
+        pytest.param(
+            observed(a_trainjob(), jobset=a_jobset_of_trainjob(modifiers=[being_deleted])),
+            Reason.DELETED,
+            "JobSet team-a/llama is being deleted",
+            id="the JobSet of a TrainJob is being rebuilt",
+        ),
+        *(
+            pytest.param(
+                observed(body), Reason.FINISHED, f"{kind} team-a/llama has ended", id=f"the {kind} is {state}"
+            )
+            for kind, state, body in (
+                ("Job", "complete", a_job(with_condition("Complete"))),
+                ("Job", "failed", a_job(with_condition("Failed"))),
+                ("JobSet", "completed", a_jobset(modifiers=[with_condition("Completed")])),
+                ("JobSet", "failed", a_jobset(modifiers=[with_condition("Failed")])),
+                ("TrainJob", "complete", a_trainjob(with_condition("Complete"))),
+                ("TrainJob", "failed", a_trainjob(with_condition("Failed"))),
+            )
+        ),
+        *(
+            pytest.param(
+                given,
+                Reason.MANAGED_ELSEWHERE,
+                f"{kind} team-a/llama: spec.managedBy is kueue.x-k8s.io/multikueue",
+                id=f"MultiKueue manages the {what}",
+            )
+            for kind, what, given in (
+                ("Job", "Job", observed(a_job(MULTIKUEUE))),
+                ("JobSet", "JobSet", observed(a_jobset(modifiers=[MULTIKUEUE]))),
+                ("TrainJob", "TrainJob", observed(a_trainjob(MULTIKUEUE))),
+                (
+                    "JobSet",
+                    "JobSet of a TrainJob",
+                    observed(a_trainjob(), jobset=a_jobset_of_trainjob(modifiers=[MULTIKUEUE])),
+                ),
+            )
+        ),
+        pytest.param(
+            observed(a_trainjob()),
+            Reason.AWAITING_JOBSET,
+            "TrainJob team-a/llama has no JobSet yet",
+            id="a TrainJob has no JobSet yet",
+        ),
+        *(
+            pytest.param(observed(body), Reason.UPSTREAM_GROUPS, message, id=f"upstream groups it: {how}")
+            for how, body, message in (
+                (
+                    "spec.scheduling of a Job",
+                    a_job(with_spec(scheduling={})),
+                    "Job team-a/llama has spec.scheduling",
+                ),
+                (
+                    "spec.scheduling of a JobSet",
+                    a_jobset(modifiers=[with_spec(scheduling={"schedulingPolicy": {"gang": {}}})]),
+                    "JobSet team-a/llama has spec.scheduling",
+                ),
+                (
+                    "the annotation on a JobSet",
+                    a_jobset(modifiers=[UPSTREAM]),
+                    "JobSet team-a/llama is annotated scheduling.k8s.io/group-template-name",
+                ),
+                (
+                    "the annotation on all Jobs of a JobSet",
+                    a_jobset(a_replicated_job("a", UPSTREAM)),
+                    "no pod template of JobSet team-a/llama is Muster's to group",
+                ),
+            )
+        ),
+        *(
+            pytest.param(
+                observed(a_job(modifier, mark=mark)),
+                reason,
+                "no pod template of Job team-a/llama is Muster's to group",
+                id=sentence,
+            )
+            for sentence, modifier, mark, reason in (
+                (
+                    "its pods name a group of the user's own",
+                    template_spec(schedulingGroup={"podGroupName": "x"}),
+                    "m",
+                    Reason.BRING_YOUR_OWN_GROUP,
+                ),
+                (
+                    "KAI schedules it",
+                    template_spec(schedulerName="kai-scheduler"),
+                    "m",
+                    Reason.OTHER_SCHEDULER,
+                ),
+                ("Volcano schedules it", template_spec(schedulerName="volcano"), "m", Reason.OTHER_SCHEDULER),
+                (
+                    "coscheduling groups it",
+                    template_labelled({"scheduling.x-k8s.io/pod-group": "x"}),
+                    "m",
+                    Reason.OTHER_SCHEDULER,
+                ),
+                (
+                    "Volcano groups it",
+                    template_annotated({"scheduling.k8s.io/group-name": "x"}),
+                    "m",
+                    Reason.OTHER_SCHEDULER,
+                ),
+                (
+                    "its pods have eviction responders",
+                    template_spec(evictionResponders=[{"name": "x"}]),
+                    "m",
+                    Reason.EVICTION_RESPONDERS,
+                ),
+                (
+                    "its pods have a system priority",
+                    template_spec(priorityClassName="system-node-critical"),
+                    "m",
+                    Reason.PRIORITY_TOO_HIGH,
+                ),
+                ("it opted out", with_spec(), "none", Reason.OPTED_OUT),
+                ("nothing marks it", with_spec(), None, Reason.NOT_MARKED),
+                ("its mark is no DNS label", with_spec(), "Main", Reason.NOT_MARKED),
+            )
+        ),
+        pytest.param(
+            observed(a_job(owned_by(CRON_JOB), mark=None)),
+            Reason.OWNED_BY_ANOTHER,
+            "Job team-a/llama belongs to CronJob nightly and is not marked",
+            id="a CronJob's Job is marked by hand or not at all",
+        ),
+    ],
+)
+def test_left_alone(given: Observed, reason: Reason, message: str) -> None:
+    """An owner that is not Muster's to group is skipped, and the reason is named."""
+    assert skipped(given) == (reason, message)
+
+
+def test_the_strongest_of_several_reasons_is_told() -> None:
+    """A template that somebody else groups says more than one that nobody marked."""
+    jobset = a_jobset(
+        a_replicated_job("a", mark="none"), a_replicated_job("b", template_spec(schedulerName="volcano"))
+    )
+    assert skipped(observed(jobset))[0] == Reason.OTHER_SCHEDULER
+    opted_out = a_jobset(a_replicated_job("a", mark="none"), a_replicated_job("b", mark="No"))
+    assert skipped(observed(opted_out))[0] == Reason.OPTED_OUT
+
+
+def _considered(given: Observed) -> Considered:
+    found = consider(given)
+    assert isinstance(found, Considered)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "root", "named_by"),
+    [
+        pytest.param(observed(a_job()), "Job", "Job", id="a Job owns its groups and names them"),
+        pytest.param(observed(a_jobset()), "JobSet", "JobSet", id="so does a JobSet"),
+        pytest.param(
+            observed(a_trainjob(), jobset=a_jobset_of_trainjob()),
+            "TrainJob",
+            "JobSet",
+            id="a TrainJob owns what its JobSet names",
+        ),
+        pytest.param(
+            observed(a_job(owned_by(MINI_CLUSTER))),
+            "Job",
+            "Job",
+            id="a Job marked by hand under any controller",
+        ),
+        pytest.param(
+            observed(a_jobset(modifiers=[owned_by(MINI_CLUSTER)])),
+            "JobSet",
+            "JobSet",
+            id="a JobSet under a controller unknown to us",
+        ),
+        pytest.param(
+            observed(a_trainjob(with_spec(suspend=True)), jobset=a_jobset_of_trainjob()),
+            "TrainJob",
+            "JobSet",
+            id="suspension is not looked at",
+        ),
+    ],
+)
+def test_owners(given: Observed, root: str, named_by: str) -> None:
+    """The root owner owns what Muster makes; the JobSet or Job gives the names."""
+    found = _considered(given)
+    assert (found.gang.root.kind, found.gang.named_by.kind, found.flaw) == (root, named_by, None)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(a_job(), "llama-86f65b7bb7", id="a Job's Workload is the one its controller would make"),
+        pytest.param(a_jobset(), "llama", id="a JobSet's has its name"),
+        pytest.param(a_trainjob(), "llama", id="a TrainJob's has its name"),
+    ],
+)
+def test_workload_name(owner: Object, name: str) -> None:
+    """The Workload of an owner has a fixed name."""
+    assert workload_name(ref(owner)) == name
+
+
+class TestWorkloadOfTheUsersOwn:
+    """A Workload whose controllerRef names the owner and that lacks our labels rules."""
+
+    def test_it_rules_whatever_its_name(self) -> None:
+        """It is found by its controllerRef."""
+        found = _considered(observed(others=[a_users_workload(a_basic("main"))]))
+        assert (found.own and found.own.metadata.name, found.flaw) == ("mine", None)
+
+    def test_it_may_have_the_name_that_muster_would_give(self) -> None:
+        """A person may know the recipe."""
+        own = a_users_workload(name="llama-86f65b7bb7")
+        assert _considered(observed(workload=own, others=[own])).own is not None
+
+    @pytest.mark.parametrize(
+        "reference",
+        [
+            pytest.param({"apiGroup": "batch", "kind": "Job", "name": "other"}, id="another name"),
+            pytest.param({"apiGroup": "batch", "kind": "CronJob", "name": "llama"}, id="another kind"),
+            pytest.param(
+                {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}, id="another group"
+            ),
+        ],
+    )
+    def test_of_another_owner_it_says_nothing(self, reference: Object) -> None:
+        """All three parts of the controllerRef count."""
+        own = a_users_workload()
+        own["spec"]["controllerRef"] = reference
+        assert _considered(observed(others=[own])).own is None
+
+    def test_two_of_them_cannot_both_rule(self) -> None:
+        """Which one to follow cannot be told, so none is."""
+        found = _considered(observed(others=[a_users_workload(), a_users_workload(name="also")]))
+        assert found.own is None
+        assert found.flaw is not None
+        assert found.flaw.reason == Reason.TWO_WORKLOADS
+        assert found.flaw.message == "Workloads also, mine both have controllerRef Job llama"
+
+    def test_it_must_have_a_template_for_every_mark(self) -> None:
+        """Pods stamped for a group that it lacks would wait for ever."""
+        found = _considered(observed(others=[a_users_workload(a_gang("other", 2))]))
+        assert found.flaw is not None
+        assert found.flaw.reason == Reason.WORKLOAD_DOES_NOT_FIT
+        assert found.flaw.message == (
+            "Workload mine has no template for main, groups that pods are stamped with"
+        )
+
+    def test_it_may_have_more_templates(self) -> None:
+        """A template without pods hurts nobody."""
+        assert _considered(observed(others=[a_users_workload(a_gang("main", 2), a_basic("x"))])).flaw is None
+
+    def test_musters_own_is_not_the_users(self) -> None:
+        """Our labels tell them apart."""
+        assert _considered(observed(workload=a_workload())).own is None
+
+
+class TestWorkloadOfTheJobController:
+    """With the gate WorkloadWithJob the Job controller makes one Workload for each plain Job."""
+
+    THEIRS = a_users_workload(a_basic("llama-pgt-0"), name="llama-86f65b7bb7")
+    LEFTOVER = a_users_workload(a_basic("llama-pgt-0"), name="llama-785fd98b5c")
+
+    def test_muster_keeps_its_hands_off(self) -> None:
+        """Name and template are the Job controller's."""
+        reason, message = skipped(observed(workload=self.THEIRS, others=[self.THEIRS]))
+        assert (reason, message) == (
+            Reason.UPSTREAM_GROUPS,
+            "the Job controller made Workload llama-86f65b7bb7",
+        )
+
+    def test_also_beside_one_of_the_users_own(self) -> None:
+        """The Job controller ignores a user's Workload, and groups the pods all the same."""
+        given = observed(workload=self.THEIRS, others=[a_users_workload(), self.THEIRS])
+        assert skipped(given)[0] == Reason.UPSTREAM_GROUPS
+
+    def test_one_left_behind_by_an_earlier_job_says_nothing(self) -> None:
+        """An orphaning delete leaves it behind under a name with the hash of another UID."""
+        found = _considered(observed(others=[self.LEFTOVER]))
+        assert (found.own, found.flaw) == (None, None)
+
+
+def test_a_job_of_another_uid_is_another_job() -> None:
+    """UIDs make names: the same Job made anew gets a Workload of its own."""
+    assert workload_name(ref(a_job(of_uid("an-other-uid")))) != workload_name(ref(a_job()))
+    assert (
+        workload_name(ref(a_job(named("pi"), of_uid("00000000-0000-0000-0000-000000000000"))))
+        == "pi-587798f5c5"
+    )
+
+
+def test_a_view_of_a_trainjob_knows_its_default_manager() -> None:
+    """A TrainJob without managedBy is the Trainer's."""
+    assert TrainJob.read(a_trainjob()).spec.managed_by == "trainer.kubeflow.org/trainjob-controller"
