@@ -35,6 +35,7 @@ POD = {"exact": {"kind": "Pod"}}
         pytest.param([{"prefix": {"type": "knative."}}], False, id="prefix: not a middle"),
         pytest.param([{"suffix": {"type": ".add"}}], True, id="suffix: an end"),
         pytest.param([{"suffix": {"type": ".update"}}], False, id="suffix: another end"),
+        pytest.param([{"suffix": {"type": ".resource"}}], False, id="suffix: not a middle"),
         pytest.param([{"exact": {"name": "x"}}], False, id="exact: a missing attribute fails"),
         pytest.param([{"prefix": {"name": "x"}}], False, id="prefix: a missing attribute fails"),
         pytest.param([{"suffix": {"name": "x"}}], False, id="suffix: a missing attribute fails"),

@@ -1,0 +1,164 @@
+"""The local source beside Knative's real adapter: the same changes, the same events, down to the headers.
+
+Both watch one real API server and send to one recorder. What only the sender knows (id, time) and what HTTP
+clients add by themselves is left out of the comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from eventing.local.manifests import EVENTING, load, of_kind
+from eventing.local.source import Source, SourceSpec
+from shared.cluster.client import Client
+from tests.cluster.api import MERGE_PATCH, Api
+from tests.cluster.cluster import Cluster
+from tests.cluster.processes import until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+PODS = "/api/v1/namespaces/{namespace}/pods"
+JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
+OF_EACH_SENDING = {"Ce-Id", "Ce-Time"}
+VERBS = {
+    "Pod": ["add", "update", "delete", "add", "update", "delete"],
+    "Job": ["add", "update", "delete"],
+    "ClusterTrainingRuntime": ["add", "update", "delete"],
+}
+"""What the changes below are told as; a pod's add and delete are also entering and leaving the selector.
+
+The last update of a pod is its deletionTimestamp."""
+
+Seen = tuple[dict[str, str], Any]
+
+
+class _Recorder:
+    """Takes every event and keeps it by the path it was sent to, header names as they came."""
+
+    def __init__(self) -> None:
+        seen: dict[str, list[Seen]] = {"/adapter": [], "/local": []}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                """Keep the event and accept it."""
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                told = {n: v for n, v in self.headers.items() if n.startswith(("Ce-", "Kn-", "Content-T"))}
+                seen[self.path].append((told, json.loads(body)))
+                self.send_response(202)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_args: object) -> None:
+                """Keep quiet."""
+
+        self.seen = seen
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def of(self, path: str, kind: str) -> list[Seen]:
+        """The events about one kind, in order, without what each sending has of its own."""
+        return [
+            ({name: value for name, value in told.items() if name not in OF_EACH_SENDING}, data)
+            for told, data in self.seen[path]
+            if told["Ce-Kind"] == kind
+        ]
+
+    def verbs(self, path: str, kind: str) -> list[str]:
+        """What happened to one kind, in order."""
+        return [headers["Ce-Type"].rpartition(".")[2] for headers, _ in self.of(path, kind)]
+
+
+@pytest.fixture
+def recorder() -> Iterator[_Recorder]:
+    """A sink for both."""
+    made = _Recorder()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.05,))
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+@pytest.mark.parametrize("mode", ["Resource", "Reference"])
+def test_both_tell_the_same_story(bare_137: Cluster, recorder: _Recorder, mode: str) -> None:
+    """Changes, entering and leaving a selector, cluster-scoped objects; nothing of what was there before."""
+    api, namespace = bare_137.api, f"sources-{mode.lower()}"
+    api.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    api.must("POST", PODS.format(namespace=namespace), _pod("old", {"muster.dev/group": "trainer"}))
+    manifests = [
+        {**source, "spec": {**source["spec"], "mode": mode}}
+        for source in of_kind(load(EVENTING / "overlays" / "cluster"), "ApiServerSource")
+        if source["metadata"]["name"] in {"jobs-and-pods", "trainjobs"}
+    ]
+    adapters = [
+        bare_137.add_adapter(one, bare_137.kubeconfig, f"{recorder.url}/adapter") for one in manifests
+    ]
+    client = Client.from_kubeconfig(str(bare_137.kubeconfig))
+    sources = [
+        Source(
+            SourceSpec.from_manifest(one),
+            client,
+            f"{recorder.url}/local",
+            api_server=api.server,
+            watch_seconds=5,
+        )
+        for one in manifests
+    ]
+    assert all([source.start(ready_within=10) for source in sources])  # noqa: C419 - start all of them
+    _live(api, namespace)
+    told = until(lambda: all(recorder.verbs("/adapter", kind) == verbs for kind, verbs in VERBS.items()), 20)
+    also = until(lambda: all(recorder.verbs("/local", kind) == verbs for kind, verbs in VERBS.items()), 20)
+    for source in sources:
+        source.stop()
+    for adapter in adapters:
+        bare_137.stop_process(adapter)
+    assert told, {kind: recorder.verbs("/adapter", kind) for kind in VERBS}
+    assert also, {kind: recorder.verbs("/local", kind) for kind in VERBS}
+    for kind in VERBS:
+        assert recorder.of("/local", kind) == recorder.of("/adapter", kind)
+    assert {headers["Ce-Name"] for headers, _ in recorder.of("/local", "Pod")} == {"new"}
+
+
+def _live(api: Api, namespace: str) -> None:
+    """A pod enters the selector, changes, leaves, enters and goes; a Job and a runtime come and go."""
+    pods, jobs = PODS.format(namespace=namespace), JOBS.format(namespace=namespace)
+    api.must("POST", pods, _pod("new", {}))
+    for labels in ({"muster.dev/group": "trainer"}, {"other": "x"}, {"muster.dev/group": None}):
+        _merge(api, f"{pods}/new", {"labels": labels})
+    _merge(api, f"{pods}/new", {"labels": {"muster.dev/group": "trainer"}, "annotations": {"said": "<é&>"}})
+    api.must("DELETE", f"{pods}/new", query={"gracePeriodSeconds": "0"})
+    template = {
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/train"}]}
+    }
+    api.must("POST", jobs, {"metadata": {"name": "sweep"}, "spec": {"parallelism": 2, "template": template}})
+    api.must("PATCH", f"{jobs}/sweep", {"spec": {"parallelism": 1}}, MERGE_PATCH)
+    api.must("DELETE", f"{jobs}/sweep", query={"propagationPolicy": "Background"})
+    api.must("POST", RUNTIMES, _runtime(namespace))
+    _merge(api, f"{RUNTIMES}/{namespace}", {"annotations": {"seen": "true"}})
+    api.must("DELETE", f"{RUNTIMES}/{namespace}")
+
+
+def _merge(api: Api, path: str, metadata: dict[str, Any]) -> None:
+    api.must("PATCH", path, {"metadata": metadata}, MERGE_PATCH)
+
+
+def _pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    spec = {"containers": [{"name": "main", "image": "example.com/train"}]}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def _runtime(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"replicatedJobs": []}}},
+    }
