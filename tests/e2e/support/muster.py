@@ -46,30 +46,29 @@ class Muster:
         self._objects = kustomize.load(overlay)
         self._adapters: dict[str, Process] = {}
         self._lock = threading.Lock()
+        self._stops = contextlib.ExitStack()
 
     def start(self) -> None:
         """Applies what a cluster without Knative understands, and starts the rest."""
         self.install()
         services = kustomize.of_kind(self._objects, "Service")
         names = [one["metadata"]["name"] for one in services if one["metadata"]["name"] != "dead-letter"]
+        self._stops.callback(self._stop_functions)
         for name in names:
             self.start_function(name)
         wiring = Wiring.from_manifests(self._objects)
         subscribers = {name: f"http://127.0.0.1:{port}/" for name, port in self._ports.items()}
         self.broker = Broker(wiring, {**subscribers, "dead-letter": self._bury}, observe=self._observe)
         self._ingress = Ingress(self.broker)
-        self._timer = PingTimer(wiring.pings, self.broker.publish)
-        for part in (self.broker, self._ingress, self._timer):
+        for part in (self.broker, self._ingress, PingTimer(wiring.pings, self.broker.publish)):
             part.start()
+            self._stops.callback(part.stop)
+        self._stops.callback(self.stop_adapters)
         self.start_adapters()
 
     def stop(self) -> None:
-        """Stops what ``start`` started; the objects in the cluster go with the cluster."""
-        self.stop_adapters()
-        for part in (self._timer, self._ingress, self.broker):
-            part.stop()
-        for name in list(self.functions):
-            self.stop_function(name)
+        """Stops what was started, last first; the objects in the cluster go with the cluster."""
+        self._stops.close()
 
     def install(self) -> None:
         """Applies namespace, service accounts, roles and admission policies."""
@@ -93,6 +92,10 @@ class Muster:
     def stop_function(self, name: str) -> None:
         """Stops a function as a node being drained would."""
         self._cluster.stop_process(self.functions.pop(name))
+
+    def _stop_functions(self) -> None:
+        for name in list(self.functions):
+            self.stop_function(name)
 
     def start_adapters(self) -> None:
         """Starts the receive adapter of every source whose kinds are served."""

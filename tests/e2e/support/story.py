@@ -88,6 +88,10 @@ class Story:
         pods = [pod for pod in self.pods() if laws.group_of(pod) == group]
         return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
+    def group_name(self, pod: Object) -> str:
+        """Returns the PodGroup that a pod names; empty without one."""
+        return laws.group_of(pod)
+
     def running(self) -> int:
         """Returns how many pods run."""
         return sum(pod["status"].get("phase") == "Running" for pod in self.pods())

@@ -1,0 +1,42 @@
+"""Jobs that are created suspended, resumed, and suspended while they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+SUSPENDED: dict[str, Object] = {
+    "TrainJob": a_trainjob("held", "torch-distributed", nodes=3, suspend=True),
+    "JobSet": a_jobset("held", {"workers": (1, 3)}),
+    "Job": a_job("held", pods=3, suspend=True),
+}
+SUSPENDED["JobSet"]["spec"]["suspend"] = True
+
+
+@pytest.mark.parametrize("kind", list(SUSPENDED))
+def test_a_suspended_owner_keeps_its_group_over_resume_and_suspend(story: Story, kind: str) -> None:
+    """The group is made while nothing runs; new pods join it at each resume, under the same name."""
+    story.add_nodes(2)
+    owner = story.create(SUSPENDED[kind])
+    story.wait("the group is made", lambda now: len(now.groups()) == 1)
+    story.recording.quiet()
+    (group,) = story.groups()
+    assert story.pods() == []
+
+    story.patch(owner, {"spec": {"suspend": False}})
+    story.wait("three pods run", lambda now: now.running() == 3)
+    first = {pod["metadata"]["uid"] for pod in story.pods()}
+
+    story.patch(owner, {"spec": {"suspend": True}})
+    story.wait("the pods are gone", lambda now: not now.pods(), 60)
+    assert set(story.groups()) == {group}
+
+    story.patch(owner, {"spec": {"suspend": False}})
+    story.wait("three new pods run", lambda now: now.running() == 3, 60)
+    assert not first & {pod["metadata"]["uid"] for pod in story.pods()}
+    assert set(story.groups()) == {group}
+    assert {name for pod in story.pods() if (name := story.group_name(pod))} == {group}
