@@ -1,7 +1,8 @@
 """The broker: takes an event in, gives it to every trigger that lets it through, feeds replies back.
 
 As with the in-memory channel and the async-handler annotation of eventing/base/broker.yaml: whoever publishes
-is answered at once, order is not promised, and what was accepted is lost with the process.
+is answered at once, order is not promised, and what was accepted is lost with the process. Unlike there, no
+header is passed through beside the event's own (`x-request-id`, `traceparent` and the like).
 """
 
 from __future__ import annotations
