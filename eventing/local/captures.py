@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eventing.local.files import BadFileError, json_lines, read_text, yaml_documents
+from eventing.local.files import BadFileError, json_lines, kind_of, read_text, yaml_documents
 
 STRUCTURED = "application/cloudevents+json"
 _CAPTURE = {"headers", "body"}
@@ -61,7 +61,7 @@ def read_events(path: Path) -> list[Capture]:
 
 
 def _documents(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    if path.suffix in {".jsonl", ".ndjson"}:
+    if kind_of(path) in {".jsonl", ".ndjson"}:
         yield from json_lines(path, text)
         return
     try:
@@ -70,7 +70,7 @@ def _documents(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and all(line.startswith("{") for line in lines):
             yield from json_lines(path, text)
-        elif path.suffix == ".json":
+        elif kind_of(path) == ".json":
             raise BadFileError(str(path), f"is not JSON: {whole}") from None
         else:
             yield from _numbered(path, yaml_documents(path, text))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,17 +35,25 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read_text(path: Path) -> str:
-    """The text of a file.
+    """The text of a file, unpacked where its name ends in `.gz`.
 
     Raises:
         BadFileError: it cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        stored = path.read_bytes()
+        return (gzip.decompress(stored) if path.suffix == ".gz" else stored).decode()
     except UnicodeDecodeError as error:
         raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise BadFileError(str(path), "cannot be unpacked") from None
     except OSError as error:
         raise BadFileError(str(path), error.strerror or "cannot be read") from None
+
+
+def kind_of(path: Path) -> str:
+    """The ending that says what a file is: `.jsonl` of `events.jsonl.gz`."""
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
 
 
 def yaml_documents(path: Path, text: str) -> list[Any]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 import functions
@@ -119,6 +120,12 @@ def document_of(step: Step, decision: Decision) -> Document:
         "reason": str(decision.reason),
         "actions": [_action(action) for action in planned],
     }
+
+
+def as_yaml(documents: Iterable[Document]) -> str:
+    """Plans as text: a YAML stream, the same for the same plans."""
+    text: str = yaml.safe_dump_all(documents, sort_keys=False, width=110)
+    return text
 
 
 def _action(action: Action) -> Document:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-import yaml
 
 from eventing.local import planning, worlds
 from eventing.local.captures import Capture, read_events, time_of
@@ -66,7 +65,7 @@ def command(
     if not documents:
         click.echo(f"a sweep of {step.name} has nothing to look at", err=True)
         return
-    click.echo(yaml.safe_dump_all(documents, sort_keys=False, width=110), nl=False)
+    click.echo(planning.as_yaml(documents), nl=False)
 
 
 def _only(path: Path, captures: list[Capture]) -> Capture:

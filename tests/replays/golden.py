@@ -1,0 +1,81 @@
+"""Golden cases: folders with an event, a cluster and the plan that a function makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from eventing.local import planning
+from eventing.local.captures import Capture, read_events, time_of
+from eventing.local.worlds import Objects, read_worlds
+from shared.runtime.step import Step
+
+ROOT = Path(__file__).parent
+CONDITIONS = ROOT / "conditions.yaml"
+"""What owners are told at the end of each recording, by story and moment."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder.
+
+    Attributes:
+        folder: `tests/replays/<function>/<what holds>`.
+    """
+
+    folder: Path
+
+    @property
+    def sentence(self) -> str:
+        """What holds, in words."""
+        return self.folder.name.replace("-", " ")
+
+    @property
+    def step(self) -> Step:
+        """The step it is about."""
+        return planning.step_named(self.folder.parent.name)
+
+    @property
+    def capture(self) -> Capture:
+        """Its event."""
+        (only,) = read_events(self.folder / "event.json")
+        return only
+
+    @property
+    def objects(self) -> Objects:
+        """Its cluster."""
+        return read_worlds([self.folder / "cluster.yaml"])[0].objects
+
+    @property
+    def now(self) -> datetime:
+        """The time of its event."""
+        return time_of(self.capture, datetime.fromtimestamp(0, UTC))
+
+    @property
+    def plan_file(self) -> Path:
+        """Where the plan stands."""
+        return self.folder / "plan.yaml"
+
+    def planned(self) -> str:
+        """The plan as `muster plan` prints it today."""
+        return planning.as_yaml(planning.plan_on(self.step, self.capture, self.objects, self.now))
+
+
+def cases(root: Path = ROOT) -> list[Case]:
+    """All cases of all functions."""
+    return list(_found(root))
+
+
+def _found(root: Path) -> Iterator[Case]:
+    for name in planning.step_names():
+        for path in sorted((root / name).glob("*/event.json")):
+            yield Case(path.parent)
+
+
+def write(path: Path, content: object) -> None:
+    """Write YAML that is read by people."""
+    path.write_text(yaml.safe_dump(content, sort_keys=False, width=110))

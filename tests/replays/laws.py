@@ -1,0 +1,169 @@
+"""What holds for every step and every event; each law raises AssertionError where it does not.
+
+Senders deliver twice, out of order and too late (Knative eventing specification, data-plane.md), and a plan is
+a function of what was observed. These are the rules that follow.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.captures import STRUCTURED, Capture
+from eventing.local.worlds import Object, Objects
+from shared.cluster.port import Cluster
+from shared.cluster.snapshot import Snapshot
+from shared.events.model import ResourceEvent, Sweep
+from shared.events.parse import parse
+from shared.policy.model import Decision, Nothing, Plan
+from shared.runtime.config import Settings, connect
+from shared.runtime.step import Step
+from tests.replays import recorded
+from tests.replays.golden import Case
+
+AGAIN = 3
+"""So often a step that says come again is run once more: what is being deleted goes in between."""
+
+
+def same_input_same_plan(step: Step, case: Case) -> None:
+    """Two runs over the same event and the same objects decide the same."""
+    first = decisions(step, case.capture, Snapshot(case.objects), case.now)
+    second = decisions(step, case.capture, Snapshot(case.objects), case.now)
+    assert first == second, "the second plan differs from the first"
+
+
+def arguments_unchanged(step: Step, case: Case) -> None:
+    """Deciding changes neither the objects nor what was observed of them."""
+    objects = case.objects
+    untouched = copy.deepcopy(objects)
+    for subject in subjects(step, case.capture, Snapshot(objects)):
+        if not isinstance(subject, Nothing):
+            observed = step.observe(Snapshot(objects), subject)
+            before = repr(observed)
+            step.plan(observed, case.now)
+            assert repr(observed) == before, "planning changed what was observed"
+    assert objects == untouched, "the objects themselves were changed"
+
+
+def gone_is_nothing(step: Step, case: Case) -> None:
+    """About an object that does not exist any more there is nothing to do."""
+    event = parse(case.capture.headers, case.capture.body)
+    if not isinstance(event, ResourceEvent):
+        return
+    about = (event.ref.kind, event.ref.namespace, event.ref.name)
+    left = [one for one in case.objects if _named(one) != about]
+    for decision in decisions(step, case.capture, Snapshot(left), case.now):
+        assert not _writes(decision), f"{event.ref} is gone, and still there is a plan: {decision.reason}"
+
+
+def executed_twice_is_nothing(step: Step, case: Case) -> None:
+    """Once a plan was carried out, the same event plans nothing."""
+    with cluster_of(case.objects, step) as cluster:
+        carry_out(step, case.capture, cluster, case.now)
+        for decision in decisions(step, case.capture, cluster, case.now):
+            assert not _writes(decision), f"planned again: {decision.reason}"
+
+
+def older_after_newer_changes_nothing(step: Step, case: Case) -> None:
+    """An event about the same object that is older, or tells less, has nothing to add to a newer one."""
+    with cluster_of(case.objects, step) as cluster:
+        carry_out(step, case.capture, cluster, case.now)
+        for older in older_than(case.capture):
+            for decision in decisions(step, older, cluster, case.now):
+                assert not _writes(decision), f"an older event made a plan: {decision.reason}"
+
+
+LAWS: tuple[Callable[[Step, Case], None], ...] = (
+    same_input_same_plan,
+    arguments_unchanged,
+    gone_is_nothing,
+    executed_twice_is_nothing,
+    older_after_newer_changes_nothing,
+)
+
+
+def subjects(step: Step, capture: Capture, cluster: Cluster) -> list[Any]:
+    """The objects a step looks at because of an event, or its Nothing."""
+    event = parse(capture.headers, capture.body)
+    if isinstance(event, Sweep):
+        return list(step.responsible_for(cluster))
+    assert isinstance(event, ResourceEvent)
+    return [step.subject(event)]
+
+
+def decisions(step: Step, capture: Capture, cluster: Cluster, now: datetime) -> list[Decision]:
+    """What a step decides about an event."""
+    return [
+        subject if isinstance(subject, Nothing) else step.plan(step.observe(cluster, subject), now)
+        for subject in subjects(step, capture, cluster)
+    ]
+
+
+def carry_out(step: Step, capture: Capture, cluster: Cluster, now: datetime) -> None:
+    """Run a step on an event, again while it asks for that."""
+    for _ in range(AGAIN):
+        decided = decisions(step, capture, cluster, now)
+        for decision in decided:
+            if isinstance(decision, Plan):
+                step.execute(cluster, decision, step.manager)
+        if not any(decision.come_again for decision in decided):
+            return
+
+
+@contextmanager
+def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
+    """An API server that holds these objects."""
+    with ApiServer() as server:
+        server.load(_definitions())
+        server.load(objects)
+        yield connect(Settings(api_server=server.url), user_agent=step.manager)
+
+
+def older_than(capture: Capture) -> Iterator[Capture]:
+    """Recorded events about the same object up to this one, and its own as a mere reference."""
+    event: Object = json.loads(capture.body)
+    if not event["type"].startswith("dev.knative.apiserver."):
+        return
+    for story in recorded.STORIES:
+        for other in map(recorded.envelope, recorded.events(story)):
+            if _about(other) == _about(event) and _version(other) <= _version(event):
+                yield _structured(other)
+    if event["type"].startswith("dev.knative.apiserver.resource."):
+        reference = {key: event["data"][key] for key in ("apiVersion", "kind")}
+        metadata = event["data"]["metadata"]
+        named = {key: metadata[key] for key in ("namespace", "name") if key in metadata}
+        kind = event["type"].replace(".resource.", ".ref.")
+        yield _structured({**event, "type": kind, "data": {**reference, **named}})
+
+
+def _structured(event: Mapping[str, Any]) -> Capture:
+    return Capture({"content-type": STRUCTURED}, json.dumps(event).encode(), "older")
+
+
+def _about(event: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(event[key] for key in ("kind", "namespace", "name"))
+
+
+def _version(event: Mapping[str, Any]) -> int:
+    """The resourceVersion an event tells; a reference may be about any."""
+    return int(event["data"].get("metadata", {}).get("resourceVersion", 1 << 62))
+
+
+def _named(found: Object) -> tuple[str, str, str]:
+    metadata = found["metadata"]
+    return found["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _writes(decision: Decision) -> bool:
+    return isinstance(decision, Plan) and bool(decision.actions)
+
+
+@cache
+def _definitions() -> list[Object]:
+    return resource_definitions()

@@ -1,0 +1,80 @@
+"""The recordings as Python sees them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eventing.local.captures import Capture, read_events
+from eventing.local.worlds import Object, World, read_worlds
+
+FOLDER = Path(__file__).parent / "recordings"
+STORIES = ("1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit")
+"""Those that the steps of today replay; 7 is about runtimes."""
+
+
+@cache
+def events(story: str, mode: str = "resource") -> tuple[Capture, ...]:
+    """All events of a story, in order of arrival."""
+    ending = ".gz" if mode == "resource" else ""
+    return tuple(read_events(FOLDER / f"{story}.{mode}.jsonl{ending}"))
+
+
+@cache
+def moments(story: str) -> tuple[World, ...]:
+    """All moments of a story."""
+    return tuple(read_worlds([FOLDER / f"{story}.objects.yaml.gz"]))
+
+
+def world_at(story: str, moment: str) -> World:
+    """One moment of a story."""
+    return next(world for world in moments(story) if world.moment == moment)
+
+
+def envelope(capture: Capture) -> Object:
+    """A recorded event as JSON."""
+    event: Object = json.loads(capture.body)
+    return event
+
+
+def event(story: str, what: str, number: int = 1, mode: str = "resource") -> Object:
+    """One recorded event, by kind and what happened, `PodGroup update`; the first such one is number 1."""
+    kind, happened = what.split()
+    found = [
+        one
+        for one in map(envelope, events(story, mode))
+        if one["kind"] == kind and one["type"].endswith(f".{happened}")
+    ]
+    return found[number - 1]
+
+
+def slim(found: Any) -> Any:
+    """An object without what no step reads: containers' details, volumes, addresses."""
+    if isinstance(found, list):
+        return [slim(entry) for entry in found]
+    if not isinstance(found, dict):
+        return found
+    kept: Object = {}
+    for name, value in found.items():
+        if name in {"containers", "initContainers"}:
+            kept[name] = [{key: one[key] for key in ("name", "image") if key in one} for one in value]
+        elif name not in _NOISE:
+            kept[name] = slim(value)
+    return kept
+
+
+_NOISE = frozenset(
+    {
+        "containerStatuses",
+        "initContainerStatuses",
+        "hostIP",
+        "hostIPs",
+        "podIP",
+        "podIPs",
+        "tolerations",
+        "volumes",
+        "managedFields",
+    }
+)

@@ -1,0 +1,109 @@
+"""Each law notices a step that breaks it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from shared.events.model import ResourceEvent
+from shared.objects.meta import ObjectRef
+from shared.objects.patches import PatchType
+from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Verb
+from shared.policy.reasons import Reason
+from shared.runtime.step import Step
+from tests.replays import laws
+from tests.replays.golden import Case, cases
+
+CASE = next(case for case in cases() if case.folder.name == "a-TrainJob-that-has-its-Workload-is-left")
+"""The newest update of a TrainJob that has everything: every law holds for create_workload."""
+
+_GROUP = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", "made-up")
+
+
+def a_plan(message: str = "") -> Plan:
+    """A PodGroup that nobody asked for."""
+    body = {
+        "apiVersion": _GROUP.api_version,
+        "kind": _GROUP.kind,
+        "metadata": {"name": _GROUP.name, "namespace": _GROUP.namespace},
+        "spec": {"schedulingPolicy": {"basic": {}}},
+    }
+    return Plan(Reason.POD_GROUPS_CREATED, message, (Action(Verb.CREATE, _GROUP, body),))
+
+
+def whose_plans_differ(good: Step) -> Step:
+    """A step that counts its runs."""
+    runs = itertools.count()
+    return replace(good, plan=lambda *_: Nothing(Reason.UP_TO_DATE, str(next(runs))))
+
+
+def that_changes_what_it_observed(good: Step) -> Step:
+    """A step that marks the owner it was given."""
+
+    def plan(observed: Observed, now: datetime) -> Decision:
+        assert observed.owner is not None
+        observed.owner.metadata.labels["muster.dev/seen"] = "true"
+        return good.plan(observed, now)
+
+    return replace(good, plan=plan)
+
+
+def that_acts_for_what_is_gone(good: Step) -> Step:
+    """A step that never asks whether its object exists."""
+    return replace(good, plan=lambda *_: a_plan())
+
+
+def that_never_has_enough(good: Step) -> Step:
+    """A step that does not look at what it made before."""
+    return replace(good, plan=lambda *_: a_plan(), execute=lambda _cluster, plan, _manager: plan)
+
+
+def that_believes_events(good: Step) -> Step:
+    """A step that writes what the event says, instead of reading the live object."""
+    told: list[ResourceEvent] = []
+
+    def subject(event: ResourceEvent) -> ObjectRef | Nothing:
+        told.append(event)
+        return event.ref
+
+    def plan(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - the signature of a plan
+        said = (told[-1].object or {}).get("metadata", {}).get("resourceVersion", "")
+        owner = observed.owner
+        if owner is None or owner.metadata.annotations.get("seen") == said or not said:
+            return Nothing(Reason.UP_TO_DATE)
+        body = {"metadata": {"annotations": {"seen": said}}}
+        return Plan(Reason.UP_TO_DATE, "", (Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE),))
+
+    return replace(good, subject=subject, plan=plan)
+
+
+BROKEN: dict[Any, Callable[[Step], Step]] = {
+    laws.same_input_same_plan: whose_plans_differ,
+    laws.arguments_unchanged: that_changes_what_it_observed,
+    laws.gone_is_nothing: that_acts_for_what_is_gone,
+    laws.executed_twice_is_nothing: that_never_has_enough,
+    laws.older_after_newer_changes_nothing: that_believes_events,
+}
+
+
+@pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.replace("_", " "))
+def test_a_law_notices_the_step_that_breaks_it(law: Callable[[Step, Case], None]) -> None:
+    """The good step passes, and the same step broken in one way does not."""
+    law(CASE.step, CASE)
+    with pytest.raises(AssertionError):
+        law(BROKEN[law](CASE.step), CASE)
+
+
+def test_a_step_that_believes_events_breaks_no_other_law() -> None:
+    """It is the older event that gives it away: twice the same changes nothing."""
+    laws.executed_twice_is_nothing(that_believes_events(CASE.step), CASE)
+
+
+def test_every_law_has_a_step_that_breaks_it() -> None:
+    """A law that nothing can break would be none."""
+    assert set(BROKEN) == set(laws.LAWS)

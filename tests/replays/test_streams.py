@@ -1,0 +1,227 @@
+"""Whole recordings through the functions end with the groups that were recorded, however they arrive.
+
+`once` is the stream as it came. The others are what a broker and a source may make of it: everything twice,
+in reverse, or with an event missing, which a sweep makes good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+
+from eventing.local import outline
+from eventing.local.captures import Capture
+from eventing.local.replay import Delivery, End, Order, Stage, event_of, is_musters_group, replay, walk
+from eventing.local.worlds import Object, Objects, World
+from tests.replays import recorded
+from tests.replays.golden import CONDITIONS
+
+NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+MODES = ("resource", "reference")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A recording at a moment, and the moment at which its groups are what the replay must end with."""
+
+    story: str
+    at: str
+    ends_as: str
+
+    @property
+    def world(self) -> World:
+        """The cluster as it was."""
+        return recorded.world_at(self.story, self.at)
+
+    @property
+    def expected(self) -> list[Object]:
+        """The groups that the recording shows later."""
+        return groups_of(recorded.world_at(self.story, self.ends_as).objects)
+
+
+def groups_of(objects: Objects) -> list[Object]:
+    """Workloads and PodGroups without what the API server adds and what differs from run to run."""
+    return sorted(
+        (
+            {
+                "kind": one["kind"],
+                "name": f"{one['metadata']['namespace']}/{one['metadata']['name']}",
+                "labels": one["metadata"]["labels"],
+                "owners": [
+                    (owner["kind"], owner["name"], owner.get("controller", False))
+                    for owner in one["metadata"]["ownerReferences"]
+                ],
+                "spec": one["spec"],
+            }
+            for one in objects
+            if is_musters_group(one)
+        ),
+        key=lambda one: (one["kind"], one["name"]),
+    )
+
+
+_BORN, _MADE, _GROUPED = "before create_workload", "before create_pod_groups", "before patch_pods"
+MOMENTS = [
+    pytest.param(Moment(story, at, ends_as), id=f"{story}, {at}: as {ends_as}")
+    for story, ends in {
+        "1-torch": {
+            "before TrainJob": "before TrainJob",
+            _BORN: "all bound",
+            _MADE: "all bound",
+            _GROUPED: "all bound",
+            "all bound": "all running",
+            "all running": "complete",
+            "complete": "complete",
+            "deleted": "deleted",
+        },
+        "2-torchtune": {
+            _BORN: "initializers running",
+            _MADE: "initializers running",
+            _GROUPED + " (initializers)": "initializers running",
+            "initializers running": _GROUPED + " (trainer)",
+            _GROUPED + " (trainer)": "trainer running",
+            "trainer running": "complete",
+            "deleted": "deleted",
+        },
+        "4-job-scaled": {
+            _BORN: "running",
+            _MADE: "running",
+            _GROUPED: "running",
+            # minCount is raised once the new pods are bound, and none is bound yet.
+            "before resize_gang to 6": "running",
+            "before patch_pods (scaled to 6)": "running with 6",
+            "running with 6": "running with 6",
+            "before resize_gang to 2": "running with 2",
+            "running with 2": "running with 2",
+            "deleted": "deleted",
+        },
+        "5-does-not-fit": {
+            _BORN: "unschedulable",
+            _MADE: "unschedulable",
+            _GROUPED: "unschedulable",
+            "unschedulable": "node added, all bound",
+            "node added, all bound": "complete",
+            "deleted": "deleted",
+        },
+    }.items()
+    for at, ends_as in ends.items()
+]
+FIRST = [
+    pytest.param(Moment(story, _BORN, ends_as), id=story)
+    for story, ends_as in {
+        "1-torch": "all bound",
+        "2-torchtune": "initializers running",
+        "4-job-scaled": "running",
+        "5-does-not-fit": "unschedulable",
+    }.items()
+]
+
+
+def run(moment: Moment, captures: tuple[Capture, ...], *, sweep: bool = False) -> End:
+    """Replay at a moment; nothing may end as a dead letter."""
+    end = replay(Order(captures, sweep=sweep), [moment.world], NOW)
+    assert end.dead_letters == ()
+    return end
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> None:
+    """Workloads, PodGroups, minCounts, labels and owners are those of the recording; no gate is left.
+
+    What the owner is told then was reviewed once and stands in conditions.yaml.
+    """
+    golden: dict[str, Any] = yaml.safe_load(CONDITIONS.read_text())
+    end = run(moment, recorded.events(moment.story))
+    assert groups_of(end.objects) == moment.expected
+    if moment.expected:
+        assert [pod for pod in end.of_kind("Pod") if outline.is_gated(pod)] == []
+    assert outline.outline(end.objects)["owners"] == golden[moment.story][moment.at]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_stream_may_come_in_reverse(moment: Moment) -> None:
+    """Order does not count."""
+    assert groups_of(run(moment, recorded.events(moment.story)[::-1]).objects) == moment.expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("moment", FIRST)
+def test_a_stream_may_come_twice(moment: Moment, mode: str) -> None:
+    """The second delivery of everything changes no group, nor does it matter how much an event says."""
+    assert groups_of(run(moment, recorded.events(moment.story, mode) * 2).objects) == moment.expected
+
+
+@pytest.mark.parametrize("moment", FIRST)
+def test_references_may_come_in_reverse(moment: Moment) -> None:
+    """Order does not count either where events only name objects."""
+    backwards = recorded.events(moment.story, "reference")[::-1]
+    assert groups_of(run(moment, backwards).objects) == moment.expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("moment", FIRST)
+def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> None:
+    """Without any single event, one sweep later the groups are the same and no gate is left.
+
+    A function remembers nothing, so an event after which nobody wrote could as well not have come: only those
+    that made somebody write are left out, one at a time.
+    """
+    stream = recorded.events(moment.story, mode)
+    deliveries: list[Delivery] = []
+    replay(Order(stream), [moment.world], NOW, told=deliveries.append)
+    mattered = [number for number, one in enumerate(deliveries) if one.changed]
+    assert mattered
+    for number in mattered:
+        end = run(moment, (*stream[:number], *stream[number + 1 :]), sweep=True)
+        assert groups_of(end.objects) == moment.expected, stream[number].place
+        assert [pod for pod in end.of_kind("Pod") if outline.is_gated(pod)] == []
+
+
+def test_an_event_after_which_nobody_wrote_left_the_cluster_as_it_was() -> None:
+    """What the test above relies on: `changed` is false only where no object got a new resourceVersion."""
+    moment = Moment("5-does-not-fit", _BORN, "unschedulable")
+    with Stage(moment.world.objects, NOW) as stage:
+        before = versions(stage.server.snapshot())
+        for capture in recorded.events(moment.story):
+            changed = stage.deliver(event_of(capture))
+            after = versions(stage.server.snapshot())
+            assert changed == (after != before), capture.place
+            before = after
+
+
+def versions(objects: Objects) -> set[tuple[str, str]]:
+    """Which objects there are, in which version."""
+    return {(one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in objects}
+
+
+@pytest.mark.parametrize("moment", FIRST)
+def test_a_sweep_alone_does_everything(moment: Moment) -> None:
+    """With all events lost, sweeps make the same groups."""
+    assert groups_of(run(moment, (), sweep=True).objects) == moment.expected
+
+
+def test_a_job_is_followed_through_all_its_sizes() -> None:
+    """Its gang asks for 4, then 6 once six pods are bound, then 2, and all is gone with the Job."""
+    moments = (
+        _BORN,
+        "running",
+        "before resize_gang to 6",
+        "running with 6",
+        "before resize_gang to 2",
+        "deleted",
+    )
+    worlds = [recorded.world_at("4-job-scaled", at) for at in moments]
+    ends = walk(Order(recorded.events("4-job-scaled")), worlds, NOW)
+    sizes = [[minimum(one) for one in end.of_kind("Workload", "PodGroup")] for end in ends]
+    assert sizes == [[4, 4], [4, 4], [4, 4], [6, 6], [2, 2], []]
+
+
+def minimum(found: Object) -> int:
+    """The minCount of a PodGroup, or of the one template of a Workload."""
+    spec = found["spec"]["podGroupTemplates"][0] if found["kind"] == "Workload" else found["spec"]
+    size: int = spec["schedulingPolicy"]["gang"]["minCount"]
+    return size

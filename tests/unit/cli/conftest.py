@@ -1,0 +1,38 @@
+"""The command `muster` in this process, and small files for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from eventing.local.cli import main
+
+Muster = Callable[..., Result]
+Filed = Callable[[str, Any], str]
+
+
+@pytest.fixture
+def muster() -> Muster:
+    """Call `muster` with arguments; standard output and standard error are kept apart."""
+
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(main, list(arguments))
+
+    return call
+
+
+@pytest.fixture
+def filed(tmp_path: Path) -> Filed:
+    """Write a file, text as it is and anything else as JSON; its path."""
+
+    def write(name: str, content: Any) -> str:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    return write
