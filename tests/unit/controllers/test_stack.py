@@ -99,29 +99,28 @@ def _trainjob(client: Client, runtime: str, num_nodes: int, **spec: Any) -> None
     client.create(TRAINJOBS, body, manager="test")
 
 
-def _job(client: Client, count: int, *, group: str = "", cpu: str = "1", **spec: Any) -> None:
+def _job(client: Client, count: int, *, name: str = "sweep", group: str = "", cpu: str = "1") -> None:
     container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu}}}
     grouped = {"schedulingGroup": {"podGroupName": group}} if group else {}
     body = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": "sweep", "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "completionMode": "Indexed",
             "parallelism": count,
             "completions": count,
             "template": {"spec": {"restartPolicy": "Never", "containers": [container], **grouped}},
-            **spec,
         },
     }
     client.create(JOBS, body, manager="test")
 
 
-def _pod_group(client: Client, min_count: int) -> None:
+def _pod_group(client: Client, min_count: int, name: str = "gang") -> None:
     body = {
         "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "PodGroup",
-        "metadata": {"name": "gang", "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
     }
     client.create(POD_GROUPS, body, manager="test")
@@ -213,6 +212,45 @@ def test_gang_without_room_is_bound_when_a_node_comes(server: ApiServer, client:
         client.create(NODES, node("node-4"), manager="test")
         _until(lambda: len(_pods(client, "Running")) == 4)
         assert _has(client, POD_GROUPS, "gang", "PodGroupInitiallyScheduled")
+
+
+def test_two_gangs_that_each_need_the_cluster_take_turns(server: ApiServer, client: Client) -> None:
+    """Of two gangs that each fill all nodes one is bound whole, then the other; never both in part."""
+    bound: list[str] = []
+
+    def note(request: Any) -> None:
+        if request.path.endswith("/binding"):
+            bound.append(request.path.split("/")[-2].split("-")[0])
+
+    server.intercept = note
+    for name in ("left", "right"):
+        _pod_group(client, 3, name)
+        _job(client, 3, group=name, cpu="6", name=name)
+    with Controllers(server.url, kubelet=FAST):
+        _until(lambda: all(_has(client, JOBS, name, "Complete") for name in ("left", "right")))
+    first = bound[0]
+    second = {"left": "right", "right": "left"}[first]
+    assert bound == [first] * 3 + [second] * 3
+
+
+def test_deleted_jobset_is_rebuilt_from_the_snapshot(server: ApiServer, client: Client) -> None:
+    """A TrainJob that lost its runtime and its JobSet gets the same JobSet again, with a new UID."""
+    _trainjob(client, "torch-distributed", 2)
+    with Controllers(server.url, kubelet=FOR_EVER):
+        first = _until(lambda: client.get(JOBSETS, "llama", NAMESPACE))
+        _until(lambda: len(_pods(client, "Running")) == 2)
+        client.delete(CLUSTER_TRAINING_RUNTIMES, "torch-distributed")
+        client.delete(JOBSETS, "llama", NAMESPACE)
+        second = _until(lambda: _other_than(first, client.get(JOBSETS, "llama", NAMESPACE)))
+        _until(lambda: len(_pods(client)) == len(_pods(client, "Running")) == 2)
+    assert first is not None
+    assert second is not None
+    assert second["spec"] == first["spec"]
+
+
+def _other_than(old: Object | None, found: Object | None) -> Object | None:
+    """The object found, if it is not the old one."""
+    return found if old and found and found["metadata"]["uid"] != old["metadata"]["uid"] else None
 
 
 def test_job_is_scaled_up_and_down(server: ApiServer, client: Client) -> None:
