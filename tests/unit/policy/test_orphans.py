@@ -1,0 +1,68 @@
+"""What a sweep may remove: objects of Muster's that nothing lives for any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.objects.meta import KubernetesObject
+from shared.objects.scheduling import PodGroup, Workload
+from shared.policy.model import Action, Decision, Nothing, Plan, Verb
+from shared.policy.orphans import plan_orphan
+from shared.policy.reasons import Reason
+from tests.support.builders import (
+    JOB_UID,
+    JOBSET_UID,
+    TRAINJOB_UID,
+    Object,
+    a_pod_group,
+    a_trainjob,
+    a_users_workload,
+    a_workload,
+    being_deleted,
+    ref,
+)
+
+OF_JOBSET = a_pod_group("llama-trainer-22222222-3", root=a_trainjob())
+
+
+def _removed(body: Object) -> Plan:
+    named = f"{body['kind']} team-a/{body['metadata']['name']}"
+    delete = Action(Verb.DELETE, ref(body))
+    return Plan(Reason.ORPHANS_REMOVED, f"{named}: its owner is gone or was rebuilt", (delete,))
+
+
+def _kept(body: Object) -> Nothing:
+    named = f"{body['kind']} team-a/{body['metadata']['name']}"
+    return Nothing(Reason.UP_TO_DATE, f"{named} is in use or on its way out")
+
+
+@pytest.mark.parametrize(
+    ("body", "live", "decision"),
+    [
+        pytest.param(a_workload(), {JOB_UID}, _kept(a_workload()), id="its owner lives"),
+        pytest.param(a_workload(), {"another"}, _removed(a_workload()), id="its owner is gone"),
+        pytest.param(
+            a_workload(modifiers=[being_deleted]),
+            set(),
+            _kept(a_workload()),
+            id="it is on its way out already",
+        ),
+        pytest.param(OF_JOBSET, {TRAINJOB_UID, JOBSET_UID}, _kept(OF_JOBSET), id="TrainJob and JobSet live"),
+        pytest.param(
+            OF_JOBSET, {TRAINJOB_UID, "99999999-x"}, _removed(OF_JOBSET), id="the JobSet was rebuilt"
+        ),
+        pytest.param(OF_JOBSET, {JOBSET_UID}, _removed(OF_JOBSET), id="only the JobSet is left"),
+        pytest.param(
+            a_users_workload(),
+            set(),
+            Nothing(Reason.NOT_MUSTERS, "Workload team-a/mine was not made by Muster"),
+            id="the user's own is never removed",
+        ),
+    ],
+)
+def test_orphans(body: Object, live: set[str], decision: Decision) -> None:
+    """An object goes, by UID, when its owner is gone or the JobSet it is named after was rebuilt."""
+    view: type[KubernetesObject] = Workload if body["kind"] == "Workload" else PodGroup
+    found = view.read(body)
+    assert isinstance(found, Workload | PodGroup)
+    assert plan_orphan(found, frozenset(live)) == decision

@@ -1,0 +1,352 @@
+"""patch_pods: the exact request that lifts a gate, and when it may be sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shared.objects.meta import ObjectRef
+from shared.objects.patches import PatchType
+from shared.objects.versions import SchedulingApi
+from shared.policy.homes import ANNOTATION
+from shared.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.pods import needs_owner, plan_pods
+from shared.policy.reasons import Reason
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_child_job,
+    a_gang,
+    a_job,
+    a_jobset,
+    a_pod,
+    a_pod_group,
+    a_replicated_job,
+    a_users_workload,
+    being_deleted,
+    bound,
+    gated,
+    observed,
+    placed,
+    pods_of,
+    ref,
+    stamped,
+    succeeded,
+    unstamped,
+    with_condition,
+    with_spec,
+    with_status,
+)
+
+GATE = "muster.dev/pod-group"
+GROUP = "PodGroup team-a/llama-main-33333333"
+
+
+def lifted(*pods: Object) -> list[Action]:
+    """The request for each pod, byte for byte as design section 3 has it."""
+    return [
+        Action(
+            Verb.PATCH,
+            ref(pod),
+            {
+                "metadata": {"uid": pod["metadata"]["uid"]},
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": "muster.dev/pod-group"}]},
+            },
+            patch=PatchType.STRATEGIC,
+        )
+        for pod in pods
+    ]
+
+
+def test_lifting_gates() -> None:
+    """All gates of a group at once, each by strategic merge with the pod's UID and no resourceVersion."""
+    pods = pods_of(a_job())
+    group = a_pod_group()
+    assert plan_pods(observed(groups=[group], pods=pods), NOW) == Plan(
+        Reason.GATES_LIFTED,
+        f"2 pods of {GROUP}",
+        tuple(lifted(*pods)),
+        Reply("lifted", ref(a_job()), {"podGroup": "llama-main-33333333", "pods": 2}),
+    )
+
+
+def _lifted(given: Observed) -> list[str] | Nothing:
+    decision = plan_pods(given, NOW)
+    if isinstance(decision, Nothing):
+        return decision
+    assert decision.reason == Reason.GATES_LIFTED
+    return [action.target.name for action in decision.actions]
+
+
+JOB = a_job(pods=3)
+BEFORE = a_pod_group(min_count=3)
+AFTER = a_pod_group("llama-main-33333333", placed, min_count=3)
+LOWERED = a_pod_group("llama-main-33333333", placed, min_count=2)
+
+
+class TestBeforeTheGroupWasPlaced:
+    """Gates are lifted as soon as the group exists."""
+
+    def test_one_pod_is_enough(self) -> None:
+        """The scheduler counts to minCount itself."""
+        assert _lifted(observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 1)])) == ["llama-1"]
+
+    def test_minCount_need_not_be_right(self) -> None:  # noqa: N802 - the field's own spelling
+        """A stale minCount is resize_gang's business."""
+        assert _lifted(observed(JOB, groups=[a_pod_group()], pods=[a_pod(JOB, 1)])) == ["llama-1"]
+
+    @pytest.mark.parametrize(
+        ("pod", "names"),
+        [
+            pytest.param(
+                a_pod(JOB, 0, gated("kueue.x-k8s.io/topology", GATE)), ["llama-0"], id="beside Kueue's gate"
+            ),
+            pytest.param(a_pod(JOB, 0, gated("kueue.x-k8s.io/topology")), [], id="other people's gates stay"),
+            pytest.param(a_pod(JOB, 0, gated()), [], id="a pod without gates"),
+            pytest.param(a_pod(JOB, 0, being_deleted), [], id="a pod on its way out"),
+            pytest.param(a_pod(JOB, 0, with_status(phase="Failed")), [], id="a pod that ended while gated"),
+            pytest.param(a_pod(JOB, 0, stamped("other")), [], id="a pod of another group"),
+        ],
+    )
+    def test_whose_gate(self, pod: Object, names: list[str]) -> None:
+        """Only Muster's gate, only of live pods, only of this group."""
+        nothing = Nothing(Reason.UP_TO_DATE, "Job team-a/llama: no pod has Muster's gate")
+        assert _lifted(observed(JOB, groups=[BEFORE], pods=[pod])) == (names or nothing)
+
+    def test_a_group_on_its_way_out_still_places_pods(self) -> None:
+        """Its finalizer holds it until the last pod ends."""
+        assert _lifted(
+            observed(JOB, groups=[a_pod_group("llama-main-33333333", being_deleted)], pods=[a_pod(JOB)])
+        )
+
+
+class TestAfterTheGroupWasPlaced:
+    """New pods of a gang are let go only together: the scheduler itself no longer sees to that."""
+
+    @pytest.mark.parametrize(
+        ("job", "group", "pods", "decision"),
+        [
+            pytest.param(
+                JOB,
+                AFTER,
+                pods_of(JOB),
+                ["llama-0", "llama-1", "llama-2"],
+                id="a restart, all members are here",
+            ),
+            pytest.param(
+                JOB,
+                AFTER,
+                pods_of(JOB)[:2],
+                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
+                id="a restart, one member is still missing",
+            ),
+            pytest.param(
+                JOB,
+                AFTER,
+                [*pods_of(JOB)[:2], a_pod(JOB, 2, bound, being_deleted)],
+                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
+                id="a terminating member is no member, though the scheduler counts it",
+            ),
+            pytest.param(
+                JOB,
+                AFTER,
+                [*pods_of(JOB)[:2], a_pod(JOB, 2, succeeded)],
+                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
+                id="a member of the last attempt that has ended is none either",
+            ),
+            pytest.param(
+                JOB,
+                LOWERED,
+                pods_of(JOB),
+                Nothing(Reason.AWAITING_RESIZE, f"{GROUP} has minCount 2, its Jobs need 3"),
+                id="a restart after minCount was lowered",
+            ),
+            pytest.param(
+                JOB,
+                AFTER,
+                [a_pod(JOB, 0, bound), a_pod(JOB, 1, bound), a_pod(JOB, 2)],
+                ["llama-2"],
+                id="the replacement of a running member",
+            ),
+            pytest.param(
+                a_job(with_status(completedIndexes="0"), pods=3),
+                AFTER,
+                [a_pod(JOB, 1), a_pod(JOB, 2)],
+                Nothing(Reason.AWAITING_RESIZE, f"{GROUP} has minCount 3, its Jobs need 2"),
+                id="a replacement after others finished waits for the lower minCount",
+            ),
+            pytest.param(
+                a_job(with_status(completedIndexes="0"), pods=3),
+                LOWERED,
+                [a_pod(JOB, 0, succeeded), a_pod(JOB, 1, bound), a_pod(JOB, 2)],
+                ["llama-2"],
+                id="and goes once that is there",
+            ),
+            pytest.param(
+                a_job(pods=6),
+                AFTER,
+                [*(a_pod(JOB, index, bound) for index in range(3)), a_pod(JOB, 3), a_pod(JOB, 4)],
+                ["llama-3", "llama-4"],
+                id="growth goes at once, minCount follows when it is bound",
+            ),
+            pytest.param(
+                a_job(pods=6),
+                AFTER,
+                [*(a_pod(JOB, index, bound) for index in range(2)), a_pod(JOB, 2), a_pod(JOB, 5)],
+                ["llama-2", "llama-5"],
+                id="a replacement does not wait for growth beyond the room there is",
+            ),
+            pytest.param(
+                JOB,
+                a_pod_group("llama-main-33333333", placed, min_count=None),
+                [a_pod(JOB, 0)],
+                ["llama-0"],
+                id="a basic group has nothing to wait for",
+            ),
+            pytest.param(
+                a_job(with_condition("Failed"), pods=3),
+                AFTER,
+                [a_pod(JOB, 0)],
+                ["llama-0"],
+                id="nobody resizes it any more",
+            ),
+        ],
+    )
+    def test_rule(
+        self, job: Object, group: Object, pods: list[Object], decision: list[str] | Nothing
+    ) -> None:
+        """MinCount must be what the Jobs need, and that many members must be there."""
+        assert _lifted(observed(job, groups=[group], pods=pods)) == decision
+
+    @pytest.mark.parametrize(
+        ("given", "decision"),
+        [
+            pytest.param(
+                observed(JOB, others=[a_users_workload()], groups=[LOWERED], pods=pods_of(JOB)[:1]),
+                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 1 of 2 pods exist"),
+                id="the user's own minCount: only its members are waited for",
+            ),
+            pytest.param(
+                observed(JOB, others=[a_users_workload()], groups=[LOWERED], pods=pods_of(JOB)),
+                ["llama-0", "llama-1", "llama-2"],
+                id="the user's own minCount is never resized",
+            ),
+            pytest.param(
+                observed(
+                    JOB, groups=[LOWERED], pods=pods_of(JOB), scheduling=SchedulingApi("v1alpha2", False)
+                ),
+                ["llama-0", "llama-1", "llama-2"],
+                id="Kubernetes 1.36 cannot resize",
+            ),
+            pytest.param(
+                observed(
+                    JOB,
+                    groups=[LOWERED],
+                    pods=pods_of(JOB),
+                    homes=(Home(HomeKind.OWNER, ANNOTATION, "{workload: {onScale: Flag}}"),),
+                ),
+                ["llama-0", "llama-1", "llama-2"],
+                id="the policy says Flag",
+            ),
+            pytest.param(
+                observed(
+                    JOB, others=[a_users_workload(a_gang("x", 1))], groups=[LOWERED], pods=pods_of(JOB)[:1]
+                ),
+                ["llama-0"],
+                id="the step gave up: the group is nobody's to resize",
+            ),
+        ],
+    )
+    def test_where_minCount_does_not_follow(  # noqa: N802 - the field's own spelling
+        self, given: Observed, decision: list[str] | Nothing
+    ) -> None:
+        """No pod waits for a resize that never comes."""
+        assert _lifted(given) == decision
+
+    def test_pods_of_other_groups_stay_gated(self) -> None:
+        """For this rule all pods of the owner are read; only those of the one group are let go."""
+        jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b"))
+        jobs = [a_child_job(jobset, name, 0) for name in ("a", "b")]
+        group = a_pod_group("llama-a-22222222", placed, root=jobset)
+        pods = [*pods_of(jobs[0]), *pods_of(jobs[1])]
+        assert _lifted(observed(jobset, jobs=jobs, groups=[group], pods=pods)) == [
+            "llama-a-0-0",
+            "llama-a-0-1",
+        ]
+
+
+class TestWithoutAGroup:
+    """What a gated pod waits for, and when it must not wait at all."""
+
+    def test_a_group_that_is_still_to_come(self) -> None:
+        """Its own event continues."""
+        assert plan_pods(observed(pods=[a_pod()]), NOW) == Nothing(
+            Reason.AWAITING_POD_GROUP, "PodGroup llama-main-33333333 does not exist yet"
+        )
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            pytest.param(
+                observed(pods=[a_pod(None, 0, unstamped, gated(GATE))]),
+                id="the API server dropped the schedulingGroup at the pod's birth",
+            ),
+            pytest.param(
+                observed(pods=[a_pod()], scheduling=SchedulingApi("", False)), id="there are no PodGroups"
+            ),
+        ],
+    )
+    def test_the_scheduling_api_is_off(self, given: Observed) -> None:
+        """The Job runs as a plain Job."""
+        plan = plan_pods(given, NOW)
+        assert isinstance(plan, Plan)
+        assert (plan.reason, list(plan.actions)) == (Reason.API_NOT_SERVED, lifted(a_pod()))
+
+    def test_a_pod_that_is_gone(self) -> None:
+        """Neither pod nor group could be read."""
+        subject = ObjectRef("v1", "Pod", "team-a", "llama-0", "old")
+        assert plan_pods(Observed(subject), NOW) == Nothing(
+            Reason.OBJECT_GONE, "Pod team-a/llama-0 does not exist, or another one has its name"
+        )
+
+
+def test_a_group_without_owner_has_no_reply() -> None:
+    """A PodGroup that a person made for marked pods: gates are lifted, nobody is told."""
+    group = a_pod_group()
+    del group["metadata"]["ownerReferences"]
+    plan = plan_pods(observed(groups=[group], pods=[a_pod()]), NOW)
+    assert isinstance(plan, Plan)
+    assert (len(plan.actions), plan.reply) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("group", "pod", "needed"),
+    [
+        pytest.param(AFTER, a_pod(), True, id="a held pod of a gang that was placed before"),
+        pytest.param(BEFORE, a_pod(), False, id="not before the first placement"),
+        pytest.param(AFTER, a_pod(None, 0, bound), False, id="not when no pod is held"),
+        pytest.param(
+            a_pod_group("llama-main-33333333", placed, min_count=None),
+            a_pod(),
+            False,
+            id="not for a basic group",
+        ),
+    ],
+)
+def test_when_the_owner_is_read(group: Object, pod: Object, needed: bool) -> None:
+    """Most gates are lifted without reading the owner."""
+    given = observed(groups=[group], pods=[pod])
+    assert needs_owner(given.groups, given.pods) == needed
+
+
+def test_the_group_of_a_rebuilt_owner_waits_for_nobody() -> None:
+    """A group whose owner is gone is nobody's to resize."""
+    given = replace(observed(JOB, groups=[LOWERED], pods=[a_pod(JOB)]), owner=None, jobs=())
+    assert _lifted(given) == ["llama-0"]
+
+
+def test_suspended_or_not_the_rule_is_the_same() -> None:
+    """Resuming makes new pods of the same group."""
+    job = a_job(with_spec(suspend=True), pods=3)
+    assert _lifted(observed(job, groups=[AFTER], pods=pods_of(job))) == ["llama-0", "llama-1", "llama-2"]
