@@ -45,13 +45,14 @@ def app_of(handler: Handler, readiness: Readiness) -> Flask:
 
     @app.post("/")
     def receive() -> Response:
+        headers = dict(request.headers)
         try:
             body = request.get_data(cache=False)
         except RequestEntityTooLarge:
-            return _response(handler.too_large(request.content_length))
+            return _response(handler.too_large(headers, request.content_length))
         if len(body) > limit:
-            return _response(handler.too_large(request.content_length))
-        return _response(handler.handle(dict(request.headers), body))
+            return _response(handler.too_large(headers, request.content_length))
+        return _response(handler.handle(headers, body))
 
     @app.get("/")
     def explain() -> Response:

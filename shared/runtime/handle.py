@@ -111,10 +111,11 @@ class Handler:
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - the last door: behind it an event would be lost
                 outcome = responses.of_error(error)
-            self._log(event, outcome, started, api_calls=cluster.calls)
+            about = logs.about(event) if event else logs.claimed(headers)
+            self._log(outcome, started, **about, api_calls=cluster.calls)
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
-    def too_large(self, length: int | None) -> Answer:
+    def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
         """The answer to a body above the limit, which is not read: 413 is not sent again by a broker."""
         limit = self.settings.body_limit_bytes
         said = f" of {length} bytes" if length else ""
@@ -124,7 +125,7 @@ class Handler:
             f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
             status=413,
         )
-        self._log(None, outcome, time.perf_counter())
+        self._log(outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     def _outcome(self, event: Event, cluster: BoundedCluster) -> Outcome:
@@ -153,8 +154,7 @@ class Handler:
             cluster_name=self.settings.cluster_name,
         )
 
-    def _log(self, event: Event | None, outcome: Outcome, started: float, **more: Any) -> None:
-        fields = logs.about(event) | more
+    def _log(self, outcome: Outcome, started: float, **fields: Any) -> None:
         fields["duration_ms"] = round((time.perf_counter() - started) * 1000, 1)
         if self.settings.cluster_name:
             fields["cluster"] = self.settings.cluster_name

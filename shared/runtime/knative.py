@@ -18,6 +18,10 @@ from shared.runtime.handle import Handler
 from shared.runtime.readiness import Readiness, State
 from shared.runtime.step import Step
 
+CHUNK = 1 << 16
+LARGEST_REFUSED = 64
+"""How many times the limit a refused body is still read to its end."""
+
 
 class Function:
     """One step, served by func's middleware; the Flask app behind it works in threads."""
@@ -26,7 +30,8 @@ class Function:
         self._handler = Handler(step, cluster, settings, wall_clock)
         self._readiness = Readiness(cluster)
         self._asgi = WSGIMiddleware(
-            _until_end_of_input(app_of(self._handler, self._readiness)), workers=settings.workers
+            _reading_whole_bodies(app_of(self._handler, self._readiness), settings.body_limit_bytes),
+            workers=settings.workers,
         )
         self._readiness.last_known()  # asks ahead of the first probe
 
@@ -58,13 +63,18 @@ def serve_step(step: Step) -> Function:
     return Function(step, config.connect(settings, user_agent=step.manager), settings)
 
 
-def _until_end_of_input(app: WSGIApp) -> WSGIApp:
-    """Tell Flask that the body ends by itself, as a2wsgi's does.
+def _reading_whole_bodies(app: WSGIApp, body_limit_bytes: int) -> WSGIApp:
+    """The app, but it reads bodies of unknown length, and reads to their end those it refuses.
 
-    Without it a request of unknown length, sent in chunks, would be taken for one without a body.
+    a2wsgi's input ends by itself, which Flask has to be told: it would take a body sent in chunks for an
+    empty one. And hypercorn 0.17 never lets go of a connection with a body that is left unread.
     """
 
     def wrapped(environ: Environ, start_response: StartResponse) -> IterableChunks:
-        return app({**environ, "wsgi.input_terminated": True}, start_response)
+        answer = app({**environ, "wsgi.input_terminated": True}, start_response)
+        for _ in range(1 + LARGEST_REFUSED * body_limit_bytes // CHUNK):
+            if not environ["wsgi.input"].read(CHUNK):
+                break
+        return answer
 
     return wrapped

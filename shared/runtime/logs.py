@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,9 @@ LOGGER = logging.getLogger("muster")
 
 MESSAGE_LIMIT = 1024
 """Characters kept of a message."""
+
+CLAIM_LIMIT = 128
+"""Characters kept of what nobody has checked yet."""
 
 LEVELS = {
     Kind.DONE: logging.INFO,
@@ -72,8 +76,8 @@ def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
     LOGGER.log(LEVELS[outcome.kind], "%s", outcome.message, exc_info=outcome.error, extra={"fields": fields})
 
 
-def about(event: Event | None) -> dict[str, Any]:
-    """The fields that tell which event a line is about; none when it could not be read."""
+def about(event: Event) -> dict[str, Any]:
+    """The fields that tell which event a line is about."""
     match event:
         case ResourceEvent(id=id_, happened=happened, ref=ref):
             mode = "ref" if event.object is None else "resource"
@@ -88,4 +92,10 @@ def about(event: Event | None) -> dict[str, Any]:
             return {"event": id_, "type": "sweep"}
         case Foreign(id=id_, type=type_):
             return {"event": id_, "type": type_}
-    return {}
+
+
+def claimed(headers: Mapping[str, str]) -> dict[str, str]:
+    """The same for an event that could not be read: what its headers claim, as far as they do."""
+    known = {name.lower(): value for name, value in headers.items()}
+    claims = {"event": known.get("ce-id"), "type": known.get("ce-type")}
+    return {field: value[:CLAIM_LIMIT] for field, value in claims.items() if value}

@@ -34,6 +34,11 @@ class Caller:
         self._chunks = list(chunks)
         self.sent: list[dict[str, Any]] = []
 
+    @property
+    def unread(self) -> int:
+        """How many parts of the body nobody asked for."""
+        return len(self._chunks)
+
     async def receive(self) -> dict[str, Any]:
         """The next part of the body."""
         chunk = self._chunks.pop(0) if self._chunks else b""
@@ -91,9 +96,11 @@ def test_body_in_chunks_is_read_whole(made: Any) -> None:
 def test_endless_body_is_refused(made: Any) -> None:
     """The limit holds without a Content-Length as well."""
     headers, _ = an_event()
-    status, _, body = asyncio.run(Caller(headers, *[b"x" * 1000] * 5).call(made(body_limit_bytes=2000)))
+    caller = Caller(headers, *[b"x" * 100_000] * 5)
+    status, _, body = asyncio.run(caller.call(made(body_limit_bytes=20_000)))
     assert status == 413
     assert json.loads(body)["reason"] == "BodyTooLarge"
+    assert caller.unread == 0, "hypercorn keeps a connection for ever whose request nobody reads to its end"
 
 
 def test_loop_is_free_while_a_step_works(made: Any) -> None:

@@ -84,6 +84,16 @@ def test_level_and_trace(
     assert (line["level"], line["outcome"], "trace" in line) == (level, outcome, False)
 
 
+def test_unreadable_event_is_named_by_its_headers(written: Any) -> None:
+    """What could not be read is found again by what its headers claim, checked or not, but cut."""
+    headers, body = an_event(source="", id="x" * 999)
+    (line,) = written(a_handler(), headers, body)
+    assert (line["event"], line["type"]) == ("x" * 128, "dev.knative.apiserver.resource.update")
+    assert line["message"] == "ce-source: is empty"
+    (line,) = written(a_handler(), {"content-type": "text/plain"}, b"")
+    assert "event" not in line
+
+
 def test_quiet_level(written: Any) -> None:
     """At WARNING the lines of events that went well are not written."""
     assert written(a_handler(), *an_event(), level="WARNING") == []
