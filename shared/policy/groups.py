@@ -12,9 +12,6 @@ from shared.policy import marks
 from shared.policy.kinds import Gang, PodSet
 from shared.policy.reasons import Reason
 
-TEMPLATE_LIMIT = 8
-"""Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
-
 Place = tuple[str, str]
 """A group and the suffix of one of its PodGroups: `("trainer", "-3")`."""
 
@@ -50,14 +47,31 @@ class Group:
 
     @property
     def instances(self) -> int:
-        """How many groups its children make; a child with one PodGroup per Job or block makes several."""
-        return sum(1 if child.children else len(child.sizes) for child in self.children)
+        """How many groups its children make that have pods.
+
+        A child with one PodGroup per Job or block makes several; one without pods would never be ready.
+        """
+        return sum(
+            bool(child.instances) if child.children else sum(pods > 0 for pods in child.sizes.values())
+            for child in self.children
+        )
 
     @property
     def priority_class_name(self) -> str:
         """The class that all its pods have."""
         leaf = next(iter(self.leaves()))
         return leaf.pod_sets[0].template.spec.priority_class_name
+
+    def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
+        """The pod templates whose pods are in one of its PodGroups; all of them while it has no pods."""
+        here = tuple(one for one in self.pod_sets if full_seats(one)[self.name, suffix] > 0)
+        return here or self.pod_sets
+
+    def priority_class_at(self, suffix: str) -> str:
+        """The class of the pods in one of its PodGroups: the scheduler compares it with the group's."""
+        if len({one.template.spec.priority_class_name for one in self.pod_sets}) == 1:
+            return self.priority_class_name
+        return self.pod_sets_at(suffix)[0].template.spec.priority_class_name
 
     def composites(self) -> Iterator[Group]:
         """The groups that have groups, parents before children."""
@@ -81,10 +95,12 @@ class GivenUp:
     Attributes:
         reason: one of the reasons for giving up.
         message: what was observed, with field paths.
+        group: the group that is at fault, where it is one.
     """
 
     reason: Reason
     message: str
+    group: str = ""
 
 
 def tree_of(gang: Gang) -> tuple[Group, ...]:
@@ -102,47 +118,6 @@ def tree_of(gang: Gang) -> tuple[Group, ...]:
         Group(name, not all(pod_set.initializer for pod_set in sets), tuple(sets), dict(sizes[name]))
         for name, sets in members.items()
     )
-
-
-def flaw_of(tree: tuple[Group, ...]) -> GivenUp | None:
-    """What makes a tree impossible, or None."""
-    leaves = [leaf for root in tree for leaf in root.leaves()]
-    if len(tree) > TEMPLATE_LIMIT:
-        return GivenUp(
-            Reason.TOO_MANY_GROUPS,
-            f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
-            f"but a Workload has room for {TEMPLATE_LIMIT}",
-        )
-    return next(filter(None, map(_flaw_of_leaf, leaves)), None)
-
-
-def _flaw_of_leaf(leaf: Group) -> GivenUp | None:
-    names = {pod_set.replicated_job for pod_set in leaf.pod_sets}
-    paths = ", ".join(pod_set.path for pod_set in leaf.pod_sets)
-    for pod_set in leaf.pod_sets:
-        if leaf.gang and pod_set.waits_for & names:
-            waited = ", ".join(sorted(pod_set.waits_for & names))
-            return GivenUp(
-                Reason.WAITS_FOR_ITSELF,
-                f"group {leaf.name}: {pod_set.replicated_job} starts after {waited}, "
-                f"so a gang of {paths} can never be placed together",
-            )
-    for pod_set in leaf.pod_sets:
-        if leaf.gang and pod_set.exclusive and leaf.template_min_count > 1:
-            return GivenUp(
-                Reason.EXCLUSIVE_PLACEMENT,
-                f"group {leaf.name}: with exclusive placement the pods of {pod_set.path} wait for index 0, "
-                f"so a gang of {leaf.template_min_count} can never be placed together",
-            )
-    classes = {pod_set.template.spec.priority_class_name for pod_set in leaf.pod_sets}
-    if len(classes) > 1:
-        found = ", ".join(sorted(name or "none" for name in classes))
-        return GivenUp(Reason.PRIORITIES_DIFFER, f"group {leaf.name}: {paths} have priorityClassName {found}")
-    schedulers = {pod_set.template.spec.scheduler_name for pod_set in leaf.pod_sets}
-    if len(schedulers) > 1:
-        found = ", ".join(sorted(schedulers))
-        return GivenUp(Reason.SCHEDULERS_DIFFER, f"group {leaf.name}: {paths} have schedulerName {found}")
-    return None
 
 
 def full_seats(pod_set: PodSet) -> Counter[Place]:

@@ -5,11 +5,15 @@ A broken policy never falls through to a lower home: whoever wrote it did not as
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from shared.objects.jobs import TrainJob
 from shared.policy import schema
 from shared.policy.groups import GivenUp
-from shared.policy.model import Home, HomeKind
+from shared.policy.model import Home, HomeKind, Owner
 from shared.policy.reasons import Reason
 from shared.policy.schema import InvalidPolicyError, WorkloadPolicy
 
@@ -39,13 +43,29 @@ class Ruling:
 
 
 DEFAULT = Ruling("the built-in default", WorkloadPolicy())
+_HOLDING = WorkloadPolicy(onFailure="Hold")
+_RUNTIMES = frozenset({HomeKind.RUNTIME, HomeKind.RUNTIME_SPEC})
 
 
-def rule(homes: tuple[Home, ...]) -> Ruling | GivenUp:
+@dataclass(frozen=True)
+class Broken:
+    """A policy that cannot be used.
+
+    Attributes:
+        why: with home, path and what is wrong.
+        ruling: what still counts of it: whether pods are held.
+    """
+
+    why: GivenUp
+    ruling: Ruling
+
+
+def rule(homes: tuple[Home, ...], owner: Owner | None = None) -> Ruling | Broken:
     """The policy of the first home.
 
     Args:
         homes: those that exist, highest first.
+        owner: whose policy it is, for the command in a message.
     """
     if not homes:
         return DEFAULT
@@ -53,19 +73,52 @@ def rule(homes: tuple[Home, ...]) -> Ruling | GivenUp:
     try:
         policy = schema.parse(home.content) if isinstance(home.content, str) else schema.check(home.content)
     except InvalidPolicyError as error:
-        return GivenUp(Reason.INVALID_POLICY, f"{home.where}: {error}")
+        return _broken(home, str(error))
     if policy.workload is not None:
         return Ruling(home.where, policy.workload)
-    other = next(
-        name for name in ("kai_scheduler", "coscheduling", "volcano") if getattr(policy, name) is not None
+    if policy.kai_scheduler is not None:
+        if home.kind in _RUNTIMES:
+            return Ruling(home.where, None, "kaiScheduler")
+        return _broken(home, f"kaiScheduler: {_way_to_kai(policy.kai_scheduler.queue or '', owner)}")
+    other = "volcano" if policy.coscheduling is None else "coscheduling"
+    if home.kind == HomeKind.RUNTIME_SPEC:
+        return Ruling(home.where, None, other)
+    content = policy.model_dump(by_alias=True, exclude_none=True)
+    return _broken(home, f"{other}: {_way_to_trainer(content, owner)}")
+
+
+def _broken(home: Home, message: str) -> Broken:
+    held = _HOLDING if schema.asks_to_hold(home.content) else WorkloadPolicy()
+    return Broken(GivenUp(Reason.INVALID_POLICY, f"{home.where}: {message}"), Ruling(home.where, held))
+
+
+def _way_to_kai(queue: str, owner: Owner | None) -> str:
+    """How pods get to KAI: their schedulerName and queue must be there before the first of them exists."""
+    if owner is not None and not isinstance(owner, TrainJob):
+        label = f" and the label kai.scheduler/queue: {queue}" if queue else ""
+        return (
+            f"comes too late for a {owner.kind} that exists; "
+            f"create it with schedulerName: kai-scheduler{label} in its pod templates"
+        )
+    policy = f"{{kaiScheduler: {{queue: {queue}}}}}" if queue else "{kaiScheduler: {}}"
+    return (
+        "only a runtime can hand pods to another scheduler, before they exist: "
+        f"kubectl annotate --overwrite {_runtime(owner)} '{ANNOTATION}={policy}'"
     )
-    spelled = "kaiScheduler" if other == "kai_scheduler" else other
-    if home.kind in {HomeKind.RUNTIME, HomeKind.RUNTIME_SPEC}:
-        return Ruling(home.where, None, spelled)
-    queue = policy.kai_scheduler.queue if policy.kai_scheduler else None
-    wanted = f"{{kaiScheduler: {{queue: {queue}}}}}" if queue else f"{{{spelled}: {{}}}}"
-    return GivenUp(
-        Reason.INVALID_POLICY,
-        f"{home.where}: {spelled}: only a runtime can hand pods to another scheduler, before they exist: "
-        f"kubectl annotate clustertrainingruntime NAME '{ANNOTATION}={wanted}'",
+
+
+def _way_to_trainer(policy: Mapping[str, Any], owner: Owner | None) -> str:
+    """How the Trainer hears of a scheduler of its own: it reads one field of the runtime and nothing else."""
+    patch = json.dumps({"spec": {"podGroupPolicy": policy}})
+    return (
+        "the Trainer reads it in spec.podGroupPolicy of a runtime only: "
+        f"kubectl patch {_runtime(owner)} --type merge -p '{patch}'"
     )
+
+
+def _runtime(owner: Owner | None) -> str:
+    if not isinstance(owner, TrainJob):
+        return "clustertrainingruntime NAME"
+    ref = owner.spec.runtime_ref
+    where = f" -n {owner.metadata.namespace}" if ref.kind == "TrainingRuntime" else ""
+    return f"{ref.kind.lower()} {ref.name}{where}"

@@ -36,6 +36,7 @@ class PodSet:
         unmarked: why they carry none.
         initializer: whether it only prepares what others need.
         waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
+        ends_first: those of them that must be complete, whose pods have ended by then.
         exclusive: whether JobSet's webhook refuses all pods of a Job but index 0 until that one is bound.
     """
 
@@ -47,6 +48,7 @@ class PodSet:
     unmarked: Reason | None
     initializer: bool = False
     waits_for: frozenset[str] = frozenset()
+    ends_first: frozenset[str] = frozenset()
     exclusive: bool = False
 
     @property
@@ -105,12 +107,23 @@ def _pod_sets_of_jobset(jobset: JobSet, namespace_labels: Mapping[str, str]) -> 
     enabled = namespace_labels.get(marks.NAMESPACE_SWITCH) == "enabled"
     in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
     waits: dict[str, frozenset[str]] = {}
+    ends: dict[str, frozenset[str]] = {}
     sets = []
     for index, entry in enumerate(jobset.spec.replicated_jobs):
-        waits[entry.name] = frozenset(waits) if in_order else _waits_for(entry, waits)
+        named = frozenset(dependency.name for dependency in entry.depends_on)
+        complete = frozenset(one.name for one in entry.depends_on if one.status == "Complete")
+        waits[entry.name] = frozenset(waits) if in_order else _with_theirs(named, named, waits)
+        ends[entry.name] = _with_theirs(complete, named, ends)
         annotations = jobset.metadata.annotations | entry.template.metadata.annotations
-        pod_set = _pod_set_of_replicated_job(index, entry, waits[entry.name], enabled=enabled)
-        sets.append(replace(pod_set, exclusive=_is_exclusive(annotations)))
+        pod_set = _pod_set_of_replicated_job(index, entry, enabled=enabled)
+        sets.append(
+            replace(
+                pod_set,
+                waits_for=waits[entry.name],
+                ends_first=ends[entry.name],
+                exclusive=_is_exclusive(annotations),
+            )
+        )
     return tuple(sets)
 
 
@@ -119,15 +132,14 @@ def _is_exclusive(annotations: Mapping[str, str]) -> bool:
     return _EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations
 
 
-def _waits_for(entry: ReplicatedJob, earlier: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Everything that must come first; `dependsOn` names only earlier replicatedJobs (JobSet v0.12.0)."""
-    named = frozenset(dependency.name for dependency in entry.depends_on)
-    return named.union(*(earlier.get(name, frozenset()) for name in named))
+def _with_theirs(
+    own: frozenset[str], named: frozenset[str], earlier: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """What holds of a replicatedJob and of those it depends on, all earlier ones (JobSet v0.12.0)."""
+    return own.union(*(earlier.get(name, frozenset()) for name in named))
 
 
-def _pod_set_of_replicated_job(
-    index: int, entry: ReplicatedJob, waits_for: frozenset[str], *, enabled: bool
-) -> PodSet:
+def _pod_set_of_replicated_job(index: int, entry: ReplicatedJob, *, enabled: bool) -> PodSet:
     job = entry.template
     step = job.metadata.labels.get(marks.ANCESTOR, "")
     marked_at_birth = enabled and job.spec.scheduling is None
@@ -141,7 +153,6 @@ def _pod_set_of_replicated_job(
         mark,
         unmarked,
         initializer=step in INITIALIZERS,
-        waits_for=waits_for,
     )
 
 

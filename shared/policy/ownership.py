@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.objects.jobs import (
     JOB_CONTROLLER,
@@ -15,13 +15,14 @@ from shared.objects.jobs import (
 from shared.objects.meta import ObjectRef
 from shared.objects.scheduling import Workload
 from shared.policy import bodies, marks
-from shared.policy.groups import GivenUp, Group, flaw_of, tree_of
-from shared.policy.homes import DEFAULT, Ruling, rule
+from shared.policy.flaws import flaw_of
+from shared.policy.groups import GivenUp, Group, tree_of
+from shared.policy.homes import DEFAULT, Broken, Ruling, rule
 from shared.policy.kinds import Gang, gang_of
 from shared.policy.model import Nothing, Observed, Owner
 from shared.policy.names import job_workload_name
 from shared.policy.reasons import Reason
-from shared.policy.tree import tree_for
+from shared.policy.tree import path_of, tree_for
 
 _COMPOSITES = "Kubernetes 1.37, scheduling.k8s.io/v1alpha3, feature gate CompositePodGroup"
 _CONTROLLERS = {TrainJob: TRAINJOB_CONTROLLER, JobSet: JOBSET_CONTROLLER, Job: JOB_CONTROLLER}
@@ -65,15 +66,18 @@ def consider(observed: Observed) -> Considered | Nothing:
 
 
 def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
-    ruling = rule(observed.homes)
-    if isinstance(ruling, GivenUp):
-        return Considered(gang, tree_of(gang), ruling, None)
+    ruling = rule(observed.homes, observed.owner)
+    if isinstance(ruling, Broken):
+        return Considered(gang, tree_of(gang), ruling.why, None, ruling.ruling)
     if ruling.workload is None:
         return Nothing(Reason.OTHER_SCHEDULER, f"{ruling.where}: {ruling.other} groups these pods")
     tree = tree_for(gang, ruling.workload, ruling.where)
     if isinstance(tree, GivenUp):
         return Considered(gang, tree_of(gang), tree, None, ruling)
     flaw = flaw_of(tree)
+    path = path_of(flaw.group, ruling.workload.groups) if flaw else ""
+    if flaw and path:
+        flaw = replace(flaw, message=f"{ruling.where}: {path}: {flaw.message}")
     if any(group.children for group in tree) and not observed.scheduling.composites:
         message = f"{ruling.where}: workload.groups: groups of groups need CompositePodGroup ({_COMPOSITES})"
         flaw = GivenUp(Reason.INVALID_POLICY, message)

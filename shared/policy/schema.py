@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
-DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-Subdomain = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$", max_length=253)]
-LabelKey = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
-        max_length=316,
-    ),
-]
+from shared.policy import yaml_text
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
+_QUALIFIED = "[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+
+DnsLabel = Annotated[str, StringConstraints(pattern=f"^{_LABEL}$", max_length=63)]
+Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_length=253)]
+LabelKey = Annotated[str, StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317)]
+LabelValue = Annotated[str, StringConstraints(pattern=f"^{_QUALIFIED}$")]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
 
 
@@ -127,17 +128,19 @@ class GroupPolicy(_Strict):
     @model_validator(mode="after")
     def _fits_its_level(self) -> GroupPolicy:
         gang = self.scheduling_policy.gang if self.scheduling_policy else None
+        if self.name == "none":
+            raise _at("name", "none is the mark of pods that are in no group")
         if self.groups:
             leaf_only = ("replicatedJobs", "per", "size", "leader", "resourceClaims")
-            given = [name for name in leaf_only if getattr(self, _snake(name))]
-            if given:
-                raise ValueError(f"{given[0]} belongs to a group of pods, not to one with groups")
+            for name in filter(lambda name: getattr(self, _snake(name)), leaf_only):
+                raise _at(name, "belongs to a group of pods, not to one with groups")
             if gang and gang.min_count:
-                raise ValueError("schedulingPolicy.gang: a group with groups takes minGroupCount")
+                raise _at("schedulingPolicy.gang.minCount", "a group with groups takes minGroupCount")
         elif gang and gang.min_group_count:
-            raise ValueError("schedulingPolicy.gang: a group of pods takes minCount")
-        if self.per and self.size:
-            raise ValueError("set either per or size")
+            raise _at("schedulingPolicy.gang.minGroupCount", "a group of pods takes minCount")
+        shapes = [name for name in ("per", "size", "leader") if getattr(self, name)]
+        if len(shapes) > 1:
+            raise _at(shapes[1], f"set either {' or '.join(shapes)}")
         return self
 
 
@@ -152,7 +155,7 @@ class WorkloadPolicy(_Strict):
 class KaiScheduler(_Strict):
     """KAI Scheduler groups the pods; `queue` is one of its queues."""
 
-    queue: LabelKey | None = None
+    queue: LabelValue | None = None
 
 
 class PodGroupPolicy(_Strict):
@@ -165,7 +168,10 @@ class PodGroupPolicy(_Strict):
 
     @model_validator(mode="after")
     def _one(self) -> PodGroupPolicy:
-        _exactly_one(self, "workload", "kaiScheduler", "coscheduling", "volcano")
+        names = ("workload", "kaiScheduler", "coscheduling", "volcano")
+        given = [name for name in names if getattr(self, _snake(name)) is not None]
+        if len(given) != 1:
+            raise _at(given[1] if given else "workload", f"set exactly one of {', '.join(names)}")
         return self
 
 
@@ -176,10 +182,9 @@ def parse(text: str) -> PodGroupPolicy:
         InvalidPolicyError: it is no YAML, or not a policy; with the path of the first field at fault.
     """
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InvalidPolicyError("", f"not YAML: {_one_line(error)}") from error
-    return check(data)
+        return check(yaml_text.load(text))
+    except yaml_text.BadYamlError as error:
+        raise InvalidPolicyError("", f"not YAML: {error}") from error
 
 
 def check(data: Any) -> PodGroupPolicy:
@@ -194,7 +199,22 @@ def check(data: Any) -> PodGroupPolicy:
         return PodGroupPolicy.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        raise InvalidPolicyError(_path(first["loc"]), _words(first)) from error
+        inner = str(first.get("ctx", {}).get("field", ""))
+        path = _path((*first["loc"], inner) if inner else first["loc"])
+        raise InvalidPolicyError(path, _words(first)) from error
+
+
+def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
+    """Whether a policy says `onFailure: Hold`, even one that is invalid elsewhere.
+
+    Whoever wrote that does not want the pods to run without their gang, least of all for a slip of the pen.
+    """
+    try:
+        data = yaml_text.load(content) if isinstance(content, str) else content
+    except yaml_text.BadYamlError:
+        return False
+    workload = data.get("workload") if isinstance(data, Mapping) else None
+    return isinstance(workload, Mapping) and workload.get("onFailure") == "Hold"
 
 
 def _exactly_one(model: BaseModel, *names: str) -> None:
@@ -203,6 +223,11 @@ def _exactly_one(model: BaseModel, *names: str) -> None:
         raise ValueError(
             f"set exactly one of {', '.join(names)}" + (f"; given: {', '.join(given)}" if given else "")
         )
+
+
+def _at(field: str, message: str) -> PydanticCustomError:
+    """An error of a field below the model that found it."""
+    return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
 
 
 def _snake(name: str) -> str:
@@ -219,8 +244,6 @@ def _path(location: Sequence[str | int]) -> str:
 def _words(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown field"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{error['input']!r} is no name that Kubernetes takes here"
     return str(error["msg"]).removeprefix("Value error, ")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from shared.policy import marks
 from shared.policy.groups import GivenUp, Group, tree_of
-from shared.policy.kinds import Gang
+from shared.policy.kinds import Gang, PodSet
 from shared.policy.reasons import Reason
 from shared.policy.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
+from shared.policy.startup import stuck
 
 LEVELS = 4
 """Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
@@ -38,6 +40,16 @@ def tree_for(gang: Gang, policy: WorkloadPolicy, where: str) -> tuple[Group, ...
         return GivenUp(Reason.INVALID_POLICY, f"{where}: {error}")
 
 
+def path_of(name: str, groups: Sequence[GroupPolicy], above: str = "workload") -> str:
+    """Where a policy speaks of a group; "" where it does not."""
+    for index, group in enumerate(groups):
+        path = f"{above}.groups[{index}]"
+        found = path if group.name == name else path_of(name, group.groups, path)
+        if found:
+            return found
+    return ""
+
+
 class _Reader:
     """Walks a policy's groups beside the groups that the marks make."""
 
@@ -48,6 +60,7 @@ class _Reader:
     def read(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
         roots = [self._group(group, f"workload.groups[{index}]", 1) for index, group in enumerate(groups)]
         rest = [group for name, group in self._marked.items() if name not in self._seen]
+        self._check_start((*roots, *rest))
         composite = any(root.children for root in roots)
         if composite and (rest or not all(root.children for root in roots)):
             loose = [root.name for root in roots if not root.children] + [group.name for group in rest]
@@ -56,21 +69,33 @@ class _Reader:
             )
         return (*roots, *rest)
 
+    def _check_start(self, tree: tuple[Group, ...]) -> None:
+        """A quorum of child groups must be there before what waits for them; for leaves see flaws.py."""
+        blocked = stuck(tree)
+        if blocked is not None and blocked.group.children:
+            raise InvalidPolicyError(
+                f"{self._seen[blocked.group.name]}.schedulingPolicy",
+                f"{blocked.needed} child groups never wait together: only {blocked.at_once} can be there "
+                f"before {blocked.late} starts, which waits for them; "
+                f"make it basic, or minGroupCount {max(1, blocked.at_once)}",
+            )
+
     def _group(self, policy: GroupPolicy, path: str, level: int) -> Group:
         if policy.name in self._seen:
             raise InvalidPolicyError(f"{path}.name", f"{policy.name} is taken by {self._seen[policy.name]}")
         self._seen[policy.name] = path
         if level > LEVELS:
-            raise InvalidPolicyError(f"{path}.groups", f"more than {LEVELS} levels")
+            raise InvalidPolicyError(path, f"is on level {level}, but a Workload has {LEVELS}")
         return self._composite(policy, path, level) if policy.groups else self._leaf(policy, path)
 
     def _composite(self, policy: GroupPolicy, path: str, level: int) -> Group:
+        settings = _settings(policy)
+        empty = len(policy.groups) == 1 and not settings and policy.scheduling_policy is None
         children = tuple(
-            self._group(child, f"{path}.groups[{index}]", level + 1)
+            self._group(child, f"{path}.groups[{index}]", level if empty else level + 1)
             for index, child in enumerate(policy.groups)
         )
-        settings = _settings(policy)
-        if len(children) == 1 and not settings and policy.scheduling_policy is None:
+        if empty:
             return children[0]
         gang, asked = _policy(policy, default_gang=True)
         group = Group(policy.name, gang, (), {}, children, asked, settings)
@@ -83,7 +108,7 @@ class _Reader:
             known = ", ".join(sorted(self._marked)) or "none"
             raise InvalidPolicyError(
                 f"{path}.name",
-                f"no pod template has the label muster.dev/group: {policy.name}; marks found: {known}",
+                f"no pod template has the label {marks.GROUP}: {policy.name}; marks found: {known}",
             )
         _check_membership(policy, marked, path)
         gang, asked = _policy(policy, default_gang=marked.gang)
@@ -115,45 +140,39 @@ def _check_membership(policy: GroupPolicy, marked: Group, path: str) -> None:
     """What a policy says of membership must be what the labels on the pod templates say."""
     labelled = {pod_set.replicated_job for pod_set in marked.pod_sets}
     if policy.replicated_jobs and set(policy.replicated_jobs) != labelled:
-        found = ", ".join(sorted(labelled)) or "the Job's only template"
+        found = ", ".join(sorted(labelled - {""})) or "the Job's only template"
         raise InvalidPolicyError(
-            f"{path}.replicatedJobs", f"the label muster.dev/group: {policy.name} is on {found} instead"
+            f"{path}.replicatedJobs", f"the label {marks.GROUP}: {policy.name} is on {found} instead"
         )
     for pod_set in marked.pod_sets:
-        mark = pod_set.mark
-        if mark is None:
+        _check_shape(policy, pod_set, path)
+
+
+def _check_shape(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
+    """`per`, `size` and `leader`, as far as the policy says them, against one template's labels."""
+    mark = pod_set.mark
+    if mark is None:
+        return
+    leads = mark.leader_group == policy.name
+    shapes = {
+        "per": (marks.GROUP_PER, "job" if policy.per else "", "job" if mark.per_job and not leads else ""),
+        "size": (marks.GROUP_SIZE, str(policy.size or ""), "" if leads else str(mark.size or "")),
+        "leader": (marks.LEADER_GROUP, policy.name if policy.leader else "", policy.name if leads else ""),
+    }
+    for field, (label, asked, there) in shapes.items():
+        if field not in policy.model_fields_set or asked == there:
             continue
-        leads = mark.leader_group == policy.name
-        said = {
-            "per": (policy.per == "Job", mark.per_job and not leads, "muster.dev/group-per: job"),
-            "size": (
-                policy.size or 0,
-                0 if leads else mark.size,
-                f"muster.dev/group-size: {policy.size or 0}",
-            ),
-            "leader": (policy.leader, leads, f"muster.dev/leader-group: {policy.name}"),
-        }
-        stated = policy.model_fields_set
-        for field, (asked, labelled_as, label) in said.items():
-            if field in stated and asked != labelled_as:
-                raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} needs the label {label}")
+        needs = f"needs the label {label}: {asked}" if asked else f"has the label {label}: {there}"
+        raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} {needs}")
 
 
 def _check_composite(group: Group, path: str) -> None:
-    """A quorum of children must be able to exist at once, and the pods below must have one priority."""
-    needed = group.template_min_count if group.gang else 1
-    if needed > group.instances:
+    """There must be a quorum of children, and the pods below must have one priority."""
+    needed = group.pinned or 1
+    if needed > max(1, group.instances):
         raise InvalidPolicyError(
             f"{path}.schedulingPolicy.gang.minGroupCount",
-            f"{needed} is more than the {group.instances} child groups",
-        )
-    waiting = [(late, first) for late, first in _waits(group) if needed > 1]
-    if waiting:
-        late, first = waiting[0]
-        raise InvalidPolicyError(
-            f"{path}.schedulingPolicy",
-            f"{late} starts after {first}, so {needed} child groups never wait together; "
-            "make it basic, or minGroupCount 1",
+            f"{needed} is more than the {group.instances} child groups that have pods",
         )
     classes = {leaf.priority_class_name for leaf in group.leaves()}
     if len(classes) > 1:
@@ -162,16 +181,3 @@ def _check_composite(group: Group, path: str) -> None:
             path,
             f"pods below one group need one priority, that of the root; found: {found}",
         )
-
-
-def _waits(group: Group) -> Iterator[tuple[str, str]]:
-    """Children whose pods start only after those of a sibling."""
-    members = {
-        child.name: [pod_set for leaf in child.leaves() for pod_set in leaf.pod_sets]
-        for child in group.children
-    }
-    for late, sets in members.items():
-        waited = frozenset[str]().union(*(pod_set.waits_for for pod_set in sets))
-        for first, others in members.items():
-            if first != late and waited & {pod_set.replicated_job for pod_set in others}:
-                yield late, first

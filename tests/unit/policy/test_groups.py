@@ -10,7 +10,8 @@ from eventing.local.controllers import shipped_runtime
 from eventing.local.controllers.trainer_jobset import build_jobset
 from shared.objects.jobs import Job, JobSet, TrainJob
 from shared.policy import marks
-from shared.policy.groups import Group, flaw_of, tree_of
+from shared.policy.flaws import flaw_of
+from shared.policy.groups import Group, tree_of
 from shared.policy.kinds import Gang, gang_of
 from shared.policy.reasons import Reason
 from tests.support.builders import (

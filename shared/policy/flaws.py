@@ -1,0 +1,100 @@
+"""What makes a tree of groups impossible, seen before any of it is made."""
+
+from __future__ import annotations
+
+from shared.policy.groups import GivenUp, Group
+from shared.policy.kinds import PodSet
+from shared.policy.reasons import Reason
+from shared.policy.startup import Stuck, seats_of, stuck
+
+TEMPLATE_LIMIT = 8
+"""Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
+
+
+def flaw_of(tree: tuple[Group, ...]) -> GivenUp | None:
+    """What makes a tree impossible, or None."""
+    leaves = [leaf for root in tree for leaf in root.leaves()]
+    if len(tree) > TEMPLATE_LIMIT:
+        return GivenUp(
+            Reason.TOO_MANY_GROUPS,
+            f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
+            f"but a Workload has room for {TEMPLATE_LIMIT}",
+        )
+    flaw = next(filter(None, map(_flaw_of_leaf, leaves)), None)
+    if flaw is not None:
+        return flaw
+    blocked = stuck(tree)
+    return None if blocked is None else GivenUp(Reason.WAITS_FOR_ITSELF, _told(blocked), blocked.group.name)
+
+
+def _told(blocked: Stuck) -> str:
+    what = "child groups" if blocked.group.children else "pods"
+    return (
+        f"group {blocked.group.name}: needs {blocked.needed} {what} and has {blocked.at_once} "
+        f"before {blocked.late} starts, which waits for it"
+    )
+
+
+def _flaw_of_leaf(leaf: Group) -> GivenUp | None:
+    return _waits_for_itself(leaf) or _exclusive(leaf) or _priorities(leaf) or _schedulers(leaf)
+
+
+def _waits_for_itself(leaf: Group) -> GivenUp | None:
+    names = {pod_set.replicated_job for pod_set in leaf.pod_sets}
+    for pod_set in leaf.pod_sets if leaf.gang else ():
+        waited = ", ".join(sorted(pod_set.waits_for & names))
+        if waited:
+            return GivenUp(
+                Reason.WAITS_FOR_ITSELF,
+                f"group {leaf.name}: {pod_set.replicated_job} starts after {waited}, "
+                f"so a gang of {_paths(leaf.pod_sets)} can never be placed together",
+                leaf.name,
+            )
+    return None
+
+
+def _exclusive(leaf: Group) -> GivenUp | None:
+    """Followers in one gang with their own index 0, without which there are fewer than minCount pods."""
+    for members in seats_of(leaf) if leaf.gang else ():
+        led = {one.path for one in members if one.leads}
+        held_back = [one for one in members if one.follow and one.path in led]
+        pods = sum(one.pods for one in members)
+        needed = min(leaf.template_min_count, pods)
+        if held_back and needed > pods - sum(one.pods for one in held_back):
+            return GivenUp(
+                Reason.EXCLUSIVE_PLACEMENT,
+                f"group {leaf.name}: with exclusive placement the pods of {held_back[0].path} wait for "
+                f"index 0, so a gang of {needed} can never be placed together",
+                leaf.name,
+            )
+    return None
+
+
+def _priorities(leaf: Group) -> GivenUp | None:
+    """The scheduler places no pod of a PodGroup, a basic one included, whose pods differ in priority."""
+    if len({one.template.spec.priority_class_name for one in leaf.pod_sets}) == 1:
+        return None
+    for suffix in leaf.sizes:
+        together = leaf.pod_sets_at(suffix)
+        classes = {one.template.spec.priority_class_name for one in together}
+        if len(classes) > 1:
+            found = ", ".join(sorted(name or "none" for name in classes))
+            message = f"group {leaf.name}: {_paths(together)} have priorityClassName {found}"
+            return GivenUp(Reason.PRIORITIES_DIFFER, message, leaf.name)
+    return None
+
+
+def _schedulers(leaf: Group) -> GivenUp | None:
+    if len({one.template.spec.scheduler_name for one in leaf.pod_sets}) == 1:
+        return None
+    for suffix in leaf.sizes:
+        together = leaf.pod_sets_at(suffix)
+        names = {one.template.spec.scheduler_name for one in together}
+        if len(names) > 1:
+            message = f"group {leaf.name}: {_paths(together)} have schedulerName {', '.join(sorted(names))}"
+            return GivenUp(Reason.SCHEDULERS_DIFFER, message, leaf.name)
+    return None
+
+
+def _paths(pod_sets: tuple[PodSet, ...]) -> str:
+    return ", ".join(pod_set.path for pod_set in pod_sets)
