@@ -7,7 +7,7 @@ whatever could be placed now is placed, and a verdict is written only where it d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventing.local.controllers.execute import SCHEDULER
 from eventing.local.controllers.fields import condition, is_deleting, key_of, node_of, timestamp
@@ -28,7 +28,11 @@ from shared.cluster.port import Object, PatchType
 from shared.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
 
 COMPONENT = "default-scheduler"
+OLD_POD_GROUPS = replace(POD_GROUPS, version="v1alpha2")
+"""What Kubernetes 1.36 serves; whichever of the two is served is used."""
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+CONDITIONS = {POD_GROUPS.api_version: INITIALLY_SCHEDULED, OLD_POD_GROUPS.api_version: "PodGroupScheduled"}
+"""The condition of a group that was placed: 1.37 renamed it."""
 BATCH_SECONDS = 0.005
 """Changes are collected this long, so that a burst of pods costs one look."""
 LONGEST_MESSAGE = 32768
@@ -38,7 +42,7 @@ class SchedulerController:
     """Binds pods: those of a group together or not at all."""
 
     name = "scheduler"
-    watches = (NODES, PODS, POD_GROUPS, COMPOSITE_POD_GROUPS)
+    watches = (NODES, PODS, POD_GROUPS, OLD_POD_GROUPS, COMPOSITE_POD_GROUPS)
 
     def wakes(self, _resource: Resource, _item: Object) -> Iterable[Wake]:
         """Everything can make room or complete a group: one look at the whole."""
@@ -49,7 +53,8 @@ class SchedulerController:
         pods = view.all(PODS)
         nodes = Nodes(view.all(NODES), pods)
         writes: list[Write] = []
-        for entity in entities(view.all(POD_GROUPS), view.all(COMPOSITE_POD_GROUPS), pods):
+        groups = view.all(POD_GROUPS) or view.all(OLD_POD_GROUPS)
+        for entity in entities(groups, view.all(COMPOSITE_POD_GROUPS), pods):
             if isinstance(entity, Group):
                 writes += schedule_group(entity, nodes, now)
             else:
@@ -154,13 +159,14 @@ def _refused(leaf: Group, why: str, now: float) -> Iterator[Write]:
 
 def _group_condition(leaf: Group, status: str, reason: str, message: str, now: float) -> Iterator[Write]:
     """The condition of a PodGroup, unless it says so already; True is never taken back."""
-    known = condition((leaf.item.get("status") or {}).get("conditions"), INITIALLY_SCHEDULED)
+    kind = CONDITIONS[leaf.item["apiVersion"]]
+    known = condition((leaf.item.get("status") or {}).get("conditions"), kind)
     if known and (
         known["status"] == "True" or (known["reason"], known.get("message", "")) == (reason, message)
     ):
         return
     new = {
-        "type": INITIALLY_SCHEDULED,
+        "type": kind,
         "status": status,
         "reason": reason,
         "message": message[:LONGEST_MESSAGE],
@@ -168,7 +174,8 @@ def _group_condition(leaf: Group, status: str, reason: str, message: str, now: f
     }
     if known and known["status"] == status:
         new["lastTransitionTime"] = known["lastTransitionTime"]
-    yield _status(POD_GROUPS, leaf.item, {"conditions": [new]})
+    served = OLD_POD_GROUPS if leaf.item["apiVersion"] == OLD_POD_GROUPS.api_version else POD_GROUPS
+    yield _status(served, leaf.item, {"conditions": [new]})
 
 
 def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[Write]:
