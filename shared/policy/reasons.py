@@ -119,5 +119,3 @@ class Reason(StrEnum):
     """The scheduler cannot handle a group."""
     SCHEDULED = "Scheduled"
     """Every group was placed and every pod of it is bound."""
-    STAND_IN = "StandIn"
-    """A basic stand-in takes the place of a gang; the message tells why."""

@@ -1,0 +1,165 @@
+"""Rules that hold for any marks, JobSets and Jobs, not only for those somebody thought of."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.policy import marks
+from shared.policy.conditions import plan_conditions
+from shared.policy.model import Nothing, Plan
+from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.resize import plan_resize
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_child_job,
+    a_job,
+    a_jobset,
+    a_replicated_job,
+    observed,
+    of_uid,
+    pods_of,
+    template_labelled,
+    with_spec,
+)
+
+FEW = settings(max_examples=60, deadline=None)
+NAMES = ("a", "b", "node")
+
+
+@st.composite
+def mark_labels(draw: st.DrawFn) -> dict[str, str]:
+    """Labels of a pod template, good and bad ones."""
+    optional = {
+        marks.GROUP_PER: st.sampled_from(["job", "pod"]),
+        marks.GROUP_SIZE: st.sampled_from(["1", "2", "3", "0", "x"]),
+        marks.LEADER_GROUP: st.sampled_from(["driver", "g", "Bad"]),
+    }
+    labels = {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+    group = draw(st.sampled_from(["", "g", "trainer", "none", "Bad"]))
+    return labels | ({marks.GROUP: group} if group else {})
+
+
+def _shape(draw: st.DrawFn) -> dict[str, Any]:
+    parallelism, completions = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    if draw(st.booleans()):
+        return {"parallelism": parallelism, "completions": completions}
+    return {
+        "parallelism": parallelism,
+        "completions": draw(st.sampled_from([None, completions])),
+        "completionMode": "NonIndexed",
+    }
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> tuple[Object, list[Object]]:
+    """A plain Job as mark-jobs leaves it, and itself as the only Job."""
+    job = a_job(template_labelled(draw(mark_labels())), with_spec(**_shape(draw)), mark=None)
+    group = marks.mark_for_job(job, {marks.NAMESPACE_SWITCH: "enabled"})
+    if group:
+        template_labelled({marks.GROUP: group})(job)
+    return job, [job]
+
+
+@st.composite
+def jobsets(draw: st.DrawFn) -> tuple[Object, list[Object]]:
+    """A JobSet of up to three replicatedJobs, and all its Jobs."""
+    entries = [
+        a_replicated_job(
+            name,
+            template_labelled(draw(mark_labels())),
+            with_spec(**_shape(draw)),
+            replicas=draw(st.integers(0, 3)),
+            step=draw(st.sampled_from(["", "trainer", "dataset-initializer"])),
+            after=draw(st.sampled_from([(), ("a",)])) if name != "a" else (),
+        )
+        for name in NAMES[: draw(st.integers(1, 3))]
+    ]
+    jobset = a_jobset(*entries)
+    children = [
+        a_child_job(jobset, entry["name"], index) for entry in entries for index in range(entry["replicas"])
+    ]
+    return jobset, children
+
+
+OWNERS = st.one_of(jobs(), jobsets())
+
+
+def _stored(plan: Plan, kind: str) -> list[Object]:
+    bodies = [copy.deepcopy(dict(action.body or {})) for action in plan.actions if action.target.kind == kind]
+    for body in bodies:
+        of_uid(f"{body['metadata']['name']}-uid")(body)
+    return bodies
+
+
+def _all_groups(owner: Object, children: list[Object]) -> list[Object]:
+    """The PodGroups after create_workload and create_pod_groups have run."""
+    first = plan_workload(observed(owner, jobs=children), NOW)
+    if isinstance(first, Nothing):
+        return []
+    workloads = _stored(first, "Workload")
+    if not workloads:
+        return _stored(first, "PodGroup")  # it gave up
+    second = plan_pod_groups(observed(owner, jobs=children, workload=workloads[0]), NOW)
+    return _stored(second, "PodGroup") if isinstance(second, Plan) else []
+
+
+@FEW
+@given(OWNERS)
+def test_every_stamped_pod_has_its_pod_group(drawn: tuple[Object, list[Object]]) -> None:
+    """What stamp-pods writes on pods is what the functions make, whatever the marks."""
+    owner, children = drawn
+    made = {body["metadata"]["name"] for body in _all_groups(owner, children)}
+    pods = [pod for job in children for pod in pods_of(job)]
+    named = {
+        pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods if "schedulingGroup" in pod["spec"]
+    }
+    assert named <= made
+
+
+@FEW
+@given(OWNERS)
+def test_no_gang_asks_for_more_pods_than_there_are(drawn: tuple[Object, list[Object]]) -> None:
+    """A minCount above the pods that the controllers make at once would never be met."""
+    owner, children = drawn
+    pods = [pod for job in children for pod in pods_of(job)]
+    for body in _all_groups(owner, children):
+        gang = body["spec"]["schedulingPolicy"].get("gang")
+        name = body["metadata"]["name"]
+        members = [
+            pod for pod in pods if (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == name
+        ]
+        assert gang is None or gang["minCount"] <= max(1, len(members))
+
+
+@FEW
+@given(OWNERS)
+def test_planning_is_pure(drawn: tuple[Object, list[Object]]) -> None:
+    """The same observation gives the same plan and is left as it was."""
+    owner, children = drawn
+    pods = [pod for job in children for pod in pods_of(job)]
+    seen = observed(owner, jobs=children, groups=_all_groups(owner, children), pods=pods)
+    before = copy.deepcopy(seen)
+    for plan in (plan_workload, plan_pod_groups, plan_resize, plan_conditions):
+        assert plan(seen, NOW) == plan(copy.deepcopy(seen), NOW)
+        assert seen == before
+
+
+@FEW
+@given(OWNERS)
+def test_a_second_run_plans_nothing(drawn: tuple[Object, list[Object]]) -> None:
+    """Once the objects exist there is nothing left to make or to resize."""
+    owner, children = drawn
+    first = plan_workload(observed(owner, jobs=children), NOW)
+    workloads = _stored(first, "Workload") if isinstance(first, Plan) else []
+    if workloads:
+        groups = _all_groups(owner, children)
+        again = observed(owner, jobs=children, workload=workloads[0], groups=groups)
+        assert [type(plan(again, NOW)) for plan in (plan_workload, plan_pod_groups, plan_resize)] == [
+            Nothing
+        ] * 3

@@ -1,0 +1,284 @@
+"""resize_gang: when minCount goes up and down, and how far."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.objects.patches import PatchType
+from shared.objects.versions import SchedulingApi
+from shared.policy import marks
+from shared.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.reasons import Reason
+from shared.policy.resize import plan_resize
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_basic,
+    a_child_job,
+    a_gang,
+    a_job,
+    a_jobset,
+    a_jobset_of_trainjob,
+    a_pod,
+    a_pod_group,
+    a_replicated_job,
+    a_trainjob,
+    a_users_workload,
+    a_workload,
+    being_deleted,
+    bound,
+    labelled,
+    observed,
+    placed,
+    ref,
+    succeeded,
+    template_labelled,
+    unstamped,
+    with_spec,
+    with_status,
+)
+
+NAME = "llama-main-33333333"
+
+
+def _resized(body: Object, spec: Object) -> Action:
+    patch = {"metadata": {"resourceVersion": "7"}, "spec": spec}
+    return Action(Verb.PATCH, ref(body), patch, patch=PatchType.STRATEGIC)
+
+
+def test_a_job_scaled_up() -> None:
+    """Template and PodGroup follow, each with the resourceVersion read; nothing else is written."""
+    workload, group = a_workload(), a_pod_group()
+    assert plan_resize(observed(a_job(pods=4), workload=workload, groups=[group]), NOW) == Plan(
+        Reason.GANG_RESIZED,
+        f"minCount: {NAME} 4",
+        (
+            _resized(workload, {"podGroupTemplates": [a_gang("main", 4)]}),
+            _resized(group, {"schedulingPolicy": {"gang": {"minCount": 4}}}),
+        ),
+        Reply("resized", ref(a_job()), {"minCounts": {NAME: 4}}),
+    )
+
+
+def _sizes(given: Observed) -> dict[str, int]:
+    """The new minCounts of PodGroups, by name; empty where nothing is written."""
+    decision = plan_resize(given, NOW)
+    actions = decision.actions if isinstance(decision, Plan) else ()
+    return {
+        action.target.name: (action.body or {})["spec"]["schedulingPolicy"]["gang"]["minCount"]
+        for action in actions
+        if action.target.kind == "PodGroup"
+    }
+
+
+def _case(job: Object, current: int, pods: list[Object], *, was_placed: bool) -> Observed:
+    group = a_pod_group(NAME, *([placed] if was_placed else []), min_count=current)
+    return observed(job, workload=a_workload(a_gang("main", current)), groups=[group], pods=pods)
+
+
+def _running(*indexes: int) -> list[Object]:
+    return [a_pod(None, index, bound) for index in indexes]
+
+
+DONE = with_status(completedIndexes="0")
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        pytest.param(_case(a_job(pods=4), 2, [], was_placed=False), 4, id="never placed: up at once"),
+        pytest.param(_case(a_job(pods=2), 4, [], was_placed=False), 2, id="never placed: down at once"),
+        pytest.param(
+            _case(a_job(pods=2), 4, _running(0, 1, 2, 3), was_placed=True), 2, id="placed: down at once too"
+        ),
+        pytest.param(
+            _case(a_job(pods=4), 2, [*_running(0, 1), a_pod(None, 2)], was_placed=True),
+            None,
+            id="placed: not up before new pods are bound",
+        ),
+        pytest.param(
+            _case(a_job(pods=4), 2, _running(0, 1, 2), was_placed=True),
+            3,
+            id="placed: up as far as pods are bound",
+        ),
+        pytest.param(
+            _case(a_job(pods=4), 2, _running(0, 1, 2, 3), was_placed=True), 4, id="placed: all are bound"
+        ),
+        pytest.param(
+            _case(a_job(pods=4), 2, _running(0), was_placed=True),
+            None,
+            id="placed: fewer are bound than before, the number stays",
+        ),
+        pytest.param(
+            _case(
+                a_job(pods=4),
+                2,
+                [a_pod(None, index, bound, being_deleted) for index in (0, 1)],
+                was_placed=True,
+            ),
+            4,
+            id="a restart: nobody is bound any more, so up at once",
+        ),
+        pytest.param(
+            _case(a_job(DONE, pods=3), 3, [a_pod(None, 0, succeeded), *_running(1)], was_placed=True),
+            2,
+            id="a replacement after others finished",
+        ),
+        pytest.param(
+            _case(a_job(with_status(failedIndexes="0-1"), pods=3), 3, _running(2), was_placed=True),
+            1,
+            id="indexes that failed for good",
+        ),
+        pytest.param(_case(a_job(pods=0), 2, [], was_placed=False), 1, id="never below 1"),
+        pytest.param(
+            _case(a_job(pods=3), 3, [a_pod(None, 0, unstamped), *_running(1, 2)], was_placed=True),
+            2,
+            id="a bare replacement never joins",
+        ),
+        pytest.param(_case(a_job(pods=3), 3, [], was_placed=True), None, id="right already"),
+    ],
+)
+def test_size(given: Observed, size: int | None) -> None:
+    """MinCount is never more than the pods that still run, and a running gang is never held up by growth."""
+    assert _sizes(given) == ({} if size is None else {NAME: size})
+
+
+def test_pods_of_another_group_are_not_counted_as_bound() -> None:
+    """Growth of one group is measured by its own pods."""
+    jobset = a_jobset(a_replicated_job("a", pods=4), a_replicated_job("b", pods=4))
+    jobs = [a_child_job(jobset, name, 0) for name in ("a", "b")]
+    groups = [a_pod_group(f"llama-{name}-22222222", placed, root=jobset, min_count=2) for name in ("a", "b")]
+    pods = [a_pod(jobs[0], index, bound) for index in range(3)] + [a_pod(jobs[1], 0, bound)]
+    workload = a_workload(a_gang("a", 2), a_gang("b", 2), root=jobset)
+    given = observed(jobset, jobs=jobs, workload=workload, groups=groups, pods=pods)
+    assert _sizes(given) == {"llama-a-22222222": 3}
+
+
+def test_one_patch_for_all_templates_that_changed() -> None:
+    """Templates are a map by name, so those that are right, and basic ones, stay out of the patch."""
+    trainjob = a_trainjob()
+    jobset = a_jobset_of_trainjob(
+        a_replicated_job("dataset-initializer", step="dataset-initializer", pods=1),
+        a_replicated_job("node", step="trainer", pods=4),
+        a_replicated_job("launcher", pods=1),
+    )
+    workload = a_workload(
+        a_basic("dataset-initializer"), a_gang("trainer", 2), a_gang("launcher", 1), root=trainjob
+    )
+    plan = plan_resize(observed(trainjob, jobset=jobset, workload=workload), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.actions == (_resized(workload, {"podGroupTemplates": [a_gang("trainer", 4)]}),)
+
+
+def test_the_template_has_the_largest_of_its_groups() -> None:
+    """Blocks of one template may differ; each PodGroup has its own number."""
+    job = a_job(template_labelled({marks.GROUP_SIZE: "2"}), with_status(completedIndexes="0"), pods=3)
+    groups = [a_pod_group(f"{NAME}-{block}") for block in range(2)]
+    given = observed(job, workload=a_workload(a_gang("main", 2)), groups=groups)
+    plan = plan_resize(given, NOW)
+    assert isinstance(plan, Plan)
+    assert plan.actions[0] == _resized(a_workload(), {"podGroupTemplates": [a_gang("main", 1)]})
+    assert _sizes(given) == {f"{NAME}-0": 1, f"{NAME}-1": 1}
+
+
+def test_a_job_on_its_way_out_counts_in_full() -> None:
+    """JobSet makes it anew under its name, so the gang will need all its pods again."""
+    jobset = a_jobset(a_replicated_job("a", pods=3))
+    job = a_child_job(jobset, "a", 0, with_status(completedIndexes="0"), being_deleted)
+    group = a_pod_group("llama-a-22222222", placed, root=jobset)
+    given = observed(jobset, jobs=[job], workload=a_workload(a_gang("a", 2), root=jobset), groups=[group])
+    assert _sizes(given) == {"llama-a-22222222": 3}
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(a_pod_group(min_count=None), id="a basic group has no number"),
+        pytest.param(a_pod_group(NAME, being_deleted), id="one on its way out"),
+        pytest.param(
+            a_pod_group(NAME, labelled({"app.kubernetes.io/managed-by": "someone"})),
+            id="one that is not Muster's",
+        ),
+    ],
+)
+def test_groups_that_are_not_resized(group: Object) -> None:
+    """Only live gangs of Muster's own are written."""
+    given = observed(a_job(pods=4), workload=a_workload(a_gang("main", 4)), groups=[group])
+    assert _sizes(given) == {}
+
+
+def _home(text: str) -> tuple[Home, ...]:
+    return (Home(HomeKind.OWNER, "annotation", text),)
+
+
+GROWN = a_job(pods=4)
+
+
+@pytest.mark.parametrize(
+    ("given", "decision"),
+    [
+        pytest.param(
+            observed(workload=a_workload(), groups=[a_pod_group()]),
+            Nothing(Reason.UP_TO_DATE, "minCount of every group of Job team-a/llama is right"),
+            id="all is right",
+        ),
+        pytest.param(
+            observed(GROWN),
+            Nothing(Reason.AWAITING_WORKLOAD, "Job team-a/llama has no Workload yet"),
+            id="no Workload yet: it will be made with the right number",
+        ),
+        pytest.param(
+            observed(GROWN, workload=a_workload(modifiers=[being_deleted])),
+            Nothing(Reason.AWAITING_WORKLOAD, "Job team-a/llama has no Workload yet"),
+            id="the Workload is on its way out",
+        ),
+        pytest.param(
+            observed(GROWN, workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "earlier"})])),
+            Nothing(
+                Reason.NOT_MUSTERS, "Workload team-a/llama-86f65b7bb7 does not belong to Job team-a/llama"
+            ),
+            id="the Workload is an earlier owner's",
+        ),
+        pytest.param(
+            observed(GROWN, others=[a_users_workload()], groups=[a_pod_group()]),
+            Nothing(Reason.OWN_WORKLOAD, "Workload mine rules; scaling changes nothing"),
+            id="the user's own Workload rules",
+        ),
+        pytest.param(
+            observed(GROWN, others=[a_users_workload(a_basic("x"))]),
+            Nothing(
+                Reason.WORKLOAD_DOES_NOT_FIT,
+                "Workload mine has no template for main, groups that pods are stamped with",
+            ),
+            id="create_workload gave up",
+        ),
+        pytest.param(
+            observed(a_job(with_spec(managedBy="x"))),
+            Nothing(Reason.MANAGED_ELSEWHERE, "Job team-a/llama: spec.managedBy is x"),
+            id="the owner is skipped",
+        ),
+        pytest.param(
+            observed(
+                GROWN,
+                workload=a_workload(),
+                groups=[a_pod_group()],
+                scheduling=SchedulingApi("v1alpha2", False),
+            ),
+            Nothing(Reason.GANG_SIZE_FIXED, f"v1alpha2 does not let minCount change; wanted: {NAME} 4"),
+            id="Kubernetes 1.36 lets minCount not change",
+        ),
+        pytest.param(
+            observed(
+                GROWN,
+                workload=a_workload(),
+                groups=[a_pod_group()],
+                homes=_home("{workload: {onScale: Flag}}"),
+            ),
+            Nothing(Reason.SCALING_FLAGGED, f"annotation: onScale is Flag; wanted: {NAME} 4"),
+            id="the policy says to tell only",
+        ),
+    ],
+)
+def test_nothing_is_resized(given: Observed, decision: Nothing) -> None:
+    """The number stays, and the reason says why."""
+    assert plan_resize(given, NOW) == decision
