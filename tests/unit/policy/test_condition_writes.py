@@ -1,0 +1,229 @@
+"""How conditions are written: merged with other people's, ours first; and when an Event is news."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.objects.patches import PatchType
+from shared.policy.conditions import plan_conditions
+from shared.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.reasons import Reason
+from tests.support.builders import (
+    NOW,
+    Modifier,
+    Object,
+    a_job,
+    a_jobset,
+    a_jobset_of_trainjob,
+    a_pod,
+    a_pod_group,
+    a_trainjob,
+    bound,
+    gated,
+    observed,
+    placed,
+    ref,
+    with_condition,
+    with_status,
+)
+
+NAME = "llama-main-33333333"
+SINCE = "2026-11-21T08:00:00Z"
+PLACED = a_pod_group(NAME, placed)
+FREE = [a_pod(None, index, gated()) for index in range(2)]
+RUNNING = [a_pod(None, index, bound) for index in range(2)]
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Object:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
+
+
+READY = _condition("muster.dev/PodGroupsReady", "True", "PodGroupsExist", "1 of 1 PodGroups exist")
+SCHEDULED = _condition(
+    "muster.dev/PodGroupsScheduled",
+    "True",
+    "Scheduled",
+    f"1 of 1 groups scheduled; {NAME}: 2 of 2 pods bound",
+)
+
+
+def _plan(given: Observed) -> Plan:
+    plan = plan_conditions(given, NOW)
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def _said(given: Observed) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message of our conditions by type, without a Job's prefix."""
+    body = _plan(given).actions[0].body or {}
+    return {
+        condition["type"].removeprefix("muster.dev/"): (
+            condition["status"],
+            condition["reason"],
+            condition["message"],
+        )
+        for condition in body["status"]["conditions"]
+    }
+
+
+def _refused(reason: str, message: str) -> Object:
+    return a_pod_group(NAME, with_condition("PodGroupInitiallyScheduled", "False", reason, message))
+
+
+NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"
+
+
+def test_a_scheduled_job() -> None:
+    """Both conditions in one merge patch of the status with the resourceVersion read, then an Event."""
+    plan = _plan(observed(groups=[PLACED], pods=RUNNING))
+    patch, event = plan.actions
+    body = {"metadata": {"resourceVersion": "7"}, "status": {"conditions": [READY, SCHEDULED]}}
+    assert patch == Action(Verb.PATCH, ref(a_job()), body, patch=PatchType.MERGE, subresource="status")
+    assert event.body == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event.target.name, "namespace": "team-a"},
+        "involvedObject": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "namespace": "team-a",
+            "name": "llama",
+            "uid": a_job()["metadata"]["uid"],
+        },
+        "type": "Normal",
+        "reason": "Scheduled",
+        "message": SCHEDULED["message"],
+        "source": {"component": "muster-emit-conditions"},
+        "reportingComponent": "muster-emit-conditions",
+        "reportingInstance": "muster-emit-conditions",
+        "firstTimestamp": SINCE,
+        "lastTimestamp": SINCE,
+        "count": 1,
+    }
+    assert (plan.reason, plan.message) == (Reason.CONDITIONS_UPDATED, SCHEDULED["message"])
+    data = {"reason": "Scheduled", "message": SCHEDULED["message"]}
+    assert plan.reply == Reply("scheduled", ref(a_job()), data)
+
+
+OTHERS: list[Object] = [
+    {"type": "Suspended", "status": "False", "reason": "Resumed", "odd": [1]},
+    {"type": "Mine", "status": "True"},
+]
+
+
+def _after(*conditions: Object, owner: Modifier | None = None) -> Observed:
+    job = a_job(with_status(conditions=list(conditions)), *([owner] if owner else []))
+    return observed(job, groups=[PLACED], pods=RUNNING)
+
+
+def _written(given: Observed) -> list[Any]:
+    return list((_plan(given).actions[0].body or {})["status"]["conditions"])
+
+
+class TestMerge:
+    """A status has other writers; the list is sent whole, ours first."""
+
+    def test_others_are_kept_as_they_were(self) -> None:
+        """Untouched, in their order, after ours: a TrainJob's last one is its State column."""
+        assert _written(_after(*OTHERS)) == [READY, SCHEDULED, *OTHERS]
+
+    def test_what_is_said_already_is_not_written(self) -> None:
+        """Wherever ours stand in the list."""
+        assert plan_conditions(_after(SCHEDULED, *OTHERS, READY), NOW) == Nothing(
+            Reason.UP_TO_DATE, "Job team-a/llama says so already"
+        )
+
+    def test_a_time_stays_while_the_status_stays(self) -> None:
+        """Only a turn from True to False or back is a transition."""
+        before = SCHEDULED | {"message": "older counts", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        assert _written(_after(READY, before)) == [
+            READY,
+            SCHEDULED | {"lastTransitionTime": "2026-01-01T00:00:00Z"},
+        ]
+
+    def test_a_turn_has_the_time_of_now(self) -> None:
+        """It was False."""
+        before = SCHEDULED | {"status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        assert _written(_after(READY, before)) == [READY, SCHEDULED]
+
+    def test_fields_unknown_to_us_stay_on_ours(self) -> None:
+        """A Job's conditions have a lastProbeTime, for example."""
+        before = SCHEDULED | {"message": "older", "lastProbeTime": None}
+        assert _written(_after(READY, before)) == [READY, SCHEDULED | {"lastProbeTime": None}]
+
+    @pytest.mark.parametrize(
+        ("owner", "jobset", "prefix"),
+        [
+            pytest.param(a_job(), None, "muster.dev/", id="a Job's types carry the prefix"),
+            pytest.param(a_jobset(), None, "", id="a JobSet's do not"),
+            pytest.param(a_trainjob(), a_jobset_of_trainjob(), "", id="nor do a TrainJob's"),
+        ],
+    )
+    def test_types(self, owner: Object, jobset: Object | None, prefix: str) -> None:
+        """Condition types of a Job are shared with the whole world."""
+        written = _written(observed(owner, jobset=jobset))
+        assert [condition["type"] for condition in written] == [
+            f"{prefix}PodGroupsReady",
+            f"{prefix}PodGroupsScheduled",
+        ]
+
+    def test_a_message_is_cut(self) -> None:
+        """A long message of the scheduler does not fill the object."""
+        given = observed(groups=[_refused("Unschedulable", "x" * 5000)], pods=FREE)
+        assert len(_said(given)["PodGroupsScheduled"][2]) == 2048
+
+
+@pytest.mark.parametrize(
+    ("given", "news"),
+    [
+        pytest.param(_after(), ["Scheduled"], id="scheduled for the first time"),
+        pytest.param(
+            _after(READY, SCHEDULED | {"reason": "Unschedulable"}), ["Scheduled"], id="after a refusal"
+        ),
+        pytest.param(_after(READY, SCHEDULED | {"message": "1 of 2"}), [], id="counts alone are no news"),
+        pytest.param(
+            observed(groups=[_refused("Unschedulable", NO_ROOM)], pods=FREE),
+            ["Unschedulable"],
+            id="a refusal",
+        ),
+        pytest.param(observed(groups=[a_pod_group()], pods=FREE), [], id="waiting is no news"),
+    ],
+)
+def test_events(given: Observed, news: list[str]) -> None:
+    """An Event is written when the scheduler's word changes, after the condition that says the same."""
+    actions = _plan(given).actions
+    assert [(action.body or {})["reason"] for action in actions[1:]] == news
+    assert all(action.optional for action in actions[1:])
+
+
+def test_the_same_event_has_the_same_name() -> None:
+    """A second delivery adds nothing, another message does."""
+    first, again = (_plan(_after()).actions[1].target.name for _ in range(2))
+    other = _plan(observed(groups=[_refused("Unschedulable", "no")], pods=FREE)).actions[1].target.name
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("at", "again"),
+    [
+        pytest.param("2026-11-21T07:59:58Z", True, id="placed a moment ago: its pods are being bound"),
+        pytest.param("2026-11-21T07:59:54Z", False, id="placed longer ago: another event will tell"),
+    ],
+)
+def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again: bool) -> None:
+    """The scheduler says so before it binds, and no event of the group follows."""
+    group = a_pod_group()
+    group["status"] = {
+        "conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "lastTransitionTime": at}]
+    }
+    plan = _plan(observed(groups=[group], pods=FREE))
+    assert plan.come_again == again
+    settled = observed(
+        a_job(with_status(conditions=list((plan.actions[0].body or {})["status"]["conditions"]))),
+        groups=[group],
+        pods=FREE,
+    )
+    nothing = plan_conditions(settled, NOW)
+    assert (nothing.reason, nothing.come_again) == (Reason.UP_TO_DATE, again)
