@@ -74,6 +74,7 @@ def admit_changed(kind: Kind, obj: Object, old: Object) -> None:
         for field in ("priority", "preemptionPolicy"):
             if field in old["spec"]:
                 obj["spec"].setdefault(field, old["spec"][field])
+        _default_tolerations(obj)
 
 
 def _in_live_namespace(store: Store, kind: Kind, obj: Object) -> None:
@@ -179,7 +180,8 @@ def _mark(store: Store, job: Object) -> None:
         return
     group = _marks().mark_for_job(job, labels)
     if group is not None:
-        job["spec"]["template"]["metadata"].setdefault("labels", {})[GROUP_LABEL] = group
+        metadata = job["spec"]["template"]["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), GROUP_LABEL: group}
 
 
 def _marks() -> Any:

@@ -100,8 +100,13 @@ def _pod(pod: Object, _gates: Gates) -> None:
         limits = at(container, "resources", "limits")
         if limits:
             container["resources"]["requests"] = limits | (container["resources"].get("requests") or {})
-    for condition in pod.setdefault("status", {}).get("conditions") or []:
-        condition.setdefault("lastProbeTime", None)  # Go writes these two even where they are not set
+    _condition_times(pod.setdefault("status", {}))
+
+
+def _condition_times(status: Object) -> None:
+    """Go writes these two fields even where they are not set."""
+    for condition in status.get("conditions") or []:
+        condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
 
 
@@ -122,11 +127,12 @@ def _job(job: Object, _gates: Gates) -> None:
     pod_spec(template.setdefault("spec", {}))
     labels = template["metadata"].get("labels")
     if labels and not job["metadata"].get("labels"):
-        job["metadata"]["labels"] = dict(labels)
+        # One mapping in two places, as in Go: labels that creation adds to the template appear here too.
+        job["metadata"]["labels"] = labels
     for rule in at(spec, "podFailurePolicy", "rules") or []:
         for pattern in rule.get("onPodConditions") or []:
             pattern.setdefault("status", "True")
-    job.setdefault("status", {})
+    _condition_times(job.setdefault("status", {}))
 
 
 def _group(group: Object, gates: Gates) -> None:
@@ -194,6 +200,15 @@ def _priority_class(priority_class: Object, _gates: Gates) -> None:
     priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
+def _event(event: Object, _gates: Gates) -> None:
+    """Go writes these fields even where they are not set."""
+    for field in ("eventTime", "firstTimestamp", "lastTimestamp"):
+        event.setdefault(field, None)
+    for field in ("reportingComponent", "reportingInstance"):
+        event.setdefault(field, "")
+    event.setdefault("source", {})
+
+
 def _secret(secret: Object, _gates: Gates) -> None:
     secret.setdefault("type", "Opaque")
 
@@ -238,6 +253,7 @@ FUNCTIONS: Mapping[str, Callable[[Object, Gates], None]] = {
     "Service": _service,
     "PriorityClass": _priority_class,
     "Secret": _secret,
+    "Event": _event,
     "MutatingAdmissionPolicy": _policy,
     "MutatingAdmissionPolicyBinding": _binding,
     "CustomResourceDefinition": _definition,

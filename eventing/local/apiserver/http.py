@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import traceback
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from eventing.local.apiserver.api import Api
 from eventing.local.apiserver.requests import Answer, Request
+from eventing.local.apiserver.status import ApiError
 
 MAX_BODY = 3 * 1024 * 1024
 """The real server's limit for a request's body."""
@@ -78,7 +80,11 @@ class Handler(BaseHTTPRequestHandler):
         if request is None:
             self._send(Answer(413, b"request body too large", content_type="text/plain"))
             return
-        answer = self.server.api.handle(request)
+        try:
+            answer = self.server.api.handle(request)
+        except Exception as error:  # noqa: BLE001 - a bug in here is told to who asked and on standard error
+            traceback.print_exc()
+            answer = Answer(500, ApiError(500, "InternalError", f"{type(error).__name__}: {error}").status())
         if answer.stream is None:
             self._send(answer)
         else:

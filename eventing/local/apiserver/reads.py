@@ -98,7 +98,7 @@ def _after(store: Store, found: list[Record], token: str, version: int) -> tuple
         namespace, name = read["start"]
         then = int(read["rv"])
     except (ValueError, KeyError, TypeError) as error:
-        raise bad_request(f"continue key is not valid: {error}") from error
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     if then < store.forgotten:
         raise expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new "

@@ -10,7 +10,14 @@ from typing import Any
 
 from eventing.local.apiserver.kinds import Kind
 from eventing.local.apiserver.objects import Object
-from eventing.local.apiserver.status import ApiError, bad_request, invalid_object, not_supported, required
+from eventing.local.apiserver.status import (
+    ApiError,
+    bad_request,
+    conflict,
+    invalid_object,
+    not_supported,
+    required,
+)
 
 Stream = Callable[[], Iterator[bytes]]
 """Starts a watch: pieces of JSON, one event each; an empty piece asks whether the client is still there."""
@@ -159,23 +166,74 @@ class Target:
         """The object's place in the store."""
         return self.namespace, self.name
 
-    def decodes(self, body: Any) -> Object:
-        """The body, checked to be of this kind.
+    def decodes(self, request: Request) -> Object:
+        """The body of a request, checked to be an object of this kind.
 
         Raises:
-            ApiError: 400, its apiVersion or kind is another.
+            ApiError: 400, it is no object, or its apiVersion or kind is another.
         """
+        body = request.json
         if not isinstance(body, dict):
-            return {"": body} if body is not None else {}
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {self.kind.kind}): couldn't get "
+                f"version/kind; json parse error: json: cannot unmarshal {json_type(body)} into Go value of "
+                f"type {GO_TYPE_META} ({request.body[:12].hex()})"
+            )
+        self.check_type(body)
+        return body
+
+    def check_type(self, body: Object) -> None:
+        """Refuse an object of another kind or version.
+
+        Raises:
+            ApiError: 400.
+        """
         version, kind = body.get("apiVersion") or self.kind.api_version, body.get("kind") or self.kind.kind
+        group = version.rpartition("/")[0]
+        if version != self.kind.api_version and (kind != self.kind.kind or group != self.kind.group):
+            raise bad_request(
+                f'{kind} in version "{self.kind.version}" cannot be handled as a {self.kind.kind}: '
+                f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+            )
         if version != self.kind.api_version:
             raise bad_request(
                 f"the API version in the data ({version}) does not match "
                 f"the expected API version ({self.kind.api_version})"
             )
         if kind != self.kind.kind:
+            internal = self.kind.group.partition(".")[0] or "core"
             raise bad_request(
                 f'{kind} in version "{self.kind.version}" cannot be handled as a {self.kind.kind}: '
-                f"converting (v1.{kind}) to (v1.{self.kind.kind}): unknown conversion"
+                f"converting ({self.kind.version}.{kind}) to ({internal}.{self.kind.kind}): unknown conversion"
             )
-        return body
+
+
+GO_TYPE_META = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+)
+"""How Go prints the type it decodes a body's apiVersion and kind into."""
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of a parsed value, as Go names it."""
+    if isinstance(value, bool):
+        return "bool"
+    names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}
+    return names.get(type(value), "null")
+
+
+SPECIAL_PLACES = {"nodes": "minions", "services": "services/specs"}
+
+
+def uid_conflict(target: Target, given: str, current: str) -> ApiError:
+    """409: the body is about another object of that name; the words are those of the real server's storage."""
+    kind = target.kind
+    place = f"{kind.group}/{kind.plural}" if kind.custom else SPECIAL_PLACES.get(kind.plural, kind.plural)
+    key = "/".join(part for part in ("/registry", place, target.namespace, target.name) if part)
+    return conflict(
+        kind.group,
+        kind.plural,
+        target.name,
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
+    )

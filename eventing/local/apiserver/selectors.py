@@ -76,7 +76,9 @@ def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
     if found := _EXISTS.match(part):
         key, wanted = found["key"], not found["not"]
         return lambda labels: (key in labels) == wanted
-    raise bad_request(f"unable to parse requirement: found '{part.strip()}', expected: a requirement")
+    if re.search(r"\s(not)?in\s*$", part):
+        raise bad_request("unable to parse requirement: found '' expected: '('")
+    raise bad_request(f"unable to parse requirement: found '{part.strip()}', expected: ',' or 'end of string'")
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
@@ -124,13 +126,9 @@ def fields_matcher(kind: Kind, text: str) -> Matcher | None:
 
 
 def _unknown(kind: Kind, field: str) -> str:
-    if kind.group or kind.custom:
-        return (
-            f'field label not supported: "{field}"'
-            if not kind.custom
-            else f"field label not supported: {field}"
-        )
-    return f"field label not supported: {field}"
+    if kind.custom or kind.group in {"", "batch"}:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def _path(field: str) -> list[str]:

@@ -136,8 +136,9 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            found["reason"] = self.reason
         if self.details is not None:
             found["details"] = dict(self.details)
         return found | {"code": self.code}
@@ -202,19 +203,24 @@ def refused(
 
 def invalid_object(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> ApiError:
     """422: an object breaks rules; every broken rule is told."""
-    distinct = list(dict.fromkeys(errors))
-    texts = list(dict.fromkeys(str(error) for error in distinct))
+    distinct = list({str(error): error for error in errors}.values())
+    texts = [str(error) for error in distinct]
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = [{"reason": e.type, "message": e.message, "field": e.field} for e in distinct]
     details = _details(group, kind, name) | {"causes": causes}
     return ApiError(422, "Invalid", f'{qualified(group, kind)} "{name}" is invalid: {told}', details)
 
 
-def unsupported_media_type(content_type: str, supported: Iterable[str]) -> ApiError:
+def unsupported_media_type(supported: Iterable[str]) -> ApiError:
     """415: this kind does not take that form of patch."""
     words = ", ".join(supported)
     message = f"the body of the request was in an unknown format - accepted media types include: {words}"
-    return ApiError(415, "UnsupportedMediaType", message, {} if content_type else None)
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unknown_patch() -> ApiError:
+    """415: nothing takes that form of patch."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def method_not_allowed() -> ApiError:

@@ -41,6 +41,8 @@ def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
         obj.pop("status", None)
     if kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION:
         obj["metadata"]["generation"] = 1
+    elif kind.kind == "PriorityClass":
+        obj["metadata"]["generation"] = 1
     function = {"Pod": _new_pod, "Job": _new_job, "Namespace": _new_namespace}.get(kind.kind)
     if function is not None and not kind.custom:
         function(obj)
@@ -59,9 +61,8 @@ def _new_pod(pod_object: Object) -> None:
         pod_object["status"]["conditions"] = [
             {
                 "lastProbeTime": None,
-                "lastTransitionTime": None,
+                "lastTransitionTime": now(),
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "observedGeneration": 1,
                 "reason": "SchedulingGated",
                 "status": "False",
                 "type": "PodScheduled",
@@ -96,6 +97,8 @@ def _new_job(job_object: Object) -> None:
         labels.setdefault(uid_label, uid_of(job_object))
     selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
     selector.setdefault(JOB_LABELS[0], uid_of(job_object))
+    if not job_object["metadata"].get("labels"):
+        job_object["metadata"]["labels"] = dict(labels)
 
 
 def _new_namespace(namespace: Object) -> None:

@@ -6,6 +6,7 @@ throughout, so a patch never meets a conflict with another patch, as on the real
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,23 +28,24 @@ from eventing.local.apiserver.objects import (
 from eventing.local.apiserver.patches import managed
 from eventing.local.apiserver.patches.plain import checked_merge_patch, json_patch, merge_patch
 from eventing.local.apiserver.patches.strategic import strategic_merge
-from eventing.local.apiserver.requests import APPLY, Answer, Request, Target
+from eventing.local.apiserver.requests import APPLY, Answer, Request, Target, uid_conflict
 from eventing.local.apiserver.scale import scale_of, scaled
 from eventing.local.apiserver.schemas import Schema
 from eventing.local.apiserver.status import (
+    ApiError,
     already_exists,
     bad_request,
     conflict,
     invalid,
     invalid_object,
     not_found,
+    unknown_patch,
     unsupported_media_type,
 )
 from eventing.local.apiserver.store import Record, Store, encoded
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 GENERATE_ATTEMPTS = 8
 
 
@@ -66,7 +68,7 @@ class Writer:
     def create(self, target: Target, request: Request) -> Answer:
         """POST of an object."""
         request.check_options("CreateOptions")
-        obj = self._decoded(target, request, target.decodes(request.json))
+        obj = self._decoded(target, request, target.decodes(request))
         _in_namespace(target, obj)
         owners = managed.after_update(
             _blank(target.kind), obj, target.kind.schema, self._manager(target, request)
@@ -78,20 +80,16 @@ class Writer:
     def update(self, target: Target, request: Request) -> Answer:
         """PUT of an object, its status or its scale."""
         request.check_options("UpdateOptions")
-        body = request.json
         with self.store.lock:
             current = self._current(target)
             if target.subresource == "scale":
-                wanted = scaled(target.kind, current, body)
+                wanted = scaled(target.kind, current, request.json)
             else:
-                wanted = self._decoded(target, request, target.decodes(body))
+                wanted = self._decoded(target, request, target.decodes(request))
                 _named(target, wanted)
             given = at(wanted, "metadata", "uid")
             if given and given != current["metadata"]["uid"]:
-                why = f"Precondition failed: UID in precondition: {given}, UID in object meta: "
-                raise conflict(
-                    target.kind.group, target.kind.plural, target.name, why + current["metadata"]["uid"]
-                )
+                raise uid_conflict(target, str(given), current["metadata"]["uid"])
             record = self._change(target, request, wanted, must_name_version=not target.kind.unconditional)
         return self._answer(target, record)
 
@@ -106,10 +104,21 @@ class Writer:
                 wanted = self._patched_scale(target, request, current)
             else:
                 patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
-                wanted = self._decoded(target, request, target.decodes(patched))
+                target.check_type(patched)
+                wanted = self._made_by_patch(target, request, patched)
                 _named(target, wanted)
             record = self._change(target, request, wanted)
         return self._answer(target, record)
+
+    def _made_by_patch(self, target: Target, request: Request, patched: Object) -> Object:
+        try:
+            return self._decoded(target, request, patched)
+        except ApiError as error:
+            if target.kind.custom:
+                raise
+            why = error.message.partition(f"cannot be handled as a {target.kind.kind}: ")[2]
+            wrong = invalid("patch", json.dumps(patched, separators=(",", ":")), why)
+            raise invalid_object("", "", "", [wrong]) from error
 
     def _patched_scale(self, target: Target, request: Request, current: Object) -> Object:
         scale = scale_of(target.kind, current)
@@ -125,18 +134,14 @@ class Writer:
                 return dict(merge_patch(current, checked_merge_patch(patch)))
             case "application/strategic-merge-patch+json" if not target.kind.custom:
                 return strategic_merge(current, patch, target.kind.schema)
-            case other:
-                accepted = [
-                    JSON_PATCH,
-                    MERGE_PATCH,
-                    *([] if target.kind.custom else [STRATEGIC_PATCH]),
-                    APPLY,
-                ]
-                raise unsupported_media_type(other, accepted)
+            case "application/strategic-merge-patch+json":
+                raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY))
+            case _:
+                raise unknown_patch()
 
     def _apply(self, target: Target, request: Request) -> Answer:
         kind = target.kind
-        body = target.decodes(request.json)
+        body = target.decodes(request)
         if at(body, "metadata", "managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         wanted = self._read(target, request, body)
@@ -207,7 +212,7 @@ class Writer:
     def _add(self, kind: Kind, obj: Object, owners: list[Object], request: Request) -> Record:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         for field in (
             "uid",
             "creationTimestamp",
@@ -348,5 +353,5 @@ def _check_version(target: Target, obj: Object, old: Object, *, must_name_versio
         raise conflict(kind.group, kind.plural, target.name)
     if not given and must_name_version:
         error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid_object(kind.group, kind.kind, target.name, [error])
+        raise invalid_object(kind.group, kind.plural, target.name, [error])
     obj["metadata"]["resourceVersion"] = current

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventing.local.apiserver.objects import Object, copied
+from eventing.local.apiserver.requests import json_type
 from eventing.local.apiserver.status import ApiError, bad_request
 
 MAX_OPERATIONS = 10_000
@@ -19,7 +20,7 @@ def json_patch(current: Object, operations: Any) -> Object:
     import jsonpatch  # noqa: PLC0415 - 8 ms that most servers never need
 
     if not isinstance(operations, list):
-        raise bad_request(f"error decoding patch: json: cannot unmarshal {_named(operations)} into Go value")
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {json_type(operations)} into Go value of type []handlers.jsonPatchOp")
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise ApiError(413, "RequestEntityTooLarge", message)
@@ -51,16 +52,9 @@ def checked_merge_patch(patch: Any) -> Object:
         ApiError: 400, it is something else.
     """
     if not isinstance(patch, dict):
-        what = _named(patch)
+        what = json_type(patch)
         raise bad_request(
             f"error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
         )
     return patch
 
-
-def _named(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    return {dict: "object", list: "array", str: "string", int: "number", float: "number"}.get(
-        type(value), "null"
-    )

@@ -101,21 +101,20 @@ def _merge_list(current: list[Any], patch: list[Any], schema: Schema, order: Any
 
 def _key_of(item: Any, key: str) -> Any:
     if not isinstance(item, dict) or key not in item:
-        shown = json.dumps(item)
-        raise ApiError(500, "InternalError", f"map: {shown} does not contain declared merge key: {key}", {})
+        shown = " ".join(f"{name}:{value}" for name, value in sorted(item.items())) if item else ""
+        raise ApiError(500, "", f"map: map[{shown}] does not contain declared merge key: {key}")
     return item[key]
 
 
 def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, server: list[Any]) -> list[Any]:
-    """The merged list in the order the patch asks for; what the patch does not order keeps its place."""
-    if not isinstance(order, list):
-        return merged
+    """The merged list in the order that the patch asks for, or has itself; what it leaves out keeps its place."""
     key = schema.get("x-kubernetes-patch-merge-key")
 
     def identity(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
-    wanted = [identity(item) for item in order]
+    plain = [item for item in patch if not (isinstance(item, dict) and DIRECTIVE in item)]
+    wanted = [identity(item) for item in (order if isinstance(order, list) else plain)]
     if not patch:
         named = [item for item in merged if identity(item) in wanted]
     else:

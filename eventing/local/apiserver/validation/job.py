@@ -89,7 +89,7 @@ def _generated_labels(job: Object) -> list[FieldError]:
     }
     path = "spec.template.metadata.labels"
     return [
-        invalid(path, labels, f"must be '{value}'")
+        invalid(f"{path}[{key}]", labels, f"must be '{value}'")
         if key in labels
         else required(f"{path}[{key}]", f"must be '{value}'")
         for key, value in expected.items()
@@ -189,8 +189,8 @@ def _restart_policy(spec: Object, pod_spec: Object) -> list[FieldError]:
 def _selector(spec: Object) -> list[FieldError]:
     if spec.get("selector") is None:
         return [required("spec.selector")]
-    labels = at(spec, "template", "metadata", "labels") or {}
-    if selects(spec["selector"], labels):
+    labels = at(spec, "template", "metadata", "labels")
+    if selects(spec["selector"], labels or {}):
         return []
     return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
 
@@ -278,7 +278,7 @@ TERMINAL = ("Failed", "Complete", "FailureTarget")
 def check_status(new: Object, old: Object) -> list[FieldError]:
     """What is wrong with an update of a Job's status: what has ended stays ended."""
     status, before = new.get("status") or {}, old.get("status") or {}
-    errors = [
+    errors = _finished(status, before) + [
         invalid("status.conditions", OMITTED, f"cannot disable the terminal {kind}=True condition")
         for kind in TERMINAL
         if _is_true(before, kind) and not _is_true(status, kind)
@@ -288,31 +288,27 @@ def check_status(new: Object, old: Object) -> list[FieldError]:
     if _is_true(before, "SuccessCriteriaMet") and not _is_true(status, "SuccessCriteriaMet"):
         detail = "cannot disable the SuccessCriteriaMet=True condition"
         errors.append(invalid("status.conditions", OMITTED, detail))
-    return errors + _finished(status, before)
+    return errors
 
 
 def _finished(status: Object, before: Object) -> list[FieldError]:
     errors: list[FieldError] = []
-    if (
-        _is_true(status, "Failed")
-        and not _is_true(before, "Failed")
-        and not _is_true(status, "FailureTarget")
-    ):
-        detail = "cannot set Failed=True condition without the FailureTarget=true condition"
-        errors.append(invalid("status.conditions", OMITTED, detail))
-    if _is_true(status, "Complete") and not _is_true(before, "Complete"):
-        if not _is_true(status, "SuccessCriteriaMet"):
-            detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
+    completed = _is_true(status, "Complete") and not _is_true(before, "Complete")
+    failed = _is_true(status, "Failed") and not _is_true(before, "Failed")
+    if status.get("completionTime") and not _is_true(status, "Complete"):
+        detail = "cannot set completionTime when there is no Complete=True condition"
+        errors.append(invalid("status.completionTime", status["completionTime"], detail))
+    if completed and not status.get("completionTime"):
+        errors.append(required("status.completionTime", "completionTime is required for Complete jobs"))
+    for changed, kind, first in ((failed, "Failed", "FailureTarget"), (completed, "Complete", "SuccessCriteriaMet")):
+        if changed and not _is_true(status, first):
+            detail = f"cannot set {kind}=True condition without the {first}=true condition"
             errors.append(invalid("status.conditions", OMITTED, detail))
-        if not status.get("completionTime"):
-            detail = "completionTime is required for Complete jobs"
-            errors.append(required("status.completionTime", detail))
-    ended = _is_true(status, "Complete") or _is_true(status, "Failed")
-    if ended and not (_is_true(before, "Complete") or _is_true(before, "Failed")):
-        if not status.get("startTime"):
-            errors.append(required("status.startTime", "startTime is required for finished job"))
+    if completed or failed:
         if status.get("active"):
             errors.append(invalid("status.active", status["active"], "active>0 is invalid for finished job"))
+        if not status.get("startTime"):
+            errors.append(required("status.startTime", "startTime is required for finished job"))
     return errors
 
 

@@ -1,0 +1,1 @@
+"""Contract cases by subject; each file has its `CASES`."""

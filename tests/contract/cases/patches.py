@@ -1,0 +1,306 @@
+"""JSON patch, merge patch and strategic merge patch."""
+
+from __future__ import annotations
+
+from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from tests.contract.bodies import config_map, core, gated, pod, serve_widgets, widget, widgets
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+
+
+@case(releases=BOTH)
+def merge(api: Conversation, ns: str) -> None:
+    """A merge patch sets, and with null removes."""
+    api.must("POST", core(ns, "configmaps"), config_map(data={"a": "1", "b": "2"}))
+    found = api.must("PATCH", core(ns, "configmaps", "one"), {"data": {"a": None, "c": "3"}}, MERGE_PATCH)
+    assert found["data"] == {"b": "2", "c": "3"}
+
+
+@case(releases=BOTH)
+def merge_list(api: Conversation, ns: str) -> None:
+    """A merge patch replaces a list whole, so it takes other people's gates along."""
+    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
+    body = {"spec": {"schedulingGates": [{"name": "example.com/a"}]}}
+    found = api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
+    assert found["spec"]["schedulingGates"] == [{"name": "example.com/a"}]
+
+
+@case(releases=BOTH)
+def merge_null_list(api: Conversation, ns: str) -> None:
+    """A merge patch with null wipes everybody's gates."""
+    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
+    found = api.must("PATCH", core(ns, "pods", "pod"), {"spec": {"schedulingGates": None}}, MERGE_PATCH)
+    assert "schedulingGates" not in found["spec"]
+
+
+@case(releases=BOTH)
+def merge_stale_list(api: Conversation, ns: str) -> None:
+    """A merge patch that brings a removed gate back is refused."""
+    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a"))
+    body = {"spec": {"schedulingGates": [{"name": "example.com/a"}, {"name": "example.com/b"}]}}
+    answer = api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
+    assert answer.status == 422
+    assert "only deletion is allowed, but found new scheduling gate 'example.com/b'" in answer.message
+
+
+@case(releases=BOTH)
+def merge_of_a_list(api: Conversation, ns: str) -> None:
+    """A merge patch that is a list is refused with 400."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    assert api.request("PATCH", core(ns, "configmaps", "one"), [1], MERGE_PATCH).status == 400
+
+
+@case(releases=BOTH)
+def json(api: Conversation, ns: str) -> None:
+    """A JSON patch tests, adds, replaces and removes."""
+    api.must("POST", core(ns, "configmaps"), config_map(data={"a": "1", "b": "2"}))
+    operations = [
+        {"op": "test", "path": "/data/a", "value": "1"},
+        {"op": "replace", "path": "/data/a", "value": "9"},
+        {"op": "remove", "path": "/data/b"},
+        {"op": "add", "path": "/metadata/labels", "value": {"x": "y"}},
+    ]
+    found = api.must("PATCH", core(ns, "configmaps", "one"), operations, JSON_PATCH)
+    assert found["data"] == {"a": "9"}
+    assert found["metadata"]["labels"] == {"x": "y"}
+
+
+@case(releases=BOTH)
+def json_test_fails(api: Conversation, ns: str) -> None:
+    """A JSON patch whose test fails is answered with 422 and changes nothing."""
+    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
+    operations = [
+        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "example.com/b"},
+        {"op": "remove", "path": "/spec/schedulingGates/0"},
+    ]
+    assert api.request("PATCH", core(ns, "pods", "pod"), operations, JSON_PATCH).status == 422
+    assert len(api.must("GET", core(ns, "pods", "pod"))["spec"]["schedulingGates"]) == 2
+
+
+@case(releases=BOTH)
+def json_missing_path(api: Conversation, ns: str) -> None:
+    """A JSON patch that removes what is not there is answered with 422."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    operations = [{"op": "remove", "path": "/data/none"}]
+    assert api.request("PATCH", core(ns, "configmaps", "one"), operations, JSON_PATCH).status == 422
+
+
+@case(releases=BOTH)
+def json_of_an_object(api: Conversation, ns: str) -> None:
+    """A JSON patch that is an object is refused with 400."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    assert api.request("PATCH", core(ns, "configmaps", "one"), {"a": 1}, JSON_PATCH).status == 400
+
+
+@case(releases=BOTH)
+def strategic_keyed(api: Conversation, ns: str) -> None:
+    """A strategic merge patch merges a keyed list by its key."""
+    api.must("POST", core(ns, "pods"), pod())
+    body = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:2"}]}}
+    found = api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)["spec"]["containers"]
+    assert [container["image"] for container in found] == ["registry.example/app:2"]
+
+
+@case(releases=BOTH)
+def strategic_delete(api: Conversation, ns: str) -> None:
+    """$patch: delete removes one gate by name and leaves the others; labels may go along."""
+    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
+    gone = [{"$patch": "delete", "name": "example.com/a"}]
+    body = {"metadata": {"labels": {"seen": "yes"}}, "spec": {"schedulingGates": gone}}
+    found = api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
+    assert found["spec"]["schedulingGates"] == [{"name": "example.com/b"}]
+    assert found["metadata"]["labels"] == {"seen": "yes"}
+
+
+@case(releases=BOTH)
+def strategic_delete_absent(api: Conversation, ns: str) -> None:
+    """$patch: delete of a gate that is not there changes nothing, not even the resourceVersion."""
+    made = api.must("POST", core(ns, "pods"), gated("pod", "example.com/b"))
+    body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/a"}]}}
+    found = api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@case(releases=BOTH)
+def strategic_delete_from_none(api: Conversation, ns: str) -> None:
+    """$patch: delete on a pod without any gates changes nothing."""
+    made = api.must("POST", core(ns, "pods"), pod())
+    body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/a"}]}}
+    found = api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@case(releases=BOTH)
+def strategic_uid(api: Conversation, ns: str) -> None:
+    """A strategic merge patch with another pod's uid is refused with 422 on metadata.uid."""
+    api.must("POST", core(ns, "pods"), gated())
+    body = {
+        "metadata": {"uid": "11111111-1111-1111-1111-111111111111"},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/wait"}]},
+    }
+    answer = api.request("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
+    assert answer.status == 422
+    assert "metadata.uid: Invalid value" in answer.message and "field is immutable" in answer.message
+
+
+@case(releases=BOTH)
+def strategic_own_uid(api: Conversation, ns: str) -> None:
+    """A strategic merge patch with the pod's own uid is carried out."""
+    made = api.must("POST", core(ns, "pods"), gated())
+    gone = [{"$patch": "delete", "name": "example.com/wait"}]
+    body = {"metadata": {"uid": made["metadata"]["uid"]}, "spec": {"schedulingGates": gone}}
+    assert "schedulingGates" not in api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)["spec"]
+
+
+@case(releases=BOTH)
+def strategic_map_null(api: Conversation, ns: str) -> None:
+    """A strategic merge patch removes a label with null."""
+    api.must("POST", core(ns, "configmaps"), config_map(labels={"a": "1", "b": "2"}))
+    body = {"metadata": {"labels": {"a": None}}}
+    found = api.must("PATCH", core(ns, "configmaps", "one"), body, STRATEGIC_PATCH)
+    assert found["metadata"]["labels"] == {"b": "2"}
+
+
+@case(releases=BOTH)
+def strategic_finalizers(api: Conversation, ns: str) -> None:
+    """A strategic merge patch adds to finalizers, which are a list of plain words merged by value."""
+    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/a"]))
+    body = {"metadata": {"finalizers": ["example.com/b"]}}
+    found = api.must("PATCH", core(ns, "configmaps", "one"), body, STRATEGIC_PATCH)
+    assert set(found["metadata"]["finalizers"]) == {"example.com/a", "example.com/b"}
+    removal = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/b"]}}
+    found = api.must("PATCH", core(ns, "configmaps", "one"), removal, STRATEGIC_PATCH)
+    assert "finalizers" not in found["metadata"]
+
+
+@case(releases=BOTH)
+def strategic_order(api: Conversation, ns: str) -> None:
+    """$setElementOrder orders a keyed list."""
+    body = gated("pod", "example.com/a", "example.com/b")
+    api.must("POST", core(ns, "pods"), body)
+    order = [{"name": "example.com/b"}, {"name": "example.com/a"}]
+    patch = {"spec": {"$setElementOrder/schedulingGates": order, "schedulingGates": order}}
+    answer = api.request("PATCH", core(ns, "pods", "pod"), patch, STRATEGIC_PATCH)
+    assert answer.ok
+    assert answer.body["spec"]["schedulingGates"] == order
+
+
+@case(releases=BOTH)
+def strategic_replace(api: Conversation, ns: str) -> None:
+    """$patch: replace replaces a map whole."""
+    api.must("POST", core(ns, "configmaps"), config_map(data={"a": "1", "b": "2"}))
+    body = {"data": {"$patch": "replace", "c": "3"}}
+    assert api.must("PATCH", core(ns, "configmaps", "one"), body, STRATEGIC_PATCH)["data"] == {"c": "3"}
+
+
+@case(releases=BOTH)
+def strategic_without_key(api: Conversation, ns: str) -> None:
+    """An item of a keyed list without its key is an error."""
+    api.must("POST", core(ns, "pods"), pod())
+    body = {"spec": {"containers": [{"image": "b"}]}}
+    assert not api.request("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH).ok
+
+
+@case(releases=BOTH)
+def strategic_conditions(api: Conversation, ns: str) -> None:
+    """A strategic merge patch merges conditions of a pod's status by type; a merge patch replaces them."""
+    api.must("POST", core(ns, "pods"), pod())
+    path = core(ns, "pods", "pod") + "/status"
+    for kind in ("First", "Second"):
+        body = {"status": {"conditions": [{"type": kind, "status": "True"}]}}
+        found = api.must("PATCH", path, body, STRATEGIC_PATCH)
+    assert {c["type"] for c in found["status"]["conditions"]} == {"First", "Second"}
+    body = {"status": {"conditions": [{"type": "Third", "status": "True"}]}}
+    found = api.must("PATCH", path, body, MERGE_PATCH)
+    assert [c["type"] for c in found["status"]["conditions"]] == ["Third"]
+
+
+@case(releases=BOTH)
+def patch_missing(api: Conversation, ns: str) -> None:
+    """A patch of an object that is gone is answered with 404."""
+    answer = api.request("PATCH", core(ns, "pods", "gone"), {"metadata": {"labels": {"a": "b"}}}, STRATEGIC_PATCH)
+    assert (answer.status, answer.reason) == (404, "NotFound")
+
+
+@case(releases=BOTH)
+def patch_stale(api: Conversation, ns: str) -> None:
+    """A patch that carries an old resourceVersion is answered with 409 Conflict."""
+    made = api.must("POST", core(ns, "configmaps"), config_map())
+    api.must("PATCH", core(ns, "configmaps", "one"), {"data": {"a": "1"}}, MERGE_PATCH)
+    body = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"a": "2"}}
+    answer = api.request("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH)
+    assert (answer.status, answer.reason) == (409, "Conflict")
+
+
+@case(releases=BOTH)
+def patch_nothing(api: Conversation, ns: str) -> None:
+    """A patch that changes nothing keeps the resourceVersion."""
+    made = api.must("POST", core(ns, "configmaps"), config_map())
+    found = api.must("PATCH", core(ns, "configmaps", "one"), {"data": {"key": "value"}}, MERGE_PATCH)
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@case(releases=BOTH)
+def patch_name(api: Conversation, ns: str) -> None:
+    """A patch cannot rename an object."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    answer = api.request("PATCH", core(ns, "configmaps", "one"), {"metadata": {"name": "two"}}, MERGE_PATCH)
+    assert not answer.ok
+
+
+@case(releases=BOTH)
+def patch_creation_time(api: Conversation, ns: str) -> None:
+    """A patch of the creation time is ignored."""
+    made = api.must("POST", core(ns, "configmaps"), config_map())
+    body = {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}}
+    found = api.must("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH)
+    assert found["metadata"]["creationTimestamp"] == made["metadata"]["creationTimestamp"]
+
+
+@case(releases=BOTH)
+def patch_dry(api: Conversation, ns: str) -> None:
+    """A dry patch answers with the change and stores nothing."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    path = core(ns, "configmaps", "one")
+    answer = api.request("PATCH", path, {"data": {"a": "1"}}, MERGE_PATCH, {"dryRun": "All"})
+    assert answer.body["data"]["a"] == "1"
+    assert "a" not in api.must("GET", path)["data"]
+
+
+@case(releases=BOTH)
+def patch_of_unknown_form(api: Conversation, ns: str) -> None:
+    """A patch of an unknown media type is answered with 415."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    answer = api.request("PATCH", core(ns, "configmaps", "one"), {"data": {}}, "application/json")
+    assert (answer.status, answer.reason) == (415, "UnsupportedMediaType")
+
+
+@case(releases=BOTH)
+def strategic_on_custom(api: Conversation, ns: str) -> None:
+    """A strategic merge patch of a custom resource is answered with 415."""
+    serve_widgets(api.api, ns)
+    api.must("POST", widgets(ns), widget())
+    answer = api.request("PATCH", widgets(ns, "widget"), {"spec": {"size": 2}}, STRATEGIC_PATCH)
+    assert (answer.status, answer.reason) == (415, "UnsupportedMediaType")
+
+
+@case(releases=BOTH)
+def patch_wrong_type(api: Conversation, ns: str) -> None:
+    """A patch that makes a wrong type is refused."""
+    api.must("POST", core(ns, "pods"), pod())
+    answer = api.request("PATCH", core(ns, "pods", "pod"), {"spec": {"nodeName": 5}}, MERGE_PATCH)
+    assert not answer.ok
+
+
+@case(releases=BOTH)
+def patch_unknown_field(api: Conversation, ns: str) -> None:
+    """A patch with an unknown field changes nothing by default and is refused when Strict."""
+    made = api.must("POST", core(ns, "pods"), pod())
+    body = {"spec": {"unheardOf": 1}}
+    found = api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    strict = {"fieldValidation": "Strict"}
+    assert not api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH, strict).ok

@@ -1,0 +1,40 @@
+"""The embedded API server keeps the rules of the real one, and answers word for word as that was recorded to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from eventing.local.apiserver import ApiServer
+from tests.cluster.api import Api
+from tests.contract import answers
+from tests.contract.case import Case, Conversation
+
+NUMBERS = itertools.count(1)
+
+EVERY_CASE = [
+    pytest.param(release, case, id=f"{release} {case.subject}: {case.name}")
+    for release in answers.RELEASES
+    for case in answers.all_cases(release)
+]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, Api]]:
+    """An embedded server of each release."""
+    with ApiServer() as newer, ApiServer(release="1.36") as older:
+        yield {"1.37": Api(newer.url), "1.36": Api(older.url)}
+
+
+@pytest.mark.parametrize(("release", "case"), EVERY_CASE)
+def test_the_embedded_server_keeps_to(servers: dict[str, Api], release: str, case: Case) -> None:
+    """The rule of the case holds, and every answer around it is the one that the real server gave."""
+    api, namespace = servers[release], f"contract-{next(NUMBERS)}"
+    api.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    conversation = Conversation(api, namespace)
+    case.run(conversation, namespace)
+    recorded = answers.read(release, case)
+    assert recorded is not None, "no real server was asked yet: `make record`"
+    assert answers.difference(recorded, conversation.entries) == ""
