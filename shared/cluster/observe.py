@@ -41,15 +41,22 @@ SINGLE_READS = 8
 _GROUPED_KINDS = {(resource.group, resource.kind) for resource in (TRAINJOBS, JOBSETS, JOBS)}
 """By API group too: Volcano has a Job of its own."""
 
+_MADE: dict[str, tuple[Resource, type[Workload | CompositePodGroup | PodGroup]]] = {
+    WORKLOADS.kind: (WORKLOADS, Workload),
+    COMPOSITE_POD_GROUPS.kind: (COMPOSITE_POD_GROUPS, CompositePodGroup),
+    POD_GROUPS.kind: (POD_GROUPS, PodGroup),
+}
+"""What Muster makes."""
+
 _View = TypeVar("_View", bound=KubernetesObject)
 
 
 def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What create_workload decides on: the owner and the Workloads; to give up, its groups and pods.
 
-    A Workload or PodGroup is a sweep's question whether its owner is gone.
+    A Workload or group is a sweep's question whether its owner is gone.
     """
-    if subject.kind in {WORKLOADS.kind, POD_GROUPS.kind}:
+    if subject.kind in _MADE:
         return _orphan(cluster, subject)
     observed = _with_workloads(cluster, _owner(cluster, subject))
     if not needs_groups(observed):
@@ -174,13 +181,13 @@ def _with_workloads(cluster: Cluster, observed: Observed) -> Observed:
         ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, namespace, workload_name(owner.ref)),
     )
     others = cluster.list(WORKLOADS, namespace, labels=f"{bodies.MANAGED_BY}!={bodies.MUSTER}")
-    return replace(
+    with_workload = replace(
         observed,
-        homes=homes.of(cluster, observed),
         workload=workload,
         other_workloads=tuple(Workload.read(body) for body in others),
         leftover_owner_lives=workload is not None and _controller_lives(cluster, workload, owner),
     )
+    return replace(with_workload, homes=homes.of(cluster, with_workload))
 
 
 def _controller_lives(cluster: Cluster, workload: Workload, owner: Owner) -> bool:
@@ -202,8 +209,9 @@ def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
     names = {pod.pod_group_name for pod in observed.pods if pod.pod_group_name}
     if not isinstance(considered, Nothing):
         names |= {name for _, name in places_of(considered)}
-        above = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in composite_names(considered))
-        composites = tuple(CompositePodGroup.read(body) for body in above if body)
+        above = composite_names(considered) if observed.scheduling.composites else ()
+        found = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in above)
+        composites = tuple(CompositePodGroup.read(body) for body in found if body)
         observed = replace(observed, composites=composites)
     if len(names) <= SINGLE_READS:
         found = (cluster.get(POD_GROUPS, name, namespace) for name in sorted(names))
@@ -243,11 +251,8 @@ def _failed_create(cluster: Cluster, observed: Observed) -> str:
 
 
 def _orphan(cluster: Cluster, subject: ObjectRef) -> Observed:
-    found: Workload | PodGroup | None
-    if subject.kind == WORKLOADS.kind:
-        found = _get(cluster, Workload, WORKLOADS, subject)
-    else:
-        found = _get(cluster, PodGroup, POD_GROUPS, subject)
+    resource, view = _MADE[subject.kind]
+    found = _get(cluster, view, resource, subject)
     return Observed(subject, orphan=found, live_uids=live_owner_uids(cluster, subject.namespace))
 
 

@@ -8,15 +8,29 @@ from shared.cluster.observe import list_if_served, live_owner_uids
 from shared.cluster.port import Cluster
 from shared.objects.jobs import Job, JobSet, Pod, TrainJob
 from shared.objects.meta import ObjectRef
-from shared.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
-from shared.objects.scheduling import PodGroup, Workload
+from shared.objects.resources import (
+    COMPOSITE_POD_GROUPS,
+    JOBS,
+    JOBSETS,
+    POD_GROUPS,
+    PODS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+)
+from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies, marks
-from shared.policy.orphans import is_orphan
+from shared.policy.orphans import Orphan, is_orphan
 
 _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (TRAINJOBS, TrainJob),
     (JOBSETS, JobSet),
     (JOBS, Job),
+)
+_MADE: tuple[tuple[Resource, type[Orphan]], ...] = (
+    (POD_GROUPS, PodGroup),
+    (COMPOSITE_POD_GROUPS, CompositePodGroup),
+    (WORKLOADS, Workload),
 )
 _MUSTERS = f"{bodies.MANAGED_BY}={bodies.MUSTER}"
 
@@ -41,12 +55,11 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef]:
     """Every root owner, then what owners that are gone left behind."""
     yield from owners(cluster)
     live = live_owner_uids(cluster)
-    groups = (PodGroup.read(body) for body in list_if_served(cluster, POD_GROUPS, labels=_MUSTERS))
-    workloads = (Workload.read(body) for body in list_if_served(cluster, WORKLOADS, labels=_MUSTERS))
-    left: list[PodGroup | Workload] = [*groups, *workloads]
-    for found in left:
-        if is_orphan(found, live):
-            yield found.ref
+    for resource, view in _MADE:
+        for body in list_if_served(cluster, resource, labels=_MUSTERS):
+            found = view.read(body)
+            if is_orphan(found, live):
+                yield found.ref
 
 
 def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:

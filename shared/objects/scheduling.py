@@ -65,6 +65,12 @@ class CompositePodGroupTemplate(PodGroupTemplate):
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
     composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
+    def leaves(self) -> Iterator[str]:
+        """The names of all templates below it that are of pods."""
+        for template, _ in _walk(self, self.name):
+            if not isinstance(template, CompositePodGroupTemplate):
+                yield template.name
+
 
 class ControllerRef(View):
     """Whose Workload it is: by group, kind and name, without version and UID."""
@@ -86,6 +92,11 @@ class Workload(KubernetesObject):
     """A Workload; it has no status."""
 
     spec: WorkloadSpec = Field(default_factory=WorkloadSpec)
+
+    @property
+    def composite(self) -> bool:
+        """Whether it has groups of groups."""
+        return bool(self.spec.composite_pod_group_templates)
 
     def hierarchy(self) -> Iterator[tuple[PodGroupTemplate, str]]:
         """Every template with the name of its parent ("" at the top), parents before children."""

@@ -29,15 +29,24 @@ STAND_IN = "muster.dev/stand-in"
 _EVENT_MESSAGE_LIMIT = 1024
 
 
-def create_workload(root: ObjectRef, name: str, tree: tuple[Group, ...]) -> Action:
+def create_workload(
+    root: ObjectRef, name: str, tree: tuple[Group, ...], annotations: Mapping[str, str]
+) -> Action:
     """The Workload of an owner: one template per group.
 
     A priority class stands in the templates only where all groups share it: the API refuses a Workload whose
     templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
+
+    Args:
+        root: the owner.
+        name: of the Workload.
+        tree: its groups.
+        annotations: of the Workload.
     """
-    classes = {leaf.priority_class_name for group in tree for leaf in group.leaves()}
+    sets = (pod_set for group in tree for leaf in group.leaves() for pod_set in leaf.pod_sets)
+    classes = {pod_set.template.spec.priority_class_name for pod_set in sets}
     shared_class = classes.pop() if len(classes) == 1 else ""
-    body = {
+    body: dict[str, Any] = {
         "apiVersion": WORKLOADS.api_version,
         "kind": WORKLOADS.kind,
         "metadata": {
@@ -55,6 +64,8 @@ def create_workload(root: ObjectRef, name: str, tree: tuple[Group, ...]) -> Acti
             **_templates(tree, shared_class),
         },
     }
+    if annotations:
+        body["metadata"]["annotations"] = dict(annotations)
     return _create(body)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from shared.policy.marks import GATE
 from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply, Verb
 from shared.policy.ownership import Considered, consider
 from shared.policy.reasons import Reason
+from shared.policy.resize import flags, wanted_sizes
 
 COMPONENT = "muster-emit-conditions"
 READY = "PodGroupsReady"
@@ -109,7 +110,27 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
         members = [pod for pod in observed.pods if pod.pod_group_name == name]
         states.append(state_of(name, group, members, needed[place]))
     total = len(states) + len(list(composite_names(considered)))
-    return _ready(considered.flaw, missing, stand_ins, total), _placed(states, observed.failed_create)
+    ready = _ready(considered.flaw, missing, stand_ins, total)
+    if ready.true:
+        ready = _flagged(observed, considered, ready)
+    return ready, _placed(states, observed.failed_create)
+
+
+def _flagged(observed: Observed, considered: Considered, ready: Verdict) -> Verdict:
+    """The verdict; where the policy only flags a change of size, with what differs."""
+    if considered.own is not None or not flags(considered):
+        return ready
+    wanted = wanted_sizes(observed, considered)
+    differ = [
+        f"{group.metadata.name} has minCount {group.spec.scheduling_policy.min_count}, "
+        f"its pods ask for {wanted[group.metadata.name]}"
+        for group in observed.groups
+        if wanted.get(group.metadata.name, 0) not in {0, group.spec.scheduling_policy.min_count}
+    ]
+    if not differ:
+        return ready
+    message = f"{ready.message}; onScale is Flag: {'; '.join(differ)}"
+    return replace(ready, reason=Reason.SCALING_FLAGGED, message=message)
 
 
 def places_of(considered: Considered) -> Iterator[tuple[Place, str]]:

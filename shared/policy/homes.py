@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.objects.jobs import TrainJob
+from shared.objects.scheduling import Workload
 from shared.policy import schema
 from shared.policy.groups import GivenUp
 from shared.policy.model import Home, HomeKind, Owner
@@ -18,6 +19,9 @@ from shared.policy.reasons import Reason
 from shared.policy.schema import InvalidPolicyError, WorkloadPolicy
 
 ANNOTATION = "muster.dev/pod-group-policy"
+HOME = "muster.dev/policy-home"
+"""Annotation of a Workload: where the policy stood that it was made under."""
+
 CONFIG_MAP = "muster-policy"
 CONFIG_MAP_KEY = "policy"
 
@@ -30,16 +34,52 @@ class Ruling:
         where: the home in words.
         workload: groups of scheduling.k8s.io; None where another scheduler groups the pods.
         other: that scheduler, as the policy names it; "" where there is none.
+        kept: whether groups were made under it already; scaled since, they need not fit it any more.
     """
 
     where: str
     workload: WorkloadPolicy | None
     other: str = ""
+    kept: bool = False
 
     @property
     def holds(self) -> bool:
         """Whether pods stay gated where their groups cannot be had, instead of running without a gang."""
         return self.workload is not None and self.workload.on_failure == "Hold"
+
+
+def of_runtime(runtime: Mapping[str, Any]) -> tuple[Home, ...]:
+    """The homes of a (Cluster)TrainingRuntime that have a policy, highest first.
+
+    Args:
+        runtime: as parsed JSON; {} where there is none.
+    """
+    metadata = runtime.get("metadata") or {}
+    named = f"{runtime.get('kind', 'runtime')} {metadata.get('name', '')}"
+    found = []
+    text = (metadata.get("annotations") or {}).get(ANNOTATION)
+    if text is not None:
+        found.append(Home(HomeKind.RUNTIME, f"annotation {ANNOTATION} of {named}", text))
+    field = (runtime.get("spec") or {}).get("podGroupPolicy")
+    if field:
+        found.append(Home(HomeKind.RUNTIME_SPEC, f"spec.podGroupPolicy of {named}", field))
+    return tuple(found)
+
+
+def stored(workload: Workload) -> tuple[Home, ...]:
+    """The policy that a Workload of Muster's was made under; none where that was the built-in default."""
+    annotations = workload.metadata.annotations
+    if ANNOTATION not in annotations:
+        return ()
+    return (Home(HomeKind.STORED, annotations.get(HOME, str(workload.ref)), annotations[ANNOTATION]),)
+
+
+def annotations_of(ruling: Ruling) -> dict[str, str]:
+    """What a Workload says of the policy it is made under, for as long as it lives."""
+    if ruling == DEFAULT or ruling.workload is None:
+        return {}
+    policy = ruling.workload.model_dump(by_alias=True, exclude_unset=True)
+    return {ANNOTATION: json.dumps({"workload": policy}), HOME: ruling.where}
 
 
 DEFAULT = Ruling("the built-in default", WorkloadPolicy())
@@ -75,7 +115,7 @@ def rule(homes: tuple[Home, ...], owner: Owner | None = None) -> Ruling | Broken
     except InvalidPolicyError as error:
         return _broken(home, str(error))
     if policy.workload is not None:
-        return Ruling(home.where, policy.workload)
+        return Ruling(home.where, policy.workload, kept=home.kind == HomeKind.STORED)
     if policy.kai_scheduler is not None:
         if home.kind in _RUNTIMES:
             return Ruling(home.where, None, "kaiScheduler")

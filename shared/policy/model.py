@@ -91,8 +91,10 @@ Decision = Plan | Nothing
 
 
 class HomeKind(StrEnum):
-    """The four homes, highest first; below them is the built-in default."""
+    """The homes of a policy, highest first; below them is the built-in default."""
 
+    STORED = "stored"
+    """In the Workload that was made under it: whatever changes elsewhere counts for the next owner."""
     OWNER = "owner"
     RUNTIME = "runtime"
     RUNTIME_SPEC = "runtime spec"
@@ -132,7 +134,7 @@ class Observed:
         pods: pods of the owner.
         leftover_owner_lives: whether the owner that the Workload under our name belongs to still exists.
         scheduling: what the API server serves.
-        orphan: a Workload or PodGroup of Muster's that a sweep asks about.
+        orphan: a Workload or group of Muster's that a sweep asks about.
         live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
         failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
     """
@@ -150,6 +152,6 @@ class Observed:
     pods: tuple[Pod, ...] = ()
     leftover_owner_lives: bool = False
     scheduling: SchedulingApi = field(default_factory=SchedulingApi)
-    orphan: Workload | PodGroup | None = None
+    orphan: Workload | CompositePodGroup | PodGroup | None = None
     live_uids: frozenset[str] = frozenset()
     failed_create: str = ""

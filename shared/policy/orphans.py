@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shared.objects.scheduling import PodGroup, Workload
+from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies
 from shared.policy.model import Action, Decision, Nothing, Plan, Verb
 from shared.policy.names import UID_CHARACTERS
 from shared.policy.reasons import Reason
 
+Orphan = Workload | CompositePodGroup | PodGroup
+"""What Muster makes for owners."""
 
-def plan_orphan(found: Workload | PodGroup, live_uids: frozenset[str]) -> Decision:
-    """Remove a Workload or PodGroup of Muster's if nothing it was made for exists.
+
+def plan_orphan(found: Orphan, live_uids: frozenset[str]) -> Decision:
+    """Remove a Workload or group of Muster's if nothing it was made for exists.
 
     Args:
         found: the object, live.
@@ -30,8 +33,8 @@ def plan_orphan(found: Workload | PodGroup, live_uids: frozenset[str]) -> Decisi
     return Plan(Reason.ORPHANS_REMOVED, f"{found.ref}: its owner is gone or was rebuilt", (delete,))
 
 
-def is_orphan(found: Workload | PodGroup, live_uids: frozenset[str]) -> bool:
-    """Whether the owner is gone; for a PodGroup also whether the JobSet it is named after was rebuilt."""
+def is_orphan(found: Orphan, live_uids: frozenset[str]) -> bool:
+    """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
     if found.metadata.labels.get(bodies.OWNER_UID) not in live_uids:
         return True
     if isinstance(found, Workload):

@@ -13,7 +13,7 @@ from shared.objects.jobs import (
     TrainJob,
 )
 from shared.objects.meta import ObjectRef
-from shared.objects.scheduling import Workload
+from shared.objects.scheduling import CompositePodGroupTemplate, Workload
 from shared.policy import bodies, marks
 from shared.policy.flaws import flaw_of
 from shared.policy.groups import GivenUp, Group, tree_of
@@ -24,7 +24,7 @@ from shared.policy.names import job_workload_name
 from shared.policy.reasons import Reason
 from shared.policy.tree import path_of, tree_for
 
-_COMPOSITES = "Kubernetes 1.37, scheduling.k8s.io/v1alpha3, feature gate CompositePodGroup"
+_COMPOSITES = "CompositePodGroup (Kubernetes 1.37, scheduling.k8s.io/v1alpha3, its feature gate)"
 _CONTROLLERS = {TrainJob: TRAINJOB_CONTROLLER, JobSet: JOBSET_CONTROLLER, Job: JOB_CONTROLLER}
 
 
@@ -60,9 +60,15 @@ def consider(observed: Observed) -> Considered | Nothing:
     if isinstance(own, Nothing):
         return own
     if own is not None:
-        tree = tree_of(gang)
-        return Considered(gang, tree, own if isinstance(own, GivenUp) else _misfit(own, tree), _workload(own))
+        return _under_own_workload(observed, gang, own)
     return _under_policy(observed, gang)
+
+
+def _under_own_workload(observed: Observed, gang: Gang, own: Workload | GivenUp) -> Considered:
+    tree = tree_of(gang)
+    if isinstance(own, GivenUp):
+        return Considered(gang, tree, own, None)
+    return Considered(gang, tree, _misfit(own, tree) or _switched_off(own, observed), own)
 
 
 def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
@@ -71,7 +77,7 @@ def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
         return Considered(gang, tree_of(gang), ruling.why, None, ruling.ruling)
     if ruling.workload is None:
         return Nothing(Reason.OTHER_SCHEDULER, f"{ruling.where}: {ruling.other} groups these pods")
-    tree = tree_for(gang, ruling.workload, ruling.where)
+    tree = tree_for(gang, ruling.workload, ruling.where, kept=ruling.kept)
     if isinstance(tree, GivenUp):
         return Considered(gang, tree_of(gang), tree, None, ruling)
     flaw = flaw_of(tree)
@@ -79,13 +85,17 @@ def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
     if flaw and path:
         flaw = replace(flaw, message=f"{ruling.where}: {path}: {flaw.message}")
     if any(group.children for group in tree) and not observed.scheduling.composites:
-        message = f"{ruling.where}: workload.groups: groups of groups need CompositePodGroup ({_COMPOSITES})"
+        message = f"{ruling.where}: workload.groups: groups of groups need {_COMPOSITES}"
         flaw = GivenUp(Reason.INVALID_POLICY, message)
     return Considered(gang, tree, flaw, None, ruling)
 
 
-def _workload(own: Workload | GivenUp) -> Workload | None:
-    return own if isinstance(own, Workload) else None
+def _switched_off(workload: Workload | None, observed: Observed) -> GivenUp | None:
+    """Groups of groups that are stored although their kind is no longer served."""
+    if workload is None or not workload.composite or observed.scheduling.composites:
+        return None
+    message = f"Workload {workload.metadata.name} has groups of groups, which need {_COMPOSITES}"
+    return GivenUp(Reason.API_NOT_SERVED, message)
 
 
 def left_alone(observed: Observed) -> Nothing | None:
@@ -170,7 +180,11 @@ def _unmarked(gang: Gang, owner: Owner) -> Nothing | None:
 
 
 def _misfit(own: Workload, tree: tuple[Group, ...]) -> GivenUp | None:
-    templates = {template.name for template, _ in own.hierarchy()}
+    templates = {
+        template.name
+        for template, _ in own.hierarchy()
+        if not isinstance(template, CompositePodGroupTemplate)
+    }
     missing = [group.name for group in tree if group.name not in templates]
     if not missing:
         return None

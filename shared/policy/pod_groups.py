@@ -65,27 +65,26 @@ def _wanted(
     observed: Observed, considered: Considered, workload: Workload, now: datetime
 ) -> Iterator[Action]:
     """Every group of the stored Workload, parents before children."""
-    gang, own = considered.gang, considered.own is not None
+    gang, own, hold = considered.gang, considered.own is not None, considered.ruling.holds
     leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
     live = members_to_run(gang, observed.jobs)
-    one_class = next(iter(leaves.values())).priority_class_name
     for template, above in workload.hierarchy():
         parent = gang.pod_group_name(above, "") if above else ""
         create = partial(bodies.create_group, gang.root, workload, template=template, parent=parent)
         if isinstance(template, CompositePodGroupTemplate):
-            name = gang.pod_group_name(template.name, "")
-            yield create(name=name, policy=template.scheduling_policy, priority_class=one_class)
+            below = [leaves[name] for name in template.leaves() if name in leaves]
+            name, one_class = gang.pod_group_name(template.name, ""), _class_of(template, below)
+            created = create(name=name, policy=template.scheduling_policy, priority_class=one_class)
+            yield stand_ins.refused(gang, created, _places(below), COMPONENT, now, hold=hold)
             continue
         leaf = leaves.get(template.name)
         if leaf is None:
             continue  # a template of the user's own Workload that no pod is stamped for
         for suffix in leaf.sizes:
             name = gang.pod_group_name(template.name, suffix)
-            priority = leaf.priority_class_name  # the pods' own: the scheduler compares it with the group's
             policy = _policy(template, leaf, suffix, live, own=own)
-            created = create(name=name, policy=policy, priority_class=priority)
-            hold = considered.ruling.holds
-            yield stand_ins.refused(gang.root, created, priority, COMPONENT, now, hold=hold)
+            created = create(name=name, policy=policy, priority_class=leaf.priority_class_at(suffix))
+            yield stand_ins.refused(gang, created, ((leaf, suffix),), COMPONENT, now, hold=hold)
 
 
 def _without_template(considered: Considered, workload: Workload) -> Iterator[Action]:
@@ -98,7 +97,16 @@ def _without_template(considered: Considered, workload: Workload) -> Iterator[Ac
         why = GivenUp(Reason.WORKLOAD_DOES_NOT_FIT, message)
         for suffix in leaf.sizes:
             name = considered.gang.pod_group_name(leaf.name, suffix)
-            yield bodies.create_stand_in(considered.gang.root, name, leaf.priority_class_name, why)
+            yield bodies.create_stand_in(considered.gang.root, name, leaf.priority_class_at(suffix), why)
+
+
+def _class_of(template: PodGroupTemplate, below: list[Group]) -> str:
+    """The class of the pods below a composite: the scheduler compares theirs with the root group's."""
+    return below[0].priority_class_name if below else template.priority_class_name
+
+
+def _places(leaves: list[Group]) -> tuple[tuple[Group, str], ...]:
+    return tuple((leaf, suffix) for leaf in leaves for suffix in leaf.sizes)
 
 
 def _policy(

@@ -30,7 +30,7 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     if not actions:
         return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
     sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
-    if _flags(considered):
+    if flags(considered):
         return Nothing(Reason.SCALING_FLAGGED, f"{considered.ruling.where}: onScale is Flag; wanted: {sizes}")
     if not observed.scheduling.resizable:
         version = observed.scheduling.version
@@ -41,10 +41,11 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
 
 def follows(observed: Observed, considered: Considered) -> bool:
     """Whether the minCounts of an owner's groups follow its pods at all."""
-    return considered.own is None and observed.scheduling.resizable and not _flags(considered)
+    return considered.own is None and observed.scheduling.resizable and not flags(considered)
 
 
-def _flags(considered: Considered) -> bool:
+def flags(considered: Considered) -> bool:
+    """Whether the policy says `onScale: Flag`."""
     policy = considered.ruling.workload
     return policy is not None and policy.on_scale == "Flag"
 

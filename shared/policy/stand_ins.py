@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from shared.objects.jobs import Pod
-from shared.objects.meta import ObjectRef
 from shared.policy import bodies
 from shared.policy.conditions import READY, Verdict, places_of, status_write, verdicts
-from shared.policy.groups import GivenUp
+from shared.policy.groups import GivenUp, Group
+from shared.policy.kinds import Gang
 from shared.policy.marks import stamped_name
 from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply
 from shared.policy.ownership import Considered
@@ -32,9 +32,9 @@ def give_up(
         now: for the condition and the Event.
     """
     there = {group.metadata.name for group in observed.groups}
-    priority = {leaf.name: leaf.priority_class_name for root in considered.tree for leaf in root.leaves()}
+    leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
     made = [
-        bodies.create_stand_in(considered.gang.root, name, priority[place[0]], why)
+        bodies.create_stand_in(considered.gang.root, name, leaves[place[0]].priority_class_at(place[1]), why)
         for place, name in places_of(considered)
         if name not in there and not considered.ruling.holds
     ]
@@ -75,15 +75,40 @@ def for_stamped_pods(observed: Observed, skipped: Nothing, component: str, now: 
 
 
 def refused(
-    root: ObjectRef, action: Action, priority_class: str, component: str, now: datetime, *, hold: bool
+    gang: Gang,
+    action: Action,
+    places: tuple[tuple[Group, str], ...],
+    component: str,
+    now: datetime,
+    *,
+    hold: bool,
 ) -> Action:
-    """The action; where the API refuses it an Event instead and, unless pods are held, a stand-in."""
+    """The action; where the API refuses it an Event instead and, unless pods are held, stand-ins.
+
+    Args:
+        gang: the owner.
+        action: the creation of a group.
+        places: the PodGroups whose pods need it: itself, or all those below a composite one.
+        component: the step, for the Event.
+        now: for the Event.
+        hold: whether the pods stay gated.
+    """
     why = GivenUp(Reason.REFUSED_BY_API, "{refusal}")
-    stand_in = bodies.create_stand_in(root, action.target.name, priority_class, why)
+    stand_ins = [
+        bodies.create_stand_in(
+            gang.root, gang.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix), why
+        )
+        for leaf, suffix in places
+    ]
     event = bodies.create_event(
-        root, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
+        gang.root,
+        component=component,
+        warning=True,
+        reason=Reason.REFUSED_BY_API,
+        message="{refusal}",
+        now=now,
     )
-    return replace(action, if_refused=(event,) if hold else (stand_in, event))
+    return replace(action, if_refused=(event,) if hold else (*stand_ins, event))
 
 
 def _tell(owner: Owner, verdict: Verdict, component: str, now: datetime) -> Iterator[Action]:

@@ -18,7 +18,9 @@ LEVELS = 4
 _SETTINGS = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
 
 
-def tree_for(gang: Gang, policy: WorkloadPolicy, where: str) -> tuple[Group, ...] | GivenUp:
+def tree_for(
+    gang: Gang, policy: WorkloadPolicy, where: str, *, kept: bool = False
+) -> tuple[Group, ...] | GivenUp:
     """The groups of an owner under a policy.
 
     Membership comes from the marks on the pod templates; what a policy says of it has to agree with them.
@@ -27,6 +29,7 @@ def tree_for(gang: Gang, policy: WorkloadPolicy, where: str) -> tuple[Group, ...
         gang: the owner.
         policy: what is asked for; without groups every mark is a group by the default rule.
         where: the home of the policy, for messages.
+        kept: whether its groups exist already: then counts may be above what is left after scaling down.
 
     Returns:
         The tree, or why the policy cannot be had, with the path of the field.
@@ -35,7 +38,7 @@ def tree_for(gang: Gang, policy: WorkloadPolicy, where: str) -> tuple[Group, ...
     if not policy.groups:
         return marked
     try:
-        return _Reader(marked).read(policy.groups)
+        return _Reader(marked, kept=kept).read(policy.groups)
     except InvalidPolicyError as error:
         return GivenUp(Reason.INVALID_POLICY, f"{where}: {error}")
 
@@ -53,14 +56,16 @@ def path_of(name: str, groups: Sequence[GroupPolicy], above: str = "workload") -
 class _Reader:
     """Walks a policy's groups beside the groups that the marks make."""
 
-    def __init__(self, marked: tuple[Group, ...]) -> None:
+    def __init__(self, marked: tuple[Group, ...], *, kept: bool) -> None:
+        self._kept = kept
         self._marked = {group.name: group for group in marked}
         self._seen: dict[str, str] = {}
 
     def read(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
         roots = [self._group(group, f"workload.groups[{index}]", 1) for index, group in enumerate(groups)]
         rest = [group for name, group in self._marked.items() if name not in self._seen]
-        self._check_start((*roots, *rest))
+        if not self._kept:
+            self._check_start((*roots, *rest))
         composite = any(root.children for root in roots)
         if composite and (rest or not all(root.children for root in roots)):
             loose = [root.name for root in roots if not root.children] + [group.name for group in rest]
@@ -99,7 +104,8 @@ class _Reader:
             return children[0]
         gang, asked = _policy(policy, default_gang=True)
         group = Group(policy.name, gang, (), {}, children, asked, settings)
-        _check_composite(group, path)
+        if not self._kept:
+            _check_composite(group, path)
         return group
 
     def _leaf(self, policy: GroupPolicy, path: str) -> Group:
@@ -113,7 +119,7 @@ class _Reader:
         _check_membership(policy, marked, path)
         gang, asked = _policy(policy, default_gang=marked.gang)
         largest = max([0, *marked.sizes.values()])
-        if asked is not None and asked > max(1, largest):
+        if asked is not None and asked > max(1, largest) and not self._kept:
             raise InvalidPolicyError(
                 f"{path}.schedulingPolicy.gang.minCount",
                 f"{asked} is more than the {largest} pods there will be",

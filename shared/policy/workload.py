@@ -9,6 +9,7 @@ from shared.objects.meta import ObjectRef
 from shared.objects.scheduling import Workload
 from shared.policy import bodies, stand_ins
 from shared.policy.groups import GivenUp
+from shared.policy.homes import annotations_of
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.orphans import plan_orphan
 from shared.policy.ownership import Considered, consider, workload_name
@@ -51,7 +52,7 @@ def needs_groups(observed: Observed) -> bool:
 def _create(considered: Considered) -> Plan:
     root = considered.gang.root
     name = workload_name(root)
-    action = bodies.create_workload(root, name, considered.tree)
+    action = bodies.create_workload(root, name, considered.tree, annotations_of(considered.ruling))
     sizes = ", ".join(
         f"{group.name} ({'gang of ' + str(group.template_min_count) if group.gang else 'basic'})"
         for group in considered.tree

@@ -14,7 +14,8 @@ GIVES_UP = OWNER_STATUS | {"create events"}
 
 WRITES = {
     "create-workload": GIVES_UP
-    | {"create workloads", "delete workloads", "create podgroups", "delete podgroups"},
+    | {"create workloads", "delete workloads", "create podgroups", "delete podgroups"}
+    | {"delete compositepodgroups"},
     "create-pod-groups": GIVES_UP | {"create podgroups", "create compositepodgroups"},
     "patch-pods": {"patch pods"},
     "resize-gang": {"patch workloads", "patch podgroups"},
