@@ -1,0 +1,347 @@
+"""The client against an HTTP server that answers what an API server might, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.cluster import client as client_module
+from shared.cluster import errors
+from shared.cluster.client import Client
+from shared.cluster.port import PatchType
+from shared.objects.resources import JOBS, NODES, PODS
+from tests.unit.cluster.scripted import Reply, serving
+
+Call = Callable[[Client], Any]
+POD: dict[str, Any] = {"metadata": {"name": "llama-0", "namespace": "team-a"}}
+
+
+def status(code: int, reason: str = "", message: str = "no", **details: Any) -> dict[str, Any]:
+    """A Status body as the API server writes it."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
+    return body | {"code": code, "details": details}
+
+
+def _get(client: Client) -> Any:
+    return client.get(PODS, "llama-0", "team-a")
+
+
+def _create(client: Client) -> Any:
+    return client.create(PODS, POD, manager="muster-test")
+
+
+NAMESPACE_GOES = {"reason": "NamespaceTerminating", "message": "going", "field": "metadata.namespace"}
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "error"),
+    [
+        pytest.param(400, status(400, "BadRequest"), errors.Invalid, id="400 is invalid"),
+        pytest.param(401, status(401, "Unauthorized"), errors.Unauthorized, id="401 is unauthorized"),
+        pytest.param(403, status(403, "Forbidden"), errors.Forbidden, id="403 is forbidden"),
+        pytest.param(
+            403,
+            status(403, "Forbidden", causes=[NAMESPACE_GOES]),
+            errors.Terminating,
+            id="403 of a terminating namespace",
+        ),
+        pytest.param(404, status(404, "NotFound", name="llama-0"), errors.Gone, id="404 of an object"),
+        pytest.param(404, status(404, "NotFound"), errors.ApiGone, id="404 of an API"),
+        pytest.param(404, status(404) | {"details": None}, errors.ApiGone, id="404 with null details"),
+        pytest.param(
+            404, b"404 page not found", errors.ApiGone, id="404 in plain text: the group is not served"
+        ),
+        pytest.param(408, status(408, "Timeout"), errors.Unavailable, id="408 is a time-out"),
+        pytest.param(
+            409, status(409, "AlreadyExists"), errors.AlreadyExists, id="409 of a name that is taken"
+        ),
+        pytest.param(409, status(409, "Conflict"), errors.Conflict, id="409 of a write in between"),
+        pytest.param(409, b"", errors.Conflict, id="409 without a word"),
+        pytest.param(410, status(410, "Expired"), errors.Expired, id="410 is expired"),
+        pytest.param(413, b"too large", errors.Invalid, id="413 is invalid"),
+        pytest.param(415, status(415), errors.Invalid, id="415 is invalid"),
+        pytest.param(422, status(422, "Invalid"), errors.Invalid, id="422 is invalid"),
+        pytest.param(429, status(429, "TooManyRequests"), errors.TooManyRequests, id="429 asks for patience"),
+        pytest.param(500, status(500, "InternalError"), errors.Unavailable, id="500 is unavailable"),
+        pytest.param(502, b"<html>bad gateway", errors.Unavailable, id="502 of a proxy is unavailable"),
+        pytest.param(503, status(503), errors.Unavailable, id="503 is unavailable"),
+    ],
+)
+def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.ClusterError]) -> None:
+    """The class tells what to do; the number is asked for nowhere else."""
+    with serving(Reply(code, body)) as server, pytest.raises(errors.ClusterError) as caught:
+        _create(Client.for_server(server.url))
+    assert (type(caught.value), caught.value.status) == (error, code)
+
+
+def test_an_error_has_the_servers_words() -> None:
+    """Reason and message of the Status, the message cut to 1024 characters."""
+    words = 'spec: "x" ' * 500
+    reply = Reply(422, status(422, "Invalid", words))
+    with serving(reply) as server, pytest.raises(errors.Invalid) as caught:
+        _create(Client.for_server(server.url))
+    assert (caught.value.reason, caught.value.message) == ("Invalid", words[:1024])
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        pytest.param({"Retry-After": "7"}, 7.0, id="seconds"),
+        pytest.param({"Retry-After": "-1"}, 0.0, id="never below zero"),
+        pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None, id="a date is not read"),
+        pytest.param({}, None, id="nothing said"),
+    ],
+)
+def test_retry_after(header: dict[str, str], seconds: float | None) -> None:
+    """How long the server asks to wait."""
+    with serving(Reply(429, status(429), header)) as server, pytest.raises(errors.TooManyRequests) as caught:
+        _get(Client.for_server(server.url))
+    assert caught.value.retry_after == seconds
+
+
+def test_get_of_an_object_that_is_not_there() -> None:
+    """None, as long as the API itself is served."""
+    with serving(Reply(404, status(404, "NotFound", name="llama-0"))) as server:
+        assert _get(Client.for_server(server.url)) is None
+    with serving(Reply(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
+        _get(Client.for_server(server.url))
+
+
+def test_delete_of_an_object_that_is_not_there() -> None:
+    """Fine: that was the wish. But not where the API is not served."""
+    with serving(Reply(404, status(404, "NotFound", name="llama-0"))) as server:
+        Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
+    with serving(Reply(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
+        Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "path", "query", "content_type", "body"),
+    [
+        pytest.param(_get, "GET", "/api/v1/namespaces/team-a/pods/llama-0", {}, None, None, id="get"),
+        pytest.param(
+            lambda client: client.get(NODES, "n"),
+            "GET",
+            "/api/v1/nodes/n",
+            {},
+            None,
+            None,
+            id="get of a node",
+        ),
+        pytest.param(
+            _create,
+            "POST",
+            "/api/v1/namespaces/team-a/pods",
+            {"fieldManager": "muster-test"},
+            "application/json",
+            POD,
+            id="create",
+        ),
+        pytest.param(
+            lambda client: client.patch(
+                JOBS, "j", "team-a", {"a": 1}, patch=PatchType.STRATEGIC, manager="m", subresource="status"
+            ),
+            "PATCH",
+            "/apis/batch/v1/namespaces/team-a/jobs/j/status",
+            {"fieldManager": "m"},
+            "application/strategic-merge-patch+json",
+            {"a": 1},
+            id="patch of a status",
+        ),
+        pytest.param(
+            lambda client: client.replace(PODS, POD, manager="m"),
+            "PUT",
+            "/api/v1/namespaces/team-a/pods/llama-0",
+            {"fieldManager": "m"},
+            "application/json",
+            POD,
+            id="replace",
+        ),
+        pytest.param(
+            lambda client: client.delete(PODS, "llama-0", "team-a", uid="u1"),
+            "DELETE",
+            "/api/v1/namespaces/team-a/pods/llama-0",
+            {},
+            "application/json",
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "propagationPolicy": "Background",
+                "preconditions": {"uid": "u1"},
+            },
+            id="delete of one UID",
+        ),
+    ],
+)
+def test_requests(
+    call: Call, method: str, path: str, query: dict[str, str], content_type: str | None, body: Any
+) -> None:
+    """What goes over the wire."""
+    with serving(Reply(200, {"kind": "Pod"})) as server:
+        call(Client.for_server(server.url))
+    (request,) = server.requests
+    assert (request.method, request.path, request.query) == (method, path, query)
+    assert (request.headers.get("content-type"), request.body) == (content_type, body)
+    assert (request.headers["user-agent"], request.headers.get("authorization")) == ("muster", None)
+
+
+def test_lists_are_read_page_by_page() -> None:
+    """Selectors go with every page; items get apiVersion and kind as a GET would give."""
+    pages = [
+        Reply(
+            200,
+            {"metadata": {"continue": "c1", "resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}}]},
+        ),
+        Reply(200, {"metadata": {"continue": "c2", "resourceVersion": "5"}, "items": None}),
+        Reply(200, {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
+    ]
+    with serving(*pages) as server:
+        found, version = Client.for_server(server.url).list_with_version(
+            PODS, "team-a", labels="a=b", fields="c=d"
+        )
+    assert found == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}} for name in "ab"]
+    assert version == "5"
+    asked = {"limit": "500", "labelSelector": "a=b", "fieldSelector": "c=d"}
+    assert [one.query for one in server.requests] == [
+        asked,
+        asked | {"continue": "c1"},
+        asked | {"continue": "c2"},
+    ]
+    assert {one.path for one in server.requests} == {"/api/v1/namespaces/team-a/pods"}
+
+
+def test_what_a_group_serves() -> None:
+    """Versions and resources by discovery; a group that is not served has none."""
+    pages = [
+        Reply(200, {"versions": [{"version": "v1beta1"}, {"version": "v1alpha3"}]}),
+        Reply(200, {"resources": [{"name": "workloads"}, {"name": "podgroups/status"}]}),
+        Reply(200, {"resources": None}),
+    ]
+    with serving(*pages) as server:
+        served = Client.for_server(server.url).served_versions("scheduling.k8s.io")
+    assert served == {"v1beta1/workloads", "v1beta1/podgroups/status"}
+    with serving(Reply(404, b"404 page not found")) as server:
+        assert Client.for_server(server.url).served_versions("scheduling.k8s.io") == frozenset()
+
+
+def _line(kind: str, name: str) -> bytes:
+    return json.dumps({"type": kind, "object": {"metadata": {"name": name}}}).encode() + b"\n"
+
+
+class TestWatch:
+    """Lines of JSON that come in pieces, until the server ends them."""
+
+    def test_lines_may_be_split_over_chunks(self) -> None:
+        """A chunk may hold half a line, or one and a half; empty lines are nothing."""
+        text = _line("ADDED", "a") + b"\n" + _line("MODIFIED", "ü") + _line("DELETED", "c")
+        pieces = (text[:10], text[10:70], text[70:71], text[71:])
+        with serving(Reply(chunks=pieces)) as server:
+            seen = list(Client.for_server(server.url).watch(PODS, "team-a", labels="x", resource_version="9"))
+        assert [(kind, body["metadata"]["name"]) for kind, body in seen] == [
+            ("ADDED", "a"),
+            ("MODIFIED", "ü"),
+            ("DELETED", "c"),
+        ]
+        assert server.requests[0].query == {
+            "watch": "true",
+            "labelSelector": "x",
+            "resourceVersion": "9",
+            "timeoutSeconds": "300",
+            "allowWatchBookmarks": "true",
+        }
+
+    def test_a_line_that_was_cut_off_is_dropped(self) -> None:
+        """The caller resumes from the last whole one."""
+        with serving(Reply(chunks=(_line("ADDED", "a"), b'{"type": "MOD'))) as server:
+            assert len(list(Client.for_server(server.url).watch(PODS))) == 1
+
+    def test_a_version_that_is_too_old_in_the_stream(self) -> None:
+        """An ERROR event of 410 after others: list again."""
+        error = json.dumps({"type": "ERROR", "object": status(410, "Expired", "too old")}).encode() + b"\n"
+        with serving(Reply(chunks=(_line("ADDED", "a"), error))) as server:
+            stream = Client.for_server(server.url).watch(PODS)
+            assert next(stream)[0] == "ADDED"
+            with pytest.raises(errors.Expired, match="too old"):
+                next(stream)
+
+    def test_a_version_that_is_too_old_at_the_start(self) -> None:
+        """An answer of 410 means the same."""
+        with serving(Reply(410, status(410, "Expired"))) as server, pytest.raises(errors.Expired):
+            next(Client.for_server(server.url).watch(PODS, resource_version="1"))
+
+    def test_an_answer_that_breaks_off_ends_the_watch(self) -> None:
+        """Without an error: whoever watches resumes."""
+        body = _line("ADDED", "a")
+        with serving(Reply(body=body, headers={"Content-Length": str(len(body) + 50)})) as server:
+            assert len(list(Client.for_server(server.url).watch(PODS))) <= 1
+
+
+class TestNoAnswer:
+    """Nobody knows whether the request was carried out: it comes again."""
+
+    def test_nobody_listens(self) -> None:
+        """A refused connection."""
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        with pytest.raises(errors.Unavailable) as caught:
+            _get(Client.for_server(f"http://127.0.0.1:{port}"))
+        assert caught.value.status == 0
+
+    @pytest.mark.parametrize(
+        "call", [pytest.param(_get, id="a get"), pytest.param(lambda one: one.raw("GET", "/x"), id="raw")]
+    )
+    def test_the_server_does_not_answer_in_time(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A read time-out."""
+        monkeypatch.setattr(client_module, "READ_SECONDS", 0.05)
+        with serving(Reply(hold=True)) as server, pytest.raises(errors.Unavailable):
+            call(Client.for_server(server.url))
+
+    @pytest.mark.parametrize(
+        "call", [pytest.param(_get, id="a get"), pytest.param(lambda one: one.raw("GET", "/x"), id="raw")]
+    )
+    def test_the_answer_breaks_off(self, call: Call) -> None:
+        """Fewer bytes than announced."""
+        reply = Reply(body=b'{"kind":', headers={"Content-Length": "500"})
+        with serving(reply) as server, pytest.raises(errors.Unavailable):
+            call(Client.for_server(server.url))
+
+    def test_the_answer_is_no_object(self) -> None:
+        """A proxy's page with status 200."""
+        with (
+            serving(Reply(200, b"<html>hello")) as server,
+            pytest.raises(errors.Unavailable, match="no JSON object"),
+        ):
+            _get(Client.for_server(server.url))
+
+
+def test_raw_gives_whatever_comes() -> None:
+    """Status and body, JSON or not, without an error."""
+    with serving(Reply(200, {"a": 1}), Reply(404, b"404 page not found")) as server:
+        client = Client.for_server(server.url)
+        assert client.raw("POST", "/x", query={"q": "1"}, body={"b": 2}) == (200, {"a": 1})
+        assert client.raw("GET", "/y") == (404, "404 page not found")
+    assert (server.requests[0].query, server.requests[0].body) == ({"q": "1"}, {"b": 2})
+
+
+def test_a_kubeconfigs_token_is_sent(tmp_path: Path) -> None:
+    """Credentials come from the kubernetes package."""
+    with serving(Reply(200, {"kind": "Pod"})) as server:
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            "clusters": [{"name": "k", "cluster": {"server": server.url}}],
+            "users": [{"name": "u", "user": {"token": "secret"}}],
+        }
+        path = tmp_path / "config"
+        path.write_text(json.dumps(config))
+        _get(Client.from_kubeconfig(str(path), user_agent="muster-test"))
+    headers = server.requests[0].headers
+    assert (headers["authorization"], headers["user-agent"]) == ("Bearer secret", "muster-test")
