@@ -10,7 +10,7 @@ from shared.cluster.port import Object, Objects, PatchType
 from shared.objects.resources import Resource, by_kind
 from shared.objects.versions import SchedulingApi
 
-_REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[^=!,]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
+_REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
 
 
 class ReadOnlyError(Exception):

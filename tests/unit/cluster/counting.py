@@ -1,0 +1,35 @@
+"""A cluster made of files that remembers what it was asked."""
+
+from __future__ import annotations
+
+from shared.cluster import errors
+from shared.cluster.port import Object, Objects
+from shared.cluster.snapshot import Snapshot
+from shared.objects.resources import Resource
+from tests.support.builders import (
+    a_namespace,
+)
+
+
+class Counting(Snapshot):
+    """Remembers reads as `get Job llama` and `list Pod`; kinds in `missing` are not served."""
+
+    def __init__(self, *objects: Object, missing: tuple[str, ...] = ()) -> None:
+        super().__init__([a_namespace(), *objects])
+        self.reads: list[str] = []
+        self._missing = missing
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """As the snapshot's."""
+        self._read(resource, f"get {resource.kind} {name}")
+        return super().get(resource, name, namespace)
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """As the snapshot's."""
+        self._read(resource, f"list {resource.kind}")
+        return super().list(resource, namespace, labels=labels, fields=fields)
+
+    def _read(self, resource: Resource, what: str) -> None:
+        self.reads.append(what)
+        if resource.kind in self._missing:
+            raise errors.ApiGone("404 page not found", status=404)

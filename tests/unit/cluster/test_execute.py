@@ -1,0 +1,228 @@
+"""Carrying out a plan: order, refusals, what is optional, and going on after an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.cluster import errors, execute
+from shared.cluster.port import Object
+from shared.cluster.snapshot import Snapshot
+from shared.objects.meta import ObjectRef
+from shared.objects.patches import PatchType
+from shared.objects.resources import Resource
+from shared.policy.model import Action, Plan, Verb
+from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.pods import lift_gate
+from shared.policy.reasons import Reason
+from tests.support.builders import NOW, a_pod, a_workload, observed, ref
+
+Written = tuple[str, str, Any, str]
+
+
+class Recorder(Snapshot):
+    """Remembers writes; a name that is listed fails instead."""
+
+    def __init__(self, **failures: Exception | list[Exception]) -> None:
+        super().__init__([])
+        self.written: list[Written] = []
+        self._failures = {name: one if isinstance(one, list) else [one] for name, one in failures.items()}
+
+    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+        """Remembered."""
+        return self._write("create", resource, body["metadata"]["name"], body, manager)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,  # noqa: ARG002 - the door's own argument
+        body: Any,
+        *,
+        patch: PatchType,
+        manager: str,
+        subresource: str = "",
+    ) -> Object:
+        """Remembered."""
+        return self._write(f"patch {patch.name} {subresource}".strip(), resource, name, body, manager)
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",  # noqa: ARG002 - the door's own argument
+        *,
+        uid: str = "",
+        propagation: str = "Background",  # noqa: ARG002 - the door's own argument
+    ) -> None:
+        """Remembered."""
+        self._write("delete", resource, name, uid, "")
+
+    def _write(self, verb: str, resource: Resource, name: str, body: Any, manager: str) -> Object:
+        waiting = self._failures.get(name, [])
+        if waiting:
+            raise waiting.pop(0)
+        self.written.append((f"{verb} {resource.kind}", name, body, manager))
+        return {}
+
+
+def _create(
+    name: str, *, optional: bool = False, if_refused: tuple[Action, ...] = (), text: str = ""
+) -> Action:
+    body = {"metadata": {"name": name, "namespace": "team-a", "annotations": {"why": text}}}
+    target = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", name)
+    return Action(Verb.CREATE, target, body, optional=optional, if_refused=if_refused)
+
+
+def _plan(*actions: Action) -> Plan:
+    return Plan(Reason.POD_GROUPS_CREATED, "", actions)
+
+
+def _names(cluster: Recorder) -> list[str]:
+    return [name for _, name, _, _ in cluster.written]
+
+
+def test_actions_are_carried_out_in_order() -> None:
+    """Each as its verb says, under the step's field manager."""
+    pod = ref(a_pod())
+    actions = (
+        _create("a"),
+        Action(Verb.PATCH, pod, {"x": 1}, patch=PatchType.MERGE, subresource="status"),
+        Action(Verb.DELETE, pod),
+    )
+    cluster = Recorder()
+    assert execute.in_order(cluster, _plan(*actions), "muster-test") == _plan(*actions)
+    assert cluster.written == [
+        ("create PodGroup", "a", actions[0].body, "muster-test"),
+        ("patch MERGE status Pod", "llama-0", {"x": 1}, "muster-test"),
+        ("delete Pod", "llama-0", "llama-0-uid", ""),
+    ]
+
+
+def test_a_patch_needs_a_media_type() -> None:
+    """A plan without one is a bug, not an error of the cluster."""
+    with pytest.raises(ValueError, match="Pod team-a/llama-0: a patch without a media type"):
+        execute.in_order(Recorder(), _plan(Action(Verb.PATCH, ref(a_pod()), {})), "m")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(
+            errors.AlreadyExists("taken"), id="a name that is taken: the event comes again and sees it"
+        ),
+        pytest.param(errors.Conflict("in between"), id="a write in between"),
+        pytest.param(errors.Invalid("never"), id="a refusal without an alternative"),
+        pytest.param(errors.Unavailable("away"), id="no answer"),
+    ],
+)
+def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
+    """What came before is done, what comes after is not begun."""
+    cluster = Recorder(b=error)
+    with pytest.raises(type(error)):
+        execute.in_order(cluster, _plan(_create("a"), _create("b"), _create("c")), "m")
+    assert _names(cluster) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(errors.Invalid("never"), id="refused"),
+        pytest.param(errors.AlreadyExists("taken"), id="there already"),
+        pytest.param(errors.Unavailable("away"), id="no answer"),
+        pytest.param(errors.Gone("no namespace"), id="gone"),
+    ],
+)
+def test_what_is_optional_never_stops_a_plan(error: errors.ClusterError) -> None:
+    """An Event that is lost costs a message; the plan that comes back tells it was not written."""
+    cluster = Recorder(event=error)
+    actions = (_create("event", optional=True), _create("b"))
+    assert execute.in_order(cluster, _plan(*actions), "m") == _plan(actions[1])
+    assert _names(cluster) == ["b"]
+
+
+QUOTES = 'PodGroup "a" is invalid: spec: {refusal} \\ "x\ny": ü'
+
+
+@pytest.mark.parametrize(
+    "error",
+    [pytest.param(errors.Invalid(QUOTES), id="422"), pytest.param(errors.Forbidden(QUOTES), id="403")],
+)
+def test_a_refused_action_is_replaced_with_the_servers_words(error: errors.ClusterError) -> None:
+    """Quotes, backslashes and line ends survive; the plan that comes back is what was done."""
+    instead = (
+        _create("stand-in", text="RefusedByApi: {refusal}"),
+        _create("event", optional=True, text="{refusal}"),
+    )
+    cluster = Recorder(a=error)
+    done = execute.in_order(cluster, _plan(_create("a", if_refused=instead), _create("b")), "m")
+    texts = [body["metadata"]["annotations"]["why"] for _, _, body, _ in cluster.written]
+    assert texts == [f"RefusedByApi: {QUOTES}", QUOTES, ""]
+    assert [action.target.name for action in done.actions] == ["stand-in", "event", "b"]
+    assert instead[0].body == _create("stand-in", text="RefusedByApi: {refusal}").body
+
+
+def test_a_conflict_is_no_refusal() -> None:
+    """The stand-in is only for what the API server will never accept."""
+    cluster = Recorder(a=errors.AlreadyExists("taken"))
+    with pytest.raises(errors.AlreadyExists):
+        execute.in_order(cluster, _plan(_create("a", if_refused=(_create("b"),))), "m")
+    assert cluster.written == []
+
+
+def test_a_refused_stand_in_is_an_error() -> None:
+    """A quota refuses both."""
+    cluster = Recorder(a=[errors.Forbidden("quota"), errors.Forbidden("quota")])
+    with pytest.raises(errors.Forbidden):
+        execute.in_order(cluster, _plan(_create("a", if_refused=(_create("a"),))), "m")
+
+
+def test_the_stand_in_of_the_policy_has_the_servers_words() -> None:
+    """What create_pod_groups prepares and what execute fills in fit together."""
+    plan = plan_pod_groups(observed(workload=a_workload()), NOW)
+    assert isinstance(plan, Plan)
+    why = 'no PriorityClass with name "hi" was found'
+    cluster = Recorder(**{"llama-main-33333333": errors.Forbidden(why)})
+    execute.in_order(cluster, plan, "m")
+    stand_in, event = (body for _, _, body, _ in cluster.written)
+    assert stand_in["metadata"]["annotations"] == {"muster.dev/stand-in": f"RefusedByApi: {why}"}
+    assert event["message"] == why
+
+
+PODS = [a_pod(None, index) for index in range(4)]
+LIFT_ALL = Plan(Reason.GATES_LIFTED, "", tuple(map(lift_gate, observed(pods=PODS).pods)))
+OTHER_UID = errors.Invalid('Pod "llama-0" is invalid: metadata.uid: Invalid value: "x": field is immutable')
+
+
+def _lift(**failures: Exception) -> tuple[Recorder, Plan]:
+    cluster = Recorder(**{name.replace("_", "-"): error for name, error in failures.items()})
+    return cluster, execute.each(cluster, LIFT_ALL, "muster-patch-pods")
+
+
+def test_each_tries_every_action() -> None:
+    """One gated pod holds back its whole group, so no error stops the others; the first one is raised."""
+    cluster = Recorder(**{"llama-0": errors.Conflict("first"), "llama-2": errors.Unavailable("second")})
+    with pytest.raises(errors.Conflict, match="first"):
+        execute.each(cluster, LIFT_ALL, "muster-patch-pods")
+    assert _names(cluster) == ["llama-1", "llama-3"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(errors.Gone("gone"), id="the pod is gone"),
+        pytest.param(OTHER_UID, id="another pod has its name"),
+    ],
+)
+def test_each_takes_a_pod_that_is_gone_as_done(error: errors.ClusterError) -> None:
+    """There is nothing left to let go."""
+    cluster, done = _lift(llama_0=error)
+    assert _names(cluster) == ["llama-1", "llama-2", "llama-3"]
+    assert len(done.actions) == 3
+
+
+def test_each_raises_another_refusal() -> None:
+    """A 422 that is not about the UID is an error like all others."""
+    with pytest.raises(errors.Invalid):
+        _lift(llama_0=errors.Invalid("spec.schedulingGates: only deletion is allowed"))

@@ -1,0 +1,289 @@
+"""What each step reads, and what it does not read; on a cluster made of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.cluster import observe
+from shared.cluster.port import Object
+from shared.objects.meta import ObjectRef
+from shared.policy import marks
+from tests.support.builders import (
+    TRAINJOB_UID,
+    a_child_job,
+    a_gang,
+    a_job,
+    a_jobset,
+    a_jobset_of_trainjob,
+    a_pod,
+    a_pod_group,
+    a_replicated_job,
+    a_trainjob,
+    a_users_workload,
+    a_workload,
+    an_object,
+    bound,
+    labelled,
+    named,
+    of_uid,
+    owned_by,
+    placed,
+    pods_of,
+    ref,
+    unstamped,
+    with_condition,
+    with_spec,
+)
+from tests.unit.cluster.counting import Counting
+
+TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
+CHILD = a_child_job(JOBSET, "node", 0)
+CHAIN = (TRAINJOB, JOBSET, CHILD)
+GROUP = a_pod_group("llama-trainer-22222222", root=TRAINJOB)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        pytest.param(ref(TRAINJOB), id="from the TrainJob"),
+        pytest.param(ref(JOBSET), id="from its JobSet"),
+        pytest.param(ref(CHILD), id="from a Job of that"),
+        pytest.param(ref(GROUP), id="from a PodGroup"),
+        pytest.param(ref(a_workload(root=TRAINJOB)), id="from its Workload"),
+    ],
+)
+def test_the_root_owner_is_found(subject: ObjectRef) -> None:
+    """Whatever the event was about, the plan is for the root owner."""
+    workload = a_workload(a_gang("trainer", 2), root=TRAINJOB)
+    seen = observe.for_resize(Counting(*CHAIN, GROUP, workload, *pods_of(CHILD)), subject)
+    assert seen.owner is not None
+    assert seen.jobset is not None
+    assert (seen.owner.ref, seen.jobset.ref) == (ref(TRAINJOB), ref(JOBSET))
+    assert [job.metadata.name for job in seen.jobs] == ["llama-node-0"]
+    assert [group.metadata.name for group in seen.groups] == ["llama-trainer-22222222"]
+    assert [pod.metadata.name for pod in seen.pods] == ["llama-node-0-0", "llama-node-0-1"]
+    assert seen.workload is not None
+    assert seen.subject == subject
+
+
+def _owner_of(subject: ObjectRef, *objects: Object) -> str:
+    seen = observe.for_pod_groups(Counting(*objects), subject)
+    return f"{seen.owner.kind} {seen.owner.metadata.name}" if seen.owner else ""
+
+
+OTHER = "another-uid"
+VOLCANO = an_object("batch.volcano.sh/v1alpha1", "Job", "llama", "volcano-uid")
+VOLCANOS = a_users_workload()
+VOLCANOS["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
+
+
+@pytest.mark.parametrize(
+    ("subject", "objects", "owner"),
+    [
+        pytest.param(ref(a_job()), (), "", id="gone"),
+        pytest.param(ref(a_job()), (a_job(of_uid(OTHER)),), "", id="another Job has its name"),
+        pytest.param(
+            ref(CHILD), (CHILD, a_jobset(modifiers=[of_uid(OTHER)])), "", id="its JobSet was made anew"
+        ),
+        pytest.param(ref(JOBSET), (JOBSET, a_trainjob(of_uid(OTHER))), "", id="its TrainJob was made anew"),
+        pytest.param(
+            ref(GROUP),
+            (*CHAIN, a_pod_group("llama-trainer-22222222", of_uid(OTHER))),
+            "",
+            id="another PodGroup",
+        ),
+        pytest.param(
+            ref(a_job()),
+            (a_job(owned_by(VOLCANO)),),
+            "Job llama",
+            id="a Job under a controller unknown to us is the root",
+        ),
+        pytest.param(
+            ref(a_users_workload()),
+            (a_users_workload(), a_job()),
+            "Job llama",
+            id="a user's Workload names its owner",
+        ),
+        pytest.param(
+            ref(
+                a_workload(
+                    modifiers=[
+                        with_spec(controllerRef={"apiGroup": "apps", "kind": "Deployment", "name": "x"})
+                    ]
+                )
+            ),
+            (
+                a_workload(
+                    modifiers=[
+                        with_spec(controllerRef={"apiGroup": "apps", "kind": "Deployment", "name": "x"})
+                    ]
+                ),
+                a_job(),
+            ),
+            "Job llama",
+            id="a Workload without a known controllerRef is its controller's",
+        ),
+        pytest.param(
+            ref(a_users_workload()),
+            (VOLCANOS, a_job()),
+            "",
+            id="a Job of another API group is not ours",
+        ),
+    ],
+)
+def test_who_is_not_the_owner(subject: ObjectRef, objects: tuple[Object, ...], owner: str) -> None:
+    """UIDs and API groups tell owners apart, names do not."""
+    assert _owner_of(subject, *objects) == owner
+
+
+def test_a_trainjob_sees_only_its_own_jobset() -> None:
+    """One of an earlier TrainJob of that name is not it."""
+    stale = a_jobset(modifiers=[owned_by(a_trainjob(of_uid(OTHER)))])
+    assert observe.for_workload(Counting(TRAINJOB, stale), ref(TRAINJOB)).jobset is None
+
+
+def test_jobs_of_an_earlier_jobset_are_left_out() -> None:
+    """They have its name in their labels, not its UID in their owner."""
+    stale = a_child_job(a_jobset(a_replicated_job("node"), modifiers=[of_uid(OTHER)]), "node", 1)
+    assert len(observe.for_pod_groups(Counting(*CHAIN, stale), ref(TRAINJOB)).jobs) == 1
+
+
+def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
+    """The hot path: owner, namespace, Workloads and the homes of a policy."""
+    cluster = Counting(a_job())
+    seen = observe.for_workload(cluster, ref(a_job()))
+    assert (seen.groups, seen.pods, seen.leftover_owner_lives) == ((), (), False)
+    assert "list Pod" not in cluster.reads
+    assert not any("PodGroup" in read for read in cluster.reads)
+
+
+def test_create_workload_reads_pods_and_groups_to_give_up() -> None:
+    """A skipped owner may have stamped pods."""
+    job = a_job(with_spec(managedBy="kueue.x-k8s.io/multikueue"))
+    seen = observe.for_workload(Counting(job, *pods_of(job), a_pod_group()), ref(job))
+    assert (len(seen.pods), len(seen.groups)) == (2, 1)
+
+
+def test_an_owner_that_is_left_alone_costs_no_workload() -> None:
+    """A finished owner is known by itself."""
+    job = a_job(with_condition("Complete"))
+    cluster = Counting(job)
+    observe.for_workload(cluster, ref(job))
+    assert cluster.reads == ["get Job llama", "get Namespace team-a"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "objects", "lives"),
+    [
+        pytest.param(labelled({"muster.dev/owner-uid": "old"}), (), False, id="its owner is gone"),
+        pytest.param(
+            labelled({"muster.dev/owner-uid": TRAINJOB_UID}), (a_trainjob(named("x")),), True, id="it lives"
+        ),
+        pytest.param(
+            labelled({"muster.dev/owner-uid": TRAINJOB_UID}),
+            (a_trainjob(named("x"), of_uid("new")),),
+            False,
+            id="another one has its name",
+        ),
+    ],
+)
+def test_whether_the_owner_of_a_leftover_lives(
+    earlier: Any, objects: tuple[Object, ...], lives: bool
+) -> None:
+    """A Workload under our name that Muster made for another UID."""
+    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "name": "x"}
+    leftover = a_workload(modifiers=[earlier, with_spec(controllerRef=reference)])
+    seen = observe.for_workload(Counting(a_job(), leftover, *objects), ref(a_job()))
+    assert seen.leftover_owner_lives == lives
+
+
+def test_a_strangers_workload_may_name_a_kind_unknown_to_us() -> None:
+    """It is looked at, not climbed."""
+    reference = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "x"}
+    stranger = a_workload(modifiers=[with_spec(controllerRef=reference)])
+    assert not observe.for_workload(Counting(a_job(), stranger), ref(a_job())).leftover_owner_lives
+
+
+def test_many_groups_are_read_with_one_list() -> None:
+    """Up to eight one by one, more at once."""
+    job = a_job(pods=9)
+    job["spec"]["template"]["metadata"]["labels"][marks.GROUP_SIZE] = "1"
+    groups = [a_pod_group(f"llama-main-33333333-{index}") for index in range(9)]
+    cluster = Counting(job, *groups, a_pod_group("llama-other"))
+    assert len(observe.for_pod_groups(cluster, ref(job)).groups) == 9
+    assert cluster.reads.count("list PodGroup") == 1
+
+
+def _failed_create(name: str, at: str, message: str, reason: str = "FailedCreate") -> Object:
+    event = an_object("v1", "Event", name, name)
+    involved = {"uid": a_job()["metadata"]["uid"]}
+    return event | {"involvedObject": involved, "reason": reason, "lastTimestamp": at, "message": message}
+
+
+def test_the_latest_failed_create_is_told_while_pods_are_missing() -> None:
+    """A full quota is told nowhere else."""
+    events = (
+        _failed_create("a", "2026-11-21T08:00:02Z", "exceeded quota"),
+        _failed_create("b", "2026-11-21T08:00:01Z", "older"),
+        _failed_create("c", "2026-11-21T08:00:09Z", "other", reason="SuccessfulCreate"),
+    )
+    missing = Counting(a_job(), *events, a_pod())
+    assert observe.for_conditions(missing, ref(a_job())).failed_create == "exceeded quota"
+    complete = Counting(a_job(), *events, *pods_of(a_job()))
+    assert observe.for_conditions(complete, ref(a_job())).failed_create == ""
+    assert "list Event" not in complete.reads
+
+
+class TestPods:
+    """patch_pods reads as little as it can."""
+
+    def test_from_a_pod(self) -> None:
+        """The pod, its group, the pods of that: not the owner."""
+        cluster = Counting(a_job(), a_pod_group(), *pods_of(a_job()))
+        seen = observe.for_pods(cluster, ref(a_pod()))
+        assert (len(seen.groups), len(seen.pods), seen.owner) == (1, 2, None)
+        assert "get Job llama" not in cluster.reads
+
+    def test_from_a_group(self) -> None:
+        """Pods of the owner with another stamp are not the group's."""
+        cluster = Counting(
+            a_job(), a_pod_group(), a_pod(), a_pod(None, 1, with_spec(schedulingGroup={"podGroupName": "x"}))
+        )
+        assert len(observe.for_pods(cluster, ref(a_pod_group())).pods) == 1
+
+    def test_from_a_trainjobs_group(self) -> None:
+        """Its pods are found by the JobSet, which has the TrainJob's name."""
+        seen = observe.for_pods(Counting(*CHAIN, GROUP, *pods_of(CHILD)), ref(GROUP))
+        assert len(seen.pods) == 2
+
+    def test_from_a_group_without_owner(self) -> None:
+        """Marked pods that name it."""
+        group = a_pod_group()
+        del group["metadata"]["ownerReferences"]
+        assert len(observe.for_pods(Counting(group, a_pod()), ref(group)).pods) == 1
+
+    def test_the_owner_of_a_gang_that_was_placed_before(self) -> None:
+        """Only then the Jobs tell whether the gates may go."""
+        group = a_pod_group("llama-main-33333333", placed)
+        seen = observe.for_pods(Counting(a_job(), group, *pods_of(a_job())), ref(a_pod()))
+        assert seen.owner is not None
+        assert (seen.subject, len(seen.groups), len(seen.jobs)) == (ref(a_pod()), 1, 1)
+
+    @pytest.mark.parametrize(
+        ("objects", "pods"),
+        [
+            pytest.param((), 0, id="the pod is gone"),
+            pytest.param((a_pod(None, 0, of_uid(OTHER)),), 0, id="another pod has its name"),
+            pytest.param((a_pod(),), 1, id="its group does not exist yet"),
+            pytest.param(
+                (a_pod(None, 0, bound), a_pod_group()), 1, id="it has no gate: its group is not read"
+            ),
+            pytest.param((a_pod(None, 0, unstamped),), 1, id="it has no group"),
+        ],
+    )
+    def test_no_more_than_the_pod(self, objects: tuple[Object, ...], pods: int) -> None:
+        """There is no group to look at."""
+        seen = observe.for_pods(Counting(*objects), ref(a_pod()))
+        assert (len(seen.pods), seen.groups) == (pods, ())

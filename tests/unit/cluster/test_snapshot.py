@@ -1,0 +1,73 @@
+"""A cluster made of files."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.cluster.snapshot import ReadOnlyError, Snapshot
+from shared.objects.patches import PatchType
+from shared.objects.resources import JOBS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
+from tests.support.builders import (
+    a_job,
+    a_namespace,
+    an_object,
+    labelled,
+    named,
+)
+
+
+class TestSnapshot:
+    """A cluster made of files answers as a live one, and takes no writes."""
+
+    @pytest.mark.parametrize(
+        ("labels", "names"),
+        [
+            pytest.param("", ["a", "b"], id="everything"),
+            pytest.param("x=1", ["a"], id="a value"),
+            pytest.param("x==1", ["a"], id="a value, spelled with two"),
+            pytest.param("x!=1", ["b"], id="another value, or none"),
+            pytest.param("x", ["a"], id="a key"),
+            pytest.param("!x", ["b"], id="no key"),
+            pytest.param("x=1,y=2", [], id="both"),
+        ],
+    )
+    def test_label_selectors(self, labels: str, names: list[str]) -> None:
+        """Equality and existence."""
+        cluster = Snapshot([a_job(named("a"), labelled({"x": "1"})), a_job(named("b"))])
+        assert [body["metadata"]["name"] for body in cluster.list(JOBS, labels=labels)] == names
+
+    def test_a_selector_that_cannot_be_read(self) -> None:
+        """Sets are not in use."""
+        with pytest.raises(ValueError, match="cannot be read"):
+            Snapshot([a_job()]).list(JOBS, labels="x in (1)")
+
+    def test_field_selectors_and_namespaces(self) -> None:
+        """By dotted path; another namespace has other objects."""
+        cluster = Snapshot([a_job()])
+        assert len(cluster.list(JOBS, "team-a", fields="metadata.name=llama,spec.parallelism=2")) == 1
+        assert cluster.list(JOBS, "team-b") == cluster.list(JOBSETS) == []
+
+    def test_kinds_unknown_to_us_are_left_out(self) -> None:
+        """A file may hold more than Muster reads."""
+        cluster = Snapshot([an_object("apps/v1", "Deployment", "web", "u"), a_namespace()])
+        assert cluster.get(NAMESPACES, "team-a") == a_namespace()
+
+    def test_it_serves_what_1_37_serves(self) -> None:
+        """All of scheduling.k8s.io and nothing else."""
+        cluster = Snapshot([])
+        cluster.refresh()
+        assert "v1beta1/podgroups" in cluster.served_versions("scheduling.k8s.io")
+        assert cluster.served_versions("batch") == frozenset()
+        assert cluster.scheduling().served
+
+    def test_writes_are_refused(self) -> None:
+        """Only planning happens on one."""
+        cluster = Snapshot([])
+        with pytest.raises(ReadOnlyError, match="m may not create Job llama"):
+            cluster.create(JOBS, a_job(), manager="m")
+        with pytest.raises(ReadOnlyError, match="m may not replace Job llama"):
+            cluster.replace(JOBS, a_job(), manager="m")
+        with pytest.raises(ReadOnlyError, match=r"m may not send .*merge-patch.* to Pod team-a/p"):
+            cluster.patch(PODS, "p", "team-a", {}, patch=PatchType.MERGE, manager="m")
+        with pytest.raises(ReadOnlyError, match="nobody may delete TrainJob team-a/llama"):
+            cluster.delete(TRAINJOBS, "llama", "team-a")

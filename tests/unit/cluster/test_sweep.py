@@ -1,0 +1,82 @@
+"""What a sweep looks at."""
+
+from __future__ import annotations
+
+from shared.cluster import observe, sweep
+from tests.support.builders import (
+    a_child_job,
+    a_job,
+    a_jobset,
+    a_jobset_of_trainjob,
+    a_pod,
+    a_pod_group,
+    a_trainjob,
+    a_users_workload,
+    a_workload,
+    an_object,
+    being_deleted,
+    bound,
+    labelled,
+    named,
+    of_uid,
+    owned_by,
+    pods_of,
+    ref,
+    with_condition,
+)
+from tests.unit.cluster.counting import Counting
+
+TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
+CHAIN = (TRAINJOB, JOBSET, a_child_job(JOBSET, "node", 0))
+
+
+class TestSweeps:
+    """A sweep looks at what can still change."""
+
+    def test_owners(self) -> None:
+        """Roots only: not what another of them controls, not what has ended, no Job without a mark."""
+        objects = (
+            *CHAIN,
+            a_jobset(modifiers=[named("alone")]),
+            a_job(named("plain"), mark=None),
+            a_job(named("done"), with_condition("Complete")),
+            a_job(named("marked")),
+            a_job(named("flux"), owned_by(an_object("flux/v1", "MiniCluster", "m", "m"))),
+        )
+        found = [f"{one.kind} {one.name}" for one in sweep.owners(Counting(*objects))]
+        assert found == ["TrainJob llama", "JobSet alone", "Job marked", "Job flux"]
+
+    def test_a_cluster_without_the_trainer(self) -> None:
+        """A kind that is not served has no objects."""
+        cluster = Counting(a_job(), missing=("TrainJob", "JobSet"))
+        assert [one.kind for one in sweep.owners(cluster)] == ["Job"]
+
+    def test_orphans_come_after_the_owners(self) -> None:
+        """Muster's objects whose owner is gone; a user's are not looked at."""
+        left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
+        found = list(
+            sweep.owners_and_orphans(Counting(a_job(), left, a_workload(), a_users_workload(), a_pod_group()))
+        )
+        assert [f"{one.kind} {one.name}" for one in found] == ["Job llama", "Workload left"]
+
+    def test_gated_pods(self) -> None:
+        """One of each group, and each that has no group at all."""
+        job, other = a_job(pods=4), a_job(named("other"), of_uid("99999999-x"))
+        objects = (
+            *pods_of(job),
+            a_pod(other, 0, bound),
+            a_pod(other, 1, being_deleted),
+            *(
+                a_pod(None, index, named(f"bare-{index}"), lambda pod: pod["spec"].pop("schedulingGroup"))
+                for index in (0, 1)
+            ),
+        )
+        found = [one.name for one in sweep.gated_pods(Counting(*objects))]
+        assert found == ["llama-0", "bare-0", "bare-1"]
+
+    def test_an_orphan_is_read_live(self) -> None:
+        """With the UIDs of everything that lives in its namespace."""
+        seen = observe.for_workload(Counting(*CHAIN, a_workload()), ref(a_workload()))
+        assert seen.orphan is not None
+        assert seen.live_uids == {body["metadata"]["uid"] for body in CHAIN}
+        assert observe.for_workload(Counting(), ref(a_pod_group())).orphan is None
