@@ -1,0 +1,153 @@
+"""Where a policy is read from, in a cluster of files."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from shared.cluster import homes
+from shared.cluster.observe import for_workload
+from shared.cluster.snapshot import Snapshot
+from shared.policy.homes import ANNOTATION, annotations_of, rule
+from shared.policy.model import Home, HomeKind
+from tests.support.builders import (
+    Object,
+    a_jobset_of_trainjob,
+    a_namespace,
+    a_trainjob,
+    a_workload,
+    annotated,
+    owned_by,
+    ref,
+    with_spec,
+)
+
+RUNTIME: Object = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch-distributed", "annotations": {ANNOTATION: "workload: {onScale: Flag}"}},
+    "spec": {"podGroupPolicy": {"workload": {"onFailure": "Hold"}}},
+}
+BARE_RUNTIME: Object = {**RUNTIME, "metadata": {"name": "torch-distributed"}}
+CONFIG_MAP: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "muster-policy", "namespace": "team-a"},
+    "data": {"policy": "workload: {}"},
+}
+
+
+def the_snapshot(runtime: Object | str, trainjob: Object) -> Object:
+    """The ConfigMap in which the Trainer keeps a TrainJob's runtime."""
+    text = runtime if isinstance(runtime, str) else yaml.safe_dump(runtime)
+    body: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "llama-runtime-snapshot", "namespace": "team-a", "uid": "s"},
+        "data": {"runtime": text},
+    }
+    owned_by(trainjob)(body)
+    return body
+
+
+def found(*objects: Object, trainjob: Object | None = None, jobset: Object | None = None) -> list[Home]:
+    """The homes that create_workload sees for the TrainJob."""
+    trainjob = trainjob or a_trainjob()
+    world = [a_namespace(), trainjob, jobset or a_jobset_of_trainjob(), *objects]
+    return list(for_workload(Snapshot(copy.deepcopy(world)), ref(trainjob)).homes)
+
+
+ON_TRAINJOB = a_trainjob(annotated({ANNOTATION: "workload: {}"}))
+ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}"}),))
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        pytest.param({}, None, id="no home at all"),
+        pytest.param(
+            {"objects": [CONFIG_MAP]}, "ConfigMap team-a/muster-policy, key policy", id="the namespace"
+        ),
+        pytest.param(
+            {"objects": [CONFIG_MAP, BARE_RUNTIME]},
+            "spec.podGroupPolicy of ClusterTrainingRuntime torch-distributed",
+            id="a field of the runtime comes before the namespace",
+        ),
+        pytest.param(
+            {"objects": [CONFIG_MAP, RUNTIME]},
+            f"annotation {ANNOTATION} of ClusterTrainingRuntime torch-distributed",
+            id="an annotation of the runtime comes before its field",
+        ),
+        pytest.param(
+            {"objects": [RUNTIME], "jobset": ON_JOBSET},
+            f"annotation {ANNOTATION} of JobSet team-a/llama",
+            id="the JobSet comes before the runtime",
+        ),
+        pytest.param(
+            {"objects": [RUNTIME], "jobset": ON_JOBSET, "trainjob": ON_TRAINJOB},
+            f"annotation {ANNOTATION} of TrainJob team-a/llama",
+            id="the TrainJob comes first",
+        ),
+        pytest.param(
+            {"objects": [RUNTIME, the_snapshot(BARE_RUNTIME, a_trainjob())]},
+            "spec.podGroupPolicy of ClusterTrainingRuntime torch-distributed",
+            id="a TrainJob keeps the runtime it started with",
+        ),
+        pytest.param(
+            {
+                "objects": [
+                    RUNTIME,
+                    the_snapshot(BARE_RUNTIME, a_trainjob(lambda job: job["metadata"].update(uid="x"))),
+                ]
+            },
+            f"annotation {ANNOTATION} of ClusterTrainingRuntime torch-distributed",
+            id="a snapshot that an earlier TrainJob left is not read",
+        ),
+        pytest.param(
+            {"objects": [the_snapshot("spec: {", a_trainjob())]},
+            "ConfigMap team-a/llama-runtime-snapshot, key runtime",
+            id="a snapshot that cannot be read is a broken policy, not none",
+        ),
+    ],
+)
+def test_the_highest_home_is_read(given: dict[str, Any], where: str | None) -> None:
+    """Owner, its JobSet, annotation of the runtime, field of the runtime, ConfigMap: in this order."""
+    homes_found = found(*given.pop("objects", []), **given)
+    assert [home.where for home in homes_found] == ([where] if where else [])
+
+
+def test_a_namespaced_runtime_is_read_in_the_namespace_of_the_trainjob() -> None:
+    """A TrainingRuntime of the same name elsewhere is another one."""
+    trainjob = a_trainjob(with_spec(runtimeRef={"name": "mine", "kind": "TrainingRuntime"}))
+    runtime = {**RUNTIME, "kind": "TrainingRuntime", "metadata": {**RUNTIME["metadata"], "name": "mine"}}
+    mine = {**runtime, "metadata": {**runtime["metadata"], "namespace": "team-a"}}
+    elsewhere = {**runtime, "metadata": {**runtime["metadata"], "namespace": "team-b"}}
+    assert [home.kind for home in found(mine, trainjob=trainjob)] == [HomeKind.RUNTIME]
+    assert found(elsewhere, trainjob=trainjob) == []
+
+
+def test_a_workload_that_exists_keeps_its_policy() -> None:
+    """A new policy in the namespace counts for the next owner, not for one whose groups were made."""
+    ruling = rule((Home(HomeKind.NAMESPACE, "then", "workload: {onScale: Flag}"),))
+    made = a_workload(root=a_trainjob(), modifiers=(annotated(annotations_of(ruling)),))
+    (home,) = found(CONFIG_MAP, RUNTIME, made)
+    assert (home.kind, home.where) == (HomeKind.STORED, "then")
+    assert found(CONFIG_MAP, RUNTIME, a_workload(root=a_trainjob())) == []
+
+
+def test_a_workload_of_another_owner_keeps_no_policy() -> None:
+    """It has the name, but was made for an earlier TrainJob."""
+    earlier = a_trainjob(lambda job: job["metadata"].update(uid="earlier"))
+    assert [home.kind for home in found(CONFIG_MAP, a_workload(root=earlier))] == [HomeKind.NAMESPACE]
+
+
+def test_all_homes_are_listed_highest_first() -> None:
+    """For `muster explain`, which shows those that lost as well."""
+    cluster = Snapshot([RUNTIME, CONFIG_MAP])
+    observed = for_workload(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
+    assert observed.owner is not None
+    kinds = [home.kind for home in homes.every(cluster, observed.owner, observed.jobset)]
+    assert kinds == [HomeKind.OWNER, HomeKind.RUNTIME, HomeKind.RUNTIME_SPEC, HomeKind.NAMESPACE]

@@ -1,0 +1,206 @@
+"""A policy is read strictly, and what is wrong with it is told with the path a person finds it under."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.policy import schema
+from shared.policy.schema import InvalidPolicyError
+
+FULL = """
+workload:
+  groups:
+  - name: root
+    schedulingPolicy: {gang: {minGroupCount: 2}}
+    schedulingConstraints: {topology: [{key: topology.kubernetes.io/zone}]}
+    disruptionMode: {all: {}}
+    preemptionPolicy: Never
+    groups:
+    - name: trainer
+      replicatedJobs: [node]
+      size: 4
+      schedulingPolicy: {gang: {minCount: 4}}
+      schedulingConstraints: {topology: [{key: example.com/rack}]}
+      disruptionMode: {single: {}}
+      resourceClaims:
+      - {name: gpu, resourceClaimName: shared-gpu}
+      - {name: nic, resourceClaimTemplateName: shared.nic}
+    - name: launcher
+      schedulingPolicy: {basic: {}}
+  onScale: Flag
+  onFailure: Hold
+"""
+
+
+def test_every_field_of_the_design_is_read() -> None:
+    """What is written is what is read, nothing is lost and nothing is made up."""
+    policy = schema.parse(FULL).workload
+    assert policy is not None
+    (root,) = policy.groups
+    trainer, launcher = root.groups
+    assert (policy.on_scale, policy.on_failure) == ("Flag", "Hold")
+    assert root.scheduling_policy.gang.min_group_count == 2
+    assert (trainer.replicated_jobs, trainer.size, trainer.per, trainer.leader) == (["node"], 4, None, False)
+    assert trainer.scheduling_policy.gang.min_count == 4
+    assert [claim.name for claim in trainer.resource_claims] == ["gpu", "nic"]
+    assert launcher.scheduling_policy.gang is None
+    assert root.disruption_mode.all is not None
+    assert root.preemption_policy == "Never"
+
+
+def test_an_empty_workload_is_a_complete_policy() -> None:
+    """`workload: {}` asks for the defaults; JSON is YAML."""
+    assert schema.parse('{"workload": {}}').workload == schema.WorkloadPolicy()
+
+
+IN_GROUP_1_0 = "workload: {groups: [{name: a}, {name: b, groups: [{name: c, %s}]}]}"
+PATH_1_0 = "workload.groups[1].groups[0]"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingPolicy: {}",
+            f"{PATH_1_0}.schedulingPolicy: set exactly one of gang, basic",
+            id="a scheduling policy of neither kind",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingPolicy: {gang: {}, basic: {}}",
+            f"{PATH_1_0}.schedulingPolicy: set exactly one of gang, basic; given: gang, basic",
+            id="a scheduling policy of both kinds",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingPolicy: {gang: {minCount: 0}}",
+            f"{PATH_1_0}.schedulingPolicy.gang.minCount: Input should be greater than or equal to 1",
+            id="a minCount of 0, which the API refuses",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingPolicy: {gang: {minCount: '3'}}",
+            f"{PATH_1_0}.schedulingPolicy.gang.minCount: Input should be a valid integer",
+            id="a count in quotes",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingPolicy: {gang: {minGroupCount: 2}}",
+            f"{PATH_1_0}.schedulingPolicy.gang.minGroupCount: a group of pods takes minCount",
+            id="minGroupCount on a group of pods",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: a, schedulingPolicy: {gang: {minCount: 2}}, groups: [{name: b}]}]}",
+            "workload.groups[0].schedulingPolicy.gang.minCount: a group with groups takes minGroupCount",
+            id="minCount on a group of groups",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: a, groups: [{name: b}], "
+            "resourceClaims: [{name: x, resourceClaimName: y}]}]}",
+            "workload.groups[0].resourceClaims: belongs to a group of pods, not to one with groups",
+            id="resource claims on a group of groups, which have none in the API",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "minCount: 3", f"{PATH_1_0}.minCount: unknown field", id="a field nobody knows"
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "scheduling_policy: {basic: {}}",
+            f"{PATH_1_0}.scheduling_policy: unknown field",
+            id="a field as Python would spell it",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "per: Job, size: 2",
+            f"{PATH_1_0}.size: set either per or size",
+            id="per Job and in blocks at once",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "size: 2, leader: true",
+            f"{PATH_1_0}.leader: set either size or leader",
+            id="a leader in blocks",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingConstraints: {topology: [{key: a}, {key: b}]}",
+            f"{PATH_1_0}.schedulingConstraints.topology: "
+            "List should have at most 1 item after validation, not 2",
+            id="two topology keys",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "schedulingConstraints: {topology: [{key: a..b/c}]}",
+            f"{PATH_1_0}.schedulingConstraints.topology[0].key: "
+            "'a..b/c' is no name that Kubernetes takes here",
+            id="a topology key that is no label key",
+        ),
+        pytest.param(
+            IN_GROUP_1_0 % "resourceClaims: [{name: a}]",
+            f"{PATH_1_0}.resourceClaims[0]: set exactly one of resourceClaimName, resourceClaimTemplateName",
+            id="a claim without a source",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: none}]}",
+            "workload.groups[0].name: none is the mark of pods that are in no group",
+            id="a group called none",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: A}]}",
+            "workload.groups[0].name: 'A' is no name that Kubernetes takes here",
+            id="a name that is no DNS label",
+        ),
+        pytest.param(
+            f"workload: {{groups: [{', '.join(f'{{name: g{number}}}' for number in range(9))}]}}",
+            "workload.groups: List should have at most 8 items after validation, not 9",
+            id="nine groups in one list",
+        ),
+        pytest.param(
+            "workload: {}\nkaiScheduler: {}",
+            "kaiScheduler: set exactly one of workload, kaiScheduler, coscheduling, volcano",
+            id="two sources",
+        ),
+        pytest.param(
+            "{}",
+            "workload: set exactly one of workload, kaiScheduler, coscheduling, volcano",
+            id="no source",
+        ),
+        pytest.param(
+            "kaiScheduler: {queue: a/b}",
+            "kaiScheduler.queue: 'a/b' is no name that Kubernetes takes here",
+            id="a queue that is no label value",
+        ),
+        pytest.param("gang", "a policy is a mapping such as {workload: {}}", id="no mapping"),
+        pytest.param("", "a policy is a mapping such as {workload: {}}", id="nothing at all"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path(text: str, message: str) -> None:
+    """One message, with the path of the field as it is written in the policy."""
+    with pytest.raises(InvalidPolicyError) as raised:
+        schema.parse(text)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("workload: {", "not YAML: ", id="a brace that is never closed"),
+        pytest.param(
+            "workload: {}\nworkload: {}", "not YAML: workload is given twice", id="a key given twice"
+        ),
+        pytest.param("&a {workload: *a}", "not YAML: aliases are not read", id="an alias to itself"),
+        pytest.param("[" * 5000, "not YAML: nested too deep", id="thousands of brackets"),
+        pytest.param("workload: {onScale: 2026-02-31}", "not YAML: day is out of range", id="no such day"),
+    ],
+)
+def test_text_that_cannot_be_read_is_an_invalid_policy(text: str, words: str) -> None:
+    """Whatever a person writes into an annotation, a function finds the policy at fault, never itself."""
+    with pytest.raises(InvalidPolicyError) as raised:
+        schema.parse(text)
+    assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        pytest.param("workload: {onFailure: Hold, bogus: 1}", True, id="a policy that is invalid elsewhere"),
+        pytest.param({"workload": {"onFailure": "Hold"}}, True, id="a field of a runtime"),
+        pytest.param("workload: {onFailure: Basic}", False, id="a policy that says Basic"),
+        pytest.param("workload: [", False, id="no YAML"),
+        pytest.param("[]", False, id="no mapping"),
+    ],
+)
+def test_a_broken_policy_still_says_whether_pods_are_held(content: str, held: bool) -> None:
+    """Who wrote Hold does not want pods to run without their gang because of a slip elsewhere."""
+    assert schema.asks_to_hold(content) is held

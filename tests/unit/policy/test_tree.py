@@ -1,0 +1,345 @@
+"""The tree a policy asks for, beside the groups that the marks on the pod templates make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.objects.jobs import Job, JobSet
+from shared.policy import marks, schema
+from shared.policy.groups import GivenUp, Group
+from shared.policy.kinds import Gang, gang_of
+from shared.policy.reasons import Reason
+from shared.policy.tree import path_of, tree_for
+from tests.support.builders import (
+    Object,
+    a_job,
+    a_jobset,
+    a_replicated_job,
+    annotated,
+    template_labelled,
+    template_spec,
+    with_spec,
+)
+
+BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
+PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+LEADER = template_labelled({marks.LEADER_GROUP: "driver"})
+
+
+def three(**fields: Any) -> Object:
+    """A JobSet of data (1 pod), then train (4), then eval (1), each marked with its name."""
+    data = a_replicated_job("data", pods=1, mark="data")
+    train = a_replicated_job("train", pods=4, mark="train", after=("data",))
+    evaluate = a_replicated_job("eval", pods=1, mark="eval", after=("train",))
+    return a_jobset(data, train, evaluate, **fields)
+
+
+def pair(*modifiers: Any, replicas: int = 1) -> Object:
+    """A JobSet of prefill (4 pods) and decode (2 pods), each marked with its name."""
+    prefill = a_replicated_job("prefill", *modifiers, pods=4, mark="prefill", replicas=replicas)
+    return a_jobset(prefill, a_replicated_job("decode", pods=2, mark="decode"))
+
+
+def gang(body: Object) -> Gang:
+    """The planner's view of a Job or JobSet whose marks are all made by hand."""
+    if body["kind"] == "Job":
+        return gang_of(Job.read(body), None, {})
+    jobset = JobSet.read(body)
+    return gang_of(jobset, jobset, {})
+
+
+def asked(body: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...] | GivenUp:
+    """The tree of an owner under `workload: {groups: ...}`."""
+    policy = schema.parse(f"workload: {{groups: {groups}}}").workload
+    assert policy is not None
+    return tree_for(gang(body), policy, "home", kept=kept)
+
+
+def told(tree: tuple[Group, ...] | GivenUp) -> Any:
+    """A tree in few words: name, gang count or basic, and either sizes or children."""
+    assert not isinstance(tree, GivenUp), tree
+    return [
+        (one.name, one.template_min_count if one.gang else "basic", told(one.children) or dict(one.sizes))
+        for one in tree
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "groups", "tree"),
+    [
+        pytest.param(
+            pair(),
+            "[]",
+            [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})],
+            id="no groups: every mark is one, by the default rule",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: decode, schedulingPolicy: {basic: {}}}]",
+            [("decode", "basic", {"": 2}), ("prefill", 4, {"": 4})],
+            id="a mark that the policy does not speak of keeps the default",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, schedulingPolicy: {gang: {minCount: 1}}}]",
+            [("prefill", 1, {"": 4}), ("decode", 2, {"": 2})],
+            id="a minCount of one's own",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: root, groups: [{name: prefill}, {name: decode}]}]",
+            [("root", 2, [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})])],
+            id="a group of groups is a gang of all of them",
+        ),
+        pytest.param(
+            pair(PER_JOB, replicas=3),
+            "[{name: root, groups: [{name: prefill, per: Job}, {name: decode}]}]",
+            [("root", 4, [("prefill", 4, {"-0": 4, "-1": 4, "-2": 4}), ("decode", 2, {"": 2})])],
+            id="child groups are counted as instances: one per Job",
+        ),
+        pytest.param(
+            a_job(BLOCKS, pods=5),
+            "[{name: zone, groups: [{name: main, size: 2}]}]",
+            [("main", 2, {"-0": 2, "-1": 2, "-2": 1})],
+            id="a group of one group without settings collapses into it",
+        ),
+        pytest.param(
+            a_job(BLOCKS, pods=5),
+            "[{name: zone, schedulingConstraints: {topology: [{key: zone}]}, groups: [{name: main}]}]",
+            [("zone", 3, [("main", 2, {"-0": 2, "-1": 2, "-2": 1})])],
+            id="with a constraint of its own it stays",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: a, schedulingPolicy: {basic: {}}, groups: [{name: b, disruptionMode: {all: {}}, "
+            "groups: [{name: c, groups: [{name: d, groups: [{name: prefill}, {name: decode}]}]}]}]}]",
+            [
+                (
+                    "a",
+                    "basic",
+                    [("b", 1, [("d", 2, [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})])])],
+                )
+            ],
+            id="four levels are allowed, and what collapses is no level",
+        ),
+        pytest.param(
+            three(),
+            "[{name: root, schedulingPolicy: {basic: {}}, "
+            "groups: [{name: data}, {name: train}, {name: eval}]}]",
+            [("root", "basic", [("data", 1, {"": 1}), ("train", 4, {"": 4}), ("eval", 1, {"": 1})])],
+            id="stages that wait for one another below a basic group",
+        ),
+        pytest.param(
+            a_job(LEADER, pods=4),
+            "[{name: all, groups: [{name: driver, leader: true}, {name: main}]}]",
+            [("all", 2, [("driver", 1, {"": 1}), ("main", 3, {"": 3})])],
+            id="a leader and its workers",
+        ),
+        pytest.param(
+            a_jobset(
+                a_replicated_job("none", pods=0, mark="none-yet"), a_replicated_job("some", mark="some")
+            ),
+            "[{name: root, groups: [{name: none-yet}, {name: some}]}]",
+            [("root", 1, [("none-yet", 1, {"": 0}), ("some", 2, {"": 2})])],
+            id="a child without pods is not waited for",
+        ),
+    ],
+)
+def test_the_tree_of_a_policy(body: Object, groups: str, tree: list[Any]) -> None:
+    """Names, gang counts or basic, children or pods by name suffix."""
+    assert told(asked(body, groups)) == tree
+
+
+IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
+ROOT_OF_THREE = "[{name: root%s, groups: [{name: data}, {name: train}, {name: eval}]}]"
+ROOT_OF_PAIR = "[{name: root%s, groups: [{name: prefill}, {name: decode}]}]"
+QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
+
+
+@pytest.mark.parametrize(
+    ("body", "groups", "message"),
+    [
+        pytest.param(
+            pair(),
+            "[{name: prefil}]",
+            "workload.groups[0].name: no pod template has the label muster.dev/group: prefil; "
+            "marks found: decode, prefill",
+            id="a group without a mark",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, replicatedJobs: [decode]}]",
+            "workload.groups[0].replicatedJobs: the label muster.dev/group: prefill is on prefill instead",
+            id="the label is on another replicatedJob",
+        ),
+        pytest.param(
+            a_job(),
+            "[{name: main, replicatedJobs: [node]}]",
+            "workload.groups[0].replicatedJobs: the label muster.dev/group: main is on "
+            "the Job's only template instead",
+            id="replicatedJobs on a Job, which has none",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, per: Job}]",
+            "workload.groups[0].per: spec.replicatedJobs[0].template.spec.template needs the label "
+            "muster.dev/group-per: job",
+            id="per Job without the label",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, size: 4}]",
+            "workload.groups[0].size: spec.replicatedJobs[0].template.spec.template needs the label "
+            "muster.dev/group-size: 4",
+            id="blocks without the label",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, leader: true}]",
+            "workload.groups[0].leader: spec.replicatedJobs[0].template.spec.template needs the label "
+            "muster.dev/leader-group: prefill",
+            id="a leader without the label",
+        ),
+        pytest.param(
+            a_job(LEADER, pods=4),
+            "[{name: driver, leader: false}]",
+            "workload.groups[0].leader: spec.template has the label muster.dev/leader-group: driver",
+            id="a leader by its label that the policy says is none",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill}, {name: prefill}]",
+            "workload.groups[1].name: prefill is taken by workload.groups[0]",
+            id="a name twice in a list",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, groups: [{name: prefill}, {name: decode}]}]",
+            "workload.groups[0].groups[0].name: prefill is taken by workload.groups[0]",
+            id="a name twice in the tree",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: prefill, schedulingPolicy: {gang: {minCount: 5}}}]",
+            "workload.groups[0].schedulingPolicy.gang.minCount: 5 is more than the 4 pods there will be",
+            id="minCount above the pods",
+        ),
+        pytest.param(
+            pair(),
+            ROOT_OF_PAIR % QUORUM % 3,
+            "workload.groups[0].schedulingPolicy.gang.minGroupCount: 3 is more than the 2 child groups "
+            "that have pods",
+            id="minGroupCount above the child groups",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: root, disruptionMode: {all: {}}, groups: [{name: prefill}]}]",
+            "workload.groups: decode stand beside a group with groups; put them into one",
+            id="a mark that the tree leaves out",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: root, disruptionMode: {all: {}}, groups: [{name: prefill}]}, {name: decode}]",
+            "workload.groups: decode stand beside a group with groups; put them into one",
+            id="a group of pods beside a group of groups",
+        ),
+        pytest.param(
+            pair(),
+            "[{name: a, disruptionMode: {all: {}}, groups: [{name: b, disruptionMode: {all: {}}, groups: "
+            "[{name: c, disruptionMode: {all: {}}, groups: [{name: d, groups: [{name: prefill}, "
+            "{name: decode}]}]}]}]}]",
+            "workload.groups[0].groups[0].groups[0].groups[0].groups[0]: is on level 5, but a Workload has 4",
+            id="five levels",
+        ),
+        pytest.param(
+            three(),
+            ROOT_OF_THREE % "",
+            "workload.groups[0].schedulingPolicy: 3 child groups never wait together: only 1 can be there "
+            "before train starts, which waits for them; make it basic, or minGroupCount 1",
+            id="a gang over stages that wait for one another",
+        ),
+        pytest.param(
+            a_jobset(
+                a_replicated_job("a", mark="data"),
+                a_replicated_job("b", mark="train"),
+                a_replicated_job("c", mark="eval"),
+                modifiers=(IN_ORDER,),
+            ),
+            ROOT_OF_THREE % QUORUM % 2,
+            "workload.groups[0].schedulingPolicy: 2 child groups never wait together: only 1 can be there "
+            "before b starts, which waits for them; make it basic, or minGroupCount 1",
+            id="a quorum of two under startup policy InOrder",
+        ),
+        pytest.param(
+            a_jobset(
+                a_replicated_job(
+                    "prefill",
+                    annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}),
+                    LEADER,
+                    pods=4,
+                    mark="prefill",
+                )
+            ),
+            "[{name: root, groups: [{name: driver}, {name: prefill}]}]",
+            "workload.groups[0].schedulingPolicy: 2 child groups never wait together: only 1 can be there "
+            "before prefill starts, which waits for them; make it basic, or minGroupCount 1",
+            id="a gang of leader and workers under exclusive placement",
+        ),
+        pytest.param(
+            a_jobset(
+                a_replicated_job("prefill", template_spec(priorityClassName="high"), mark="prefill"),
+                a_replicated_job("decode", mark="decode"),
+            ),
+            ROOT_OF_PAIR % "",
+            "workload.groups[0]: pods below one group need one priority, that of the root; found: high, none",
+            id="two priorities below one root",
+        ),
+    ],
+)
+def test_a_policy_that_cannot_be_had_names_the_field(body: Object, groups: str, message: str) -> None:
+    """Reason InvalidPolicy, with home, path and what was found."""
+    found = asked(body, groups)
+    assert isinstance(found, GivenUp)
+    assert (found.reason, found.message) == (Reason.INVALID_POLICY, f"home: {message}")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        pytest.param("[{name: main, schedulingPolicy: {gang: {minCount: 3}}}]", id="a minCount"),
+        pytest.param(
+            "[{name: top, schedulingPolicy: {gang: {minGroupCount: 3}}, groups: [{name: main}]}]",
+            id="a minGroupCount",
+        ),
+    ],
+)
+def test_groups_that_exist_survive_scaling_down(groups: str) -> None:
+    """A policy that was right when the groups were made is not found invalid because pods became fewer."""
+    assert isinstance(asked(a_job(pods=1), groups), GivenUp)
+    assert not isinstance(asked(a_job(pods=1), groups, kept=True), GivenUp)
+
+
+def test_settings_are_passed_on_as_the_api_spells_them() -> None:
+    """Template and group copy them as they are."""
+    tree = asked(
+        a_job(),
+        "[{name: main, schedulingConstraints: {topology: [{key: rack}]}, disruptionMode: {all: {}}, "
+        "preemptionPolicy: Never, resourceClaims: [{name: x, resourceClaimName: y}]}]",
+    )
+    assert not isinstance(tree, GivenUp)
+    assert tree[0].settings == {
+        "schedulingConstraints": {"topology": [{"key": "rack"}]},
+        "disruptionMode": {"all": {}},
+        "preemptionPolicy": "Never",
+        "resourceClaims": [{"name": "x", "resourceClaimName": "y"}],
+    }
+
+
+def test_a_group_is_found_in_its_policy() -> None:
+    """The path where it stands, and none for a group the policy does not speak of."""
+    policy = schema.parse("workload: {groups: [{name: a, groups: [{name: b}, {name: c}]}]}").workload
+    assert policy is not None
+    assert path_of("c", policy.groups) == "workload.groups[0].groups[1]"
+    assert path_of("d", policy.groups) == ""
