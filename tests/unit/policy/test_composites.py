@@ -1,0 +1,212 @@
+"""Groups of groups: compiled, made parents first, refused, switched off, resized, told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.objects.scheduling import CompositePodGroup
+from shared.objects.versions import SchedulingApi
+from shared.policy import marks
+from shared.policy.conditions import plan_conditions
+from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan, Verb
+from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.reasons import Reason
+from shared.policy.resize import plan_resize
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_gang,
+    a_job,
+    a_pod_group,
+    a_users_workload,
+    a_workload,
+    observed,
+    template_labelled,
+    template_spec,
+)
+
+POLICY = """
+workload:
+  groups:
+  - name: zone
+    schedulingConstraints: {topology: [{key: zone}]}
+    groups:
+    - name: main
+      size: 2
+      schedulingConstraints: {topology: [{key: rack}]}
+"""
+OFF = SchedulingApi(composites=False)
+OLD = SchedulingApi(version="v1alpha2", composites=False)
+
+
+def homes(text: str = POLICY) -> tuple[Home, ...]:
+    """A policy on the owner."""
+    return (Home(HomeKind.OWNER, "home", text),)
+
+
+def blocks(pods: int = 5, *modifiers: Any) -> Object:
+    """A Job in blocks of two."""
+    return a_job(template_labelled({marks.GROUP_SIZE: "2"}), *modifiers, pods=pods)
+
+
+LEAF = a_gang("main", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
+ZONE = {
+    "name": "zone",
+    "schedulingPolicy": {"gang": {"minGroupCount": 3}},
+    "schedulingConstraints": {"topology": [{"key": "zone"}]},
+    "podGroupTemplates": [LEAF],
+}
+
+
+def stored(*templates: Object) -> Object:
+    """The Workload as the API server keeps it: the unset list comes back as null."""
+    workload = a_workload(root=blocks())
+    workload["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": list(templates or [ZONE])}
+    return workload
+
+
+def plan(made: Plan | Nothing) -> Plan:
+    """The plan; fails where there is none."""
+    assert isinstance(made, Plan), made
+    return made
+
+
+def seen(**rest: Any) -> Observed:
+    """The Job in blocks with its stored Workload."""
+    return observed(blocks(), workload=stored(), homes=homes(), **rest)
+
+
+def test_a_tree_is_compiled_into_nested_templates() -> None:
+    """One composite at the top, and no podGroupTemplates beside it: the API takes one of the two."""
+    (action,) = plan(plan_workload(observed(blocks(), homes=homes()), NOW)).actions
+    assert action.body is not None
+    assert "podGroupTemplates" not in action.body["spec"]
+    assert action.body["spec"]["compositePodGroupTemplates"] == [ZONE]
+
+
+def test_one_priority_stands_in_every_template() -> None:
+    """The API refuses a Workload whose templates differ, composite ones included."""
+    job = blocks(5, template_spec(priorityClassName="high"))
+    (action,) = plan(plan_workload(observed(job, homes=homes()), NOW)).actions
+    assert action.body is not None
+    (zone,) = action.body["spec"]["compositePodGroupTemplates"]
+    assert zone["priorityClassName"] == zone["podGroupTemplates"][0]["priorityClassName"] == "high"
+
+
+def test_parents_are_made_before_children_and_named_by_them() -> None:
+    """The CompositePodGroup first, with its counts; then a PodGroup for each block, the last one smaller."""
+    actions = plan(plan_pod_groups(seen(), NOW)).actions
+    made = [(one.target.kind, one.target.name) for one in actions]
+    assert made == [
+        ("CompositePodGroup", "llama-zone-33333333"),
+        ("PodGroup", "llama-main-33333333-0"),
+        ("PodGroup", "llama-main-33333333-1"),
+        ("PodGroup", "llama-main-33333333-2"),
+    ]
+    specs = [one.body["spec"] for one in actions if one.body]
+    assert specs[0] == {
+        "workloadRef": {"templateName": "zone", "workloadName": stored()["metadata"]["name"]},
+        "schedulingPolicy": {"gang": {"minGroupCount": 3}},
+        "schedulingConstraints": {"topology": [{"key": "zone"}]},
+    }
+    assert {one["parentCompositePodGroupName"] for one in specs[1:]} == {"llama-zone-33333333"}
+    assert [one["schedulingPolicy"]["gang"]["minCount"] for one in specs[1:]] == [2, 2, 1]
+    assert all(one["schedulingConstraints"] == {"topology": [{"key": "rack"}]} for one in specs[1:])
+
+
+def test_owner_references_of_a_composite_are_those_of_a_group() -> None:
+    """The owner as controller, then the Workload; API version v1alpha3."""
+    composite = plan(plan_pod_groups(seen(), NOW)).actions[0].body
+    assert composite is not None
+    assert composite["apiVersion"] == "scheduling.k8s.io/v1alpha3"
+    kinds = [(one["kind"], one.get("controller")) for one in composite["metadata"]["ownerReferences"]]
+    assert kinds == [("Job", True), ("Workload", None)]
+
+
+def test_what_exists_is_not_made_again() -> None:
+    """A composite that is there is left; the children that are missing are made."""
+    composite = {
+        **a_pod_group("llama-zone-33333333"),
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+    }
+    given = seen(
+        composites=(CompositePodGroup.read(composite),), groups=[a_pod_group("llama-main-33333333-1")]
+    )
+    names = [one.target.name for one in plan(plan_pod_groups(given, NOW)).actions]
+    assert names == ["llama-main-33333333-0", "llama-main-33333333-2"]
+
+
+def test_a_refused_composite_leaves_stand_ins_for_all_below() -> None:
+    """Its children would wait for a parent for ever."""
+    composite = plan(plan_pod_groups(seen(), NOW)).actions[0]
+    *stand_ins, event = composite.if_refused
+    assert [one.target.name for one in stand_ins] == [f"llama-main-33333333-{block}" for block in range(3)]
+    assert all(one.body["spec"]["schedulingPolicy"] == {"basic": {}} for one in stand_ins if one.body)
+    assert event.target.kind == "Event"
+
+
+def test_a_refused_composite_of_a_policy_that_holds_leaves_an_event() -> None:
+    """onFailure: Hold keeps the pods gated."""
+    given = observed(blocks(), workload=stored(), homes=homes(f"{POLICY}  onFailure: Hold"))
+    composite = plan(plan_pod_groups(given, NOW)).actions[0]
+    assert [one.target.kind for one in composite.if_refused] == ["Event"]
+
+
+@pytest.mark.parametrize("api", [pytest.param(OFF, id="gate off"), pytest.param(OLD, id="Kubernetes 1.36")])
+def test_where_composites_are_not_served_such_a_policy_is_invalid(api: SchedulingApi) -> None:
+    """Said so, and basic stand-ins let the pods run."""
+    decision = plan(plan_workload(observed(blocks(), homes=homes(), scheduling=api), NOW))
+    assert decision.reason == Reason.INVALID_POLICY
+    assert "need CompositePodGroup (Kubernetes 1.37" in decision.message
+    made = [one.target.name for one in decision.actions if one.target.kind == "PodGroup"]
+    assert made == [f"llama-main-33333333-{block}" for block in range(3)]
+
+
+def test_a_users_composite_workload_whose_kind_is_switched_off_is_given_up_visibly() -> None:
+    """It is stored and cannot be made into groups any more."""
+    own = a_users_workload(root=blocks())
+    own["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": [ZONE]}
+    decision = plan(plan_workload(observed(blocks(), others=[own], scheduling=OFF), NOW))
+    assert decision.reason == Reason.API_NOT_SERVED
+    assert {one.target.kind for one in decision.actions} == {"PodGroup", "Job", "Event"}
+    served = plan_workload(observed(blocks(), others=[own]), NOW)
+    assert served.reason == Reason.OWN_WORKLOAD
+
+
+def test_a_users_composite_that_only_shares_a_name_with_a_mark_does_not_fit() -> None:
+    """Pods are members of groups of pods, never of a group of groups."""
+    own = a_users_workload(root=blocks())
+    named = {**ZONE, "name": "main", "podGroupTemplates": [a_gang("other", 1)]}
+    own["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": [named]}
+    assert plan_workload(observed(blocks(), others=[own]), NOW).reason == Reason.WORKLOAD_DOES_NOT_FIT
+
+
+def test_a_nested_template_is_resized_where_it_stands() -> None:
+    """The patch names each level above it; minGroupCount never changes."""
+    job = blocks(1)
+    group = a_pod_group("llama-main-33333333-0", root=job)
+    given = observed(job, workload=stored(), homes=homes(POLICY.replace("size: 2", "")), groups=[group])
+    actions = plan(plan_resize(given, NOW)).actions
+    bodies = [one.body["spec"] for one in actions if one.body]
+    leaf = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 1}}}
+    assert bodies == [
+        {"compositePodGroupTemplates": [{"name": "zone", "podGroupTemplates": [leaf]}]},
+        {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    ]
+
+
+def test_a_missing_composite_is_told_like_a_missing_group() -> None:
+    """Nobody else says so: the scheduler waits for it without a word."""
+    groups = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
+    decision = plan(plan_conditions(seen(groups=groups), NOW))
+    (status, *_) = (one for one in decision.actions if one.verb == Verb.PATCH)
+    assert status.body is not None
+    ready = status.body["status"]["conditions"][0]
+    assert (ready["reason"], ready["message"]) == (
+        Reason.WAITING_FOR_POD_GROUP,
+        "3 of 4 PodGroups exist; missing: llama-zone-33333333",
+    )

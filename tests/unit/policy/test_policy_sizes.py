@@ -1,0 +1,153 @@
+"""Sizes under a policy: pinned counts, scaling that is only flagged, pods that are held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.policy.conditions import plan_conditions
+from shared.policy.model import Home, HomeKind, Nothing, Plan, Verb
+from shared.policy.pods import plan_pods
+from shared.policy.reasons import Reason
+from shared.policy.resize import plan_resize
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_gang,
+    a_job,
+    a_pod_group,
+    a_workload,
+    bound,
+    observed,
+    placed,
+    pods_of,
+)
+
+PINNED = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: %s}}}]}"
+
+
+def kept(text: str) -> tuple[Home, ...]:
+    """The policy that the Workload was made under."""
+    return (Home(HomeKind.STORED, "home", text),)
+
+
+def sizes(decision: Plan | Nothing) -> list[int]:
+    """The minCounts that a plan writes to PodGroups."""
+    assert isinstance(decision, Plan), decision
+    groups = [one.body for one in decision.actions if one.target.kind == "PodGroup" and one.body]
+    return [body["spec"]["schedulingPolicy"]["gang"]["minCount"] for body in groups]
+
+
+def test_a_pinned_gang_starts_with_fewer_than_all() -> None:
+    """Elastic torch: four pods, one is enough."""
+    decision = plan_workload(observed(a_job(pods=4), homes=(Home(HomeKind.OWNER, "home", PINNED % 1),)), NOW)
+    assert isinstance(decision, Plan)
+    assert decision.actions[0].body is not None
+    (template,) = decision.actions[0].body["spec"]["podGroupTemplates"]
+    assert template["schedulingPolicy"] == {"gang": {"minCount": 1}}
+
+
+@pytest.mark.parametrize(
+    ("pinned", "before", "pods", "after"),
+    [
+        pytest.param(1, 1, 6, None, id="scaled up: one stays enough"),
+        pytest.param(3, 3, 6, None, id="scaled up: three stay enough"),
+        pytest.param(3, 3, 2, 2, id="scaled below: no more than there are"),
+        pytest.param(3, 2, 4, 3, id="scaled up again: as asked for, not as many as there are"),
+        pytest.param(3, 3, 0, 1, id="scaled to nothing: the API wants at least one"),
+    ],
+)
+def test_a_pinned_count_follows_only_downwards(
+    pinned: int, before: int, pods: int, after: int | None
+) -> None:
+    """What a policy asks for is the most that is ever asked for."""
+    job = a_job(pods=pods)
+    given: dict[str, Any] = {
+        "workload": a_workload(a_gang("main", before)),
+        "groups": [a_pod_group(min_count=before)],
+        "homes": kept(PINNED % pinned),
+    }
+    decision = plan_resize(observed(job, **given), NOW)
+    if after is None:
+        assert decision.reason == Reason.UP_TO_DATE
+    else:
+        assert sizes(decision) == [after]
+
+
+FLAG = kept("workload: {onScale: Flag}")
+
+
+def flagged(pods: int) -> dict[str, Any]:
+    """A gang of two whose Job has another number of pods, under `onScale: Flag`."""
+    job = a_job(pods=pods)
+    running = [dict(pod) for pod in pods_of(job, bound)]
+    return {
+        "owner": job,
+        "workload": a_workload(a_gang("main", 2)),
+        "groups": [a_pod_group("llama-main-33333333", placed)],
+        "pods": running,
+        "homes": FLAG,
+    }
+
+
+def test_flagged_scaling_changes_no_size() -> None:
+    """resize_gang says what it would have done, and does nothing."""
+    decision = plan_resize(observed(**flagged(1)), NOW)
+    assert (decision.reason, decision.message) == (
+        Reason.SCALING_FLAGGED,
+        "home: onScale is Flag; wanted: llama-main-33333333 1",
+    )
+    assert isinstance(decision, Nothing)
+
+
+def test_flagged_scaling_is_said_on_the_owner() -> None:
+    """A person who asked for it finds it where the groups are reported."""
+    decision = plan_conditions(observed(**flagged(1)), NOW)
+    assert isinstance(decision, Plan)
+    (status,) = (one for one in decision.actions if one.verb == Verb.PATCH)
+    assert status.body is not None
+    ready = status.body["status"]["conditions"][0]
+    assert (ready["status"], ready["reason"]) == ("True", Reason.SCALING_FLAGGED)
+    assert ready["message"] == (
+        "1 of 1 PodGroups exist; onScale is Flag: llama-main-33333333 has minCount 2, its pods ask for 1"
+    )
+
+
+def test_the_right_size_is_not_flagged() -> None:
+    """Two pods for a gang of two."""
+    decision = plan_conditions(observed(**flagged(2)), NOW)
+    assert isinstance(decision, Plan)
+    assert Reason.SCALING_FLAGGED not in str(decision.actions)
+
+
+def held(policy: str) -> Plan:
+    """What create_workload does under a policy it cannot have."""
+    decision = plan_workload(observed(homes=(Home(HomeKind.OWNER, "home", policy),)), NOW)
+    assert isinstance(decision, Plan), decision
+    return decision
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param("workload: {onFailure: Hold, bogus: 1}", id="unknown field"),
+        pytest.param("workload: {onFailure: Hold, groups: [{name: other}]}", id="a group without a mark"),
+    ],
+)
+def test_a_policy_that_holds_makes_no_stand_ins(policy: str) -> None:
+    """The owner is told all the same, and the pods keep their gates."""
+    decision = held(policy)
+    assert decision.reason == Reason.INVALID_POLICY
+    assert [one.target.kind for one in decision.actions] == ["Job", "Event"]
+    waiting = plan_pods(observed(pods=pods_of(a_job())), NOW)
+    assert waiting.reason == Reason.AWAITING_POD_GROUP
+
+
+def test_without_hold_the_pods_run_in_a_stand_in() -> None:
+    """A basic group of the name they are stamped with."""
+    decision = held("workload: {bogus: 1}")
+    assert [one.target.kind for one in decision.actions] == ["PodGroup", "Job", "Event"]
+    stand_in: Object = dict(decision.actions[0].body or {})
+    assert stand_in["spec"] == {"schedulingPolicy": {"basic": {}}}

@@ -1,0 +1,148 @@
+"""Whether groups can start although replicatedJobs wait for one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.objects.jobs import JobSet
+from shared.policy import marks, schema
+from shared.policy.flaws import flaw_of
+from shared.policy.groups import GivenUp
+from shared.policy.kinds import gang_of
+from shared.policy.startup import stuck
+from shared.policy.tree import tree_for
+from tests.support.builders import Object, a_jobset, a_replicated_job, annotated, template_labelled
+
+EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
+LEADER = template_labelled({marks.LEADER_GROUP: "lead"})
+BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
+PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+
+
+def ready(entry: Object, *after: str) -> Object:
+    """The entry, after others are ready."""
+    return {**entry, "dependsOn": [{"name": name, "status": "Ready"} for name in after]}
+
+
+def entry(name: str, mark: str, *modifiers: Any, **fields: Any) -> Object:
+    """A replicatedJob of two pods with a mark."""
+    return a_replicated_job(name, *modifiers, mark=mark, **fields)
+
+
+def outcome(groups: str, *entries: Object) -> str:
+    """What is wrong, or ""."""
+    jobset = JobSet.read(a_jobset(*entries))
+    policy = schema.parse(f"workload: {{groups: {groups}}}").workload
+    assert policy is not None
+    tree = tree_for(gang_of(jobset, jobset, {}), policy, "home")
+    if isinstance(tree, GivenUp):
+        return tree.message
+    flaw = flaw_of(tree)
+    return f"{flaw.reason}: {flaw.message}" if flaw else ""
+
+
+ROOT = "[{name: root, schedulingPolicy: %s, groups: [{name: a}, {name: b}, {name: c}]}]"
+GANG_OF = "{gang: {minGroupCount: %s}}"
+
+
+@pytest.mark.parametrize(
+    ("groups", "entries", "says"),
+    [
+        pytest.param(
+            ROOT % (GANG_OF % 2),
+            [entry("a", "a"), entry("b", "b"), ready(entry("c", "c"), "a")],
+            "",
+            id="two of three run, and the third comes when one of them is ready",
+        ),
+        pytest.param(
+            ROOT % (GANG_OF % 3),
+            [entry("a", "a"), entry("b", "b"), ready(entry("c", "c"), "a")],
+            "only 2 can be there before c starts",
+            id="all three are asked for, but the third waits for one of the others",
+        ),
+        pytest.param(
+            ROOT % (GANG_OF % 2),
+            [entry("a", "a"), entry("b", "b"), entry("c", "c", after=("a", "b"))],
+            "only 1 can be there before c starts",
+            id="when the third starts, both others have ended and count no longer",
+        ),
+        pytest.param(
+            ROOT % (GANG_OF % 1),
+            [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c", after=("b",))],
+            "",
+            id="one at a time is enough",
+        ),
+        pytest.param(
+            "[{name: x}, {name: y}]",
+            [
+                entry("a1", "x"),
+                entry("b1", "y"),
+                ready(entry("a2", "x"), "b1"),
+                ready(entry("b2", "y"), "a1"),
+            ],
+            "WaitsForItself: group x: needs 4 pods and has 2 before a2 starts, which waits for it",
+            id="two gangs, each of which waits for the other",
+        ),
+        pytest.param(
+            "[{name: x}, {name: y}]",
+            [entry("a1", "x"), entry("b1", "y"), ready(entry("a2", "x"), "b1")],
+            "",
+            id="a gang that waits for another, which waits for nobody",
+        ),
+        pytest.param(
+            "[]",
+            [entry("w", "w", EXCLUSIVE, LEADER)],
+            "",
+            id="exclusive placement with the leader in a group of its own",
+        ),
+        pytest.param(
+            "[]",
+            [entry("w", "w", EXCLUSIVE)],
+            "ExclusivePlacement: group w: with exclusive placement the pods of "
+            "spec.replicatedJobs[0].template.spec.template wait for index 0, "
+            "so a gang of 2 can never be placed together",
+            id="exclusive placement with the leader in the gang",
+        ),
+        pytest.param(
+            "[]",
+            [entry("w", "w", EXCLUSIVE, PER_JOB, pods=1, replicas=3)],
+            "",
+            id="exclusive placement of Jobs of one pod each: all of them lead",
+        ),
+        pytest.param(
+            "[{name: w, schedulingPolicy: {gang: {minCount: 2}}}]",
+            [entry("w", "w", EXCLUSIVE, replicas=2)],
+            "",
+            id="exclusive placement of two Jobs, whose two leaders are gang enough",
+        ),
+        pytest.param(
+            "[]",
+            [entry("w", "w", EXCLUSIVE, BLOCKS, pods=4)],
+            "ExclusivePlacement: group w: with exclusive placement",
+            id="exclusive placement in blocks: the first block waits for its own index 0",
+        ),
+    ],
+)
+def test_what_can_start(groups: str, entries: list[Object], says: str) -> None:
+    """What needs all of its parts is not laid over parts that wait for one another; all else may be."""
+    found = outcome(groups, *entries)
+    assert says in found if says else found == ""
+
+
+def test_without_anybody_who_waits_nothing_is_played_through() -> None:
+    """Ten thousand Jobs in groups of their own cost nothing here."""
+    jobset = JobSet.read(a_jobset(entry("w", "w", PER_JOB, replicas=10_000)))
+    policy = schema.parse("workload: {}").workload
+    assert policy is not None
+    tree = tree_for(gang_of(jobset, jobset, {}), policy, "home")
+    assert not isinstance(tree, GivenUp)
+    assert stuck(tree) is None
+
+
+def test_ten_thousand_groups_alike_are_looked_at_once() -> None:
+    """PodGroups of the same composition stand or fall together."""
+    late = ready(entry("w", "w", PER_JOB, replicas=10_000), "first")
+    groups = "[{name: root, schedulingPolicy: {basic: {}}, groups: [{name: first}, {name: w}]}]"
+    assert outcome(groups, entry("first", "first"), late) == ""
