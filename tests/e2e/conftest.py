@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.e2e.support.muster import Muster
 from tests.e2e.support.story import Story
 
 RELEASE = "1.37"
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +41,7 @@ def tell(
     stories: list[Story] = []
 
     def begin(*, opted_in: bool = True) -> Story:
-        name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
-        story = Story(real_cluster, f"{name[:50].strip('-')}-{len(stories)}", opted_in=opted_in)
+        story = Story(real_cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
         stories.append(story)
         if opted_in:
             assert muster.policies_at_work(real_cluster, story.namespace)

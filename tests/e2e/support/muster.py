@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eventing.local import manifests as kustomize
-from eventing.local.broker import Answer, Broker, CloudEvent, Ingress, PingTimer, Report, Wiring
+from eventing.local.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
 from tests.cluster import manifests
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import Process, start, until, wait_ready
@@ -40,7 +40,7 @@ class Muster:
         self._cluster = cluster
         self._overlay = overlay
         self.functions: dict[str, Process] = {}
-        self._ports: dict[str, int] = {}
+        self._services: dict[str, _Service] = {}
         self.reports: list[Report] = []
         self.dead_letters: list[dict[str, Any]] = []
         self._objects = kustomize.load(overlay)
@@ -57,8 +57,7 @@ class Muster:
         for name in names:
             self.start_function(name)
         wiring = Wiring.from_manifests(self._objects)
-        subscribers = {name: f"http://127.0.0.1:{port}/" for name, port in self._ports.items()}
-        self.broker = Broker(wiring, {**subscribers, "dead-letter": self._bury}, observe=self._observe)
+        self.broker = Broker(wiring, {**self._services, "dead-letter": self._bury}, observe=self._observe)
         self._ingress = Ingress(self.broker)
         for part in (self.broker, self._ingress, PingTimer(wiring.pings, self.broker.publish)):
             part.start()
@@ -77,17 +76,18 @@ class Muster:
         manifests.apply(self._cluster.api, plain)
 
     def start_function(self, name: str) -> None:
-        """Starts a function and waits until it is ready; started again, it has the port it had."""
+        """Starts a function and waits until it listens, each time on another port."""
         kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, name)
         module = f"functions.{name.replace('-', '_')}.function.step"
-        port = self._ports.get(name, 0)
-        command = [sys.executable, "-m", "shared.runtime.serve", module, "--port", str(port)]
+        command = [sys.executable, "-m", "shared.runtime.serve", module, "--port", "0"]
         environment = {"KUBECONFIG": str(kubeconfig), "MUSTER_API_SERVER": ""}
+        log = self._cluster.folder / f"{name}.log"
+        before = log.stat().st_size if log.exists() else 0
         process = start(name, command, self._cluster.folder, environment)
         self._cluster.processes.append(process)
-        wait_ready(process, lambda: _port(process) is not None)
         self.functions[name] = process
-        self._ports[name] = _port(process) or 0
+        wait_ready(process, lambda: _url(log, before) != "")
+        self._services.setdefault(name, _Service()).target = HttpTarget(_url(log, before))
 
     def stop_function(self, name: str) -> None:
         """Stops a function as a node being drained would."""
@@ -165,9 +165,23 @@ def policies_at_work(cluster: Cluster, namespace: str) -> bool:
     return until(marks, 30)
 
 
-def _port(process: Process) -> int | None:
-    """Reads the port from the line that a function prints when it listens."""
-    for line in process.log.read_text().splitlines()[::-1]:
+class _Service:
+    """What a Knative Service is to the broker: a name; its address changes when the function starts again."""
+
+    target: HttpTarget
+
+    def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
+        return self.target(headers, body, timeout)
+
+
+def _url(log: Path, offset: int) -> str:
+    """Returns the address that a function prints when it listens, empty before that.
+
+    Args:
+        log: of every run of the function.
+        offset: where in the log the present run begins.
+    """
+    for line in log.read_text()[offset:].splitlines():
         if " listens on http" in line:
-            return int(line.rsplit(":", 1)[1])
-    return None
+            return line.rsplit(" ", 1)[1]
+    return ""

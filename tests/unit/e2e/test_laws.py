@@ -1,0 +1,185 @@
+"""The laws of the stories: each holds on a good timeline, and each fails on one that breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import laws
+from tests.e2e.support.laws import Write
+from tests.e2e.support.timeline import Entry
+
+Change = tuple[str, str, dict[str, Any]]
+GANG = "gang-1"
+
+
+def _pod(name: str, *, node: str = "", gated: bool = False) -> Change:
+    spec: dict[str, Any] = {"schedulingGroup": {"podGroupName": GANG}}
+    if node:
+        spec["nodeName"] = node
+    if gated:
+        spec["schedulingGates"] = [{"name": laws.GATE}]
+    return "Pod", "MODIFIED", {"metadata": {"name": name}, "spec": spec, "status": {}}
+
+
+def _gone(change: Change) -> Change:
+    return change[0], "DELETED", change[2]
+
+
+def _group(min_count: int = 2, **spec: Any) -> Change:
+    policy = {"schedulingPolicy": {"gang": {"minCount": min_count}}, "workloadRef": {"workloadName": "work"}}
+    return "PodGroup", "ADDED", {"metadata": {"name": GANG}, "spec": {**policy, **spec}, "status": {}}
+
+
+WORKLOAD: Change = ("Workload", "ADDED", {"metadata": {"name": "work"}, "spec": {}})
+GOOD = [
+    WORKLOAD,
+    _pod("a", gated=True),
+    _pod("b", gated=True),
+    _group(),
+    _pod("a"),
+    _pod("b"),
+    _pod("a", node="n1"),
+    _pod("b", node="n2"),
+]
+
+
+def _timeline(changes: Sequence[Change], seconds_between: float = 0.01) -> list[Entry]:
+    """Numbers changes in the order in which they are written down."""
+    return [
+        Entry(number, number * seconds_between, change, kind, body)
+        for number, (kind, change, body) in enumerate(changes)
+    ]
+
+
+@pytest.mark.parametrize("law", laws.OF_TIMELINES)
+def test_a_gang_that_is_bound_as_it_should_be_breaks_no_law(law: Callable[..., list[str]]) -> None:
+    """Workload, group, gates lifted, both bound: every law holds."""
+    assert law(_timeline(GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    ("law", "changes"),
+    [
+        pytest.param(
+            laws.no_gang_is_bound_before_it_can_be,
+            [WORKLOAD, _group(), _pod("a"), _pod("b", gated=True), _pod("a", node="n1")],
+            id="the first pod is bound while the second is gated",
+        ),
+        pytest.param(
+            laws.no_gang_is_bound_before_it_can_be,
+            [WORKLOAD, _group(), _pod("a"), _pod("a", node="n1"), _pod("b"), _pod("b", node="n1")],
+            id="the first pod is bound before the second is born",
+        ),
+        pytest.param(
+            laws.no_gang_is_bound_before_it_can_be,
+            [WORKLOAD, _group(), _pod("a"), _pod("b"), _gone(_pod("b")), _pod("a", node="n1")],
+            id="the second pod went before the first was bound",
+        ),
+        pytest.param(
+            laws.no_gang_stays_partly_bound,
+            [*GOOD[:-1], _pod("b")],
+            id="only one of two is ever bound",
+        ),
+        pytest.param(
+            laws.workload_group_binding_in_this_order,
+            [_group(), WORKLOAD],
+            id="the group is made before its Workload",
+        ),
+        pytest.param(
+            laws.workload_group_binding_in_this_order,
+            [WORKLOAD, _pod("a", node="n1"), _group()],
+            id="a pod is bound before its group is made",
+        ),
+        pytest.param(
+            laws.no_gate_is_lifted_before_its_group_exists,
+            [WORKLOAD, _pod("a", gated=True), _pod("a"), _group()],
+            id="a gate is lifted before the group is made",
+        ),
+    ],
+)
+def test_a_law_that_is_broken_says_so(law: Callable[..., list[str]], changes: list[Change]) -> None:
+    """One wrong order or one missing pod is one breach."""
+    assert len(law(_timeline(changes))) == 1
+
+
+def test_a_gang_may_not_take_long_to_be_bound() -> None:
+    """The second pod may follow the first at once, but not after ten seconds."""
+    slow = _timeline(GOOD, seconds_between=10)
+    assert len(laws.no_gang_stays_partly_bound(slow)) == 1
+
+
+def test_a_group_without_a_workload_breaks_no_order() -> None:
+    """A stand-in or a user's own group names no Workload, so none has to come before it."""
+    standalone = _group()
+    del standalone[2]["spec"]["workloadRef"]
+    assert laws.workload_group_binding_in_this_order(_timeline([standalone, *GOOD[4:]])) == []
+
+
+LIFT = {"metadata": {"uid": "u"}, "spec": {"schedulingGates": [{"$patch": "delete", "name": laws.GATE}]}}
+STATUS = {"metadata": {"resourceVersion": "7"}, "status": {"conditions": []}}
+
+
+@pytest.mark.parametrize(
+    ("writer", "verb", "resource", "request_body"),
+    [
+        pytest.param("patch-pods", "patch", "pods", LIFT, id="patch-pods lifts Muster's gate"),
+        pytest.param("emit-conditions", "patch", "jobs/status", STATUS, id="conditions are written on a Job"),
+        pytest.param(
+            "create-workload", "create", "workloads", {"spec": {}}, id="a Workload is nobody's but Muster's"
+        ),
+    ],
+)
+def test_what_the_design_allows_to_write(
+    writer: str, verb: str, resource: str, request_body: dict[str, Any]
+) -> None:
+    """Gates and labels of pods, conditions of owners, and Muster's own objects."""
+    assert laws.users_objects_are_left_alone([_write(writer, verb, resource, request_body)]) == []
+
+
+@pytest.mark.parametrize(
+    ("writer", "verb", "resource", "request_body"),
+    [
+        pytest.param("patch-pods", "delete", "pods", {}, id="a pod is deleted"),
+        pytest.param(
+            "create-workload", "patch", "pods", LIFT, id="another function than patch-pods writes a pod"
+        ),
+        pytest.param(
+            "patch-pods",
+            "patch",
+            "pods",
+            {"spec": {"schedulingGates": [{"$patch": "delete", "name": "kueue.x-k8s.io/admission"}]}},
+            id="somebody else's gate is lifted",
+        ),
+        pytest.param(
+            "patch-pods", "patch", "pods", {"spec": {"schedulingGates": []}}, id="all gates are lifted"
+        ),
+        pytest.param(
+            "patch-pods", "patch", "pods", {"metadata": {"annotations": {"a": "b"}}}, id="a pod is annotated"
+        ),
+        pytest.param(
+            "resize-gang", "patch", "jobs", {"spec": {"parallelism": 2}}, id="a Job's spec is written"
+        ),
+        pytest.param(
+            "emit-conditions",
+            "patch",
+            "jobs/status",
+            {"status": {"active": 1}},
+            id="more than conditions of a status",
+        ),
+        pytest.param(
+            "emit-conditions", "update", "jobs/status", STATUS, id="a status is replaced as a whole"
+        ),
+    ],
+)
+def test_what_the_design_does_not_allow_to_write(
+    writer: str, verb: str, resource: str, request_body: dict[str, Any]
+) -> None:
+    """Everything else on a user's object is a breach, whoever of Muster writes it."""
+    assert len(laws.users_objects_are_left_alone([_write(writer, verb, resource, request_body)])) == 1
+
+
+def _write(writer: str, verb: str, resource: str, request: dict[str, Any]) -> Write:
+    return Write(writer, verb, resource, "team-a", "one", 200, request)
