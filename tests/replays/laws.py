@@ -1,7 +1,7 @@
 """What holds for every step and every event; each law raises AssertionError where it does not.
 
-Senders deliver twice, out of order and too late (Knative eventing specification, data-plane.md), and a plan is
-a function of what was observed. These are the rules that follow.
+Senders deliver twice, out of order and too late (Knative eventing specification, data-plane.md), and a plan
+is a function of what was observed. These are the rules that follow.
 """
 
 from __future__ import annotations
@@ -71,9 +71,13 @@ def executed_twice_is_nothing(step: Step, case: Case) -> None:
 
 
 def older_after_newer_changes_nothing(step: Step, case: Case) -> None:
-    """An event about the same object that is older, or tells less, has nothing to add to a newer one."""
+    """Events about the same object that are older have nothing to add to the newest one.
+
+    The newest comes as a reference too: what is in an event may let a step do nothing without a look.
+    """
     with cluster_of(case.objects, step) as cluster:
-        carry_out(step, case.capture, cluster, case.now)
+        for newest in (case.capture, *reference_to(case.capture)):
+            carry_out(step, newest, cluster, case.now)
         for older in older_than(case.capture):
             for decision in decisions(step, older, cluster, case.now):
                 assert not _writes(decision), f"an older event made a plan: {decision.reason}"
@@ -126,20 +130,26 @@ def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
 
 
 def older_than(capture: Capture) -> Iterator[Capture]:
-    """Recorded events about the same object up to this one, and its own as a mere reference."""
-    event: Object = json.loads(capture.body)
+    """Recorded events about the same object, up to this one, each in both modes."""
+    event = recorded.envelope(capture)
     if not event["type"].startswith("dev.knative.apiserver."):
         return
     for story in recorded.STORIES:
-        for other in map(recorded.envelope, recorded.events(story)):
-            if _about(other) == _about(event) and _version(other) <= _version(event):
-                yield _structured(other)
+        for other in recorded.events(story):
+            told = recorded.envelope(other)
+            if _about(told) == _about(event) and _version(told) <= _version(event):
+                yield other
+                yield from reference_to(other)
+
+
+def reference_to(capture: Capture) -> Iterator[Capture]:
+    """The event as mode Reference sends it, if it came in mode Resource."""
+    event = recorded.envelope(capture)
     if event["type"].startswith("dev.knative.apiserver.resource."):
-        reference = {key: event["data"][key] for key in ("apiVersion", "kind")}
         metadata = event["data"]["metadata"]
         named = {key: metadata[key] for key in ("namespace", "name") if key in metadata}
-        kind = event["type"].replace(".resource.", ".ref.")
-        yield _structured({**event, "type": kind, "data": {**reference, **named}})
+        data = {key: event["data"][key] for key in ("apiVersion", "kind")} | named
+        yield _structured({**event, "type": event["type"].replace(".resource.", ".ref."), "data": data})
 
 
 def _structured(event: Mapping[str, Any]) -> Capture:
