@@ -61,6 +61,11 @@ class Client:
         load_incluster_config(client_configuration=configuration)
         return cls(configuration, user_agent=user_agent)
 
+    @property
+    def url(self) -> str:
+        """Where the API server is."""
+        return str(self._configuration.host)
+
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """The live object, or None when there is none of that name."""
         try:
