@@ -6,6 +6,8 @@ func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event 
 
 from __future__ import annotations
 
+from typing import Any
+
 from a2wsgi import WSGIMiddleware
 from a2wsgi.asgi_typing import Receive, Scope, Send
 from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
@@ -20,7 +22,7 @@ from shared.runtime.step import Step
 
 CHUNK = 1 << 16
 LARGEST_REFUSED = 64
-"""How many times the limit a refused body is still read to its end."""
+"""Up to so many times the limit a refused body is still read."""
 
 
 class Function:
@@ -30,7 +32,9 @@ class Function:
         self._handler = Handler(step, cluster, settings, wall_clock)
         self._readiness = Readiness(cluster)
         self._asgi = WSGIMiddleware(
-            _reading_whole_bodies(app_of(self._handler, self._readiness), settings.body_limit_bytes),
+            _reading_whole_bodies(
+                app_of(self._handler, self._readiness), LARGEST_REFUSED * settings.body_limit_bytes
+            ),
             workers=settings.workers,
         )
         self._readiness.last_known()  # asks ahead of the first probe
@@ -63,18 +67,21 @@ def serve_step(step: Step) -> Function:
     return Function(step, config.connect(settings, user_agent=step.manager), settings)
 
 
-def _reading_whole_bodies(app: WSGIApp, body_limit_bytes: int) -> WSGIApp:
-    """The app, but it reads bodies of unknown length, and reads to their end those it refuses.
+def _reading_whole_bodies(app: WSGIApp, limit: int) -> WSGIApp:
+    """The app, but it reads bodies of unknown length, and those it refuses up to a limit.
 
     a2wsgi's input ends by itself, which Flask has to be told: it would take a body sent in chunks for an
-    empty one. And hypercorn 0.17 never lets go of a connection with a body that is left unread.
+    empty one. And hypercorn 0.17 never lets go of a connection whose request was left unread, so the rest of
+    a refused body is thrown away, before the answer begins: a sender that has seen it may send nothing more.
     """
 
     def wrapped(environ: Environ, start_response: StartResponse) -> IterableChunks:
-        answer = app({**environ, "wsgi.input_terminated": True}, start_response)
-        for _ in range(1 + LARGEST_REFUSED * body_limit_bytes // CHUNK):
+        begun: list[tuple[Any, ...]] = []
+        answer = app({**environ, "wsgi.input_terminated": True}, lambda *begin: begun.append(begin))
+        for _ in range(0, limit, CHUNK):
             if not environ["wsgi.input"].read(CHUNK):
                 break
+        start_response(*begun[0])
         return answer
 
     return wrapped

@@ -32,12 +32,8 @@ class Caller:
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }
         self._chunks = list(chunks)
+        self.unread = len(chunks)
         self.sent: list[dict[str, Any]] = []
-
-    @property
-    def unread(self) -> int:
-        """How many parts of the body nobody asked for."""
-        return len(self._chunks)
 
     async def receive(self) -> dict[str, Any]:
         """The next part of the body."""
@@ -45,7 +41,9 @@ class Caller:
         return {"type": "http.request", "body": chunk, "more_body": bool(self._chunks)}
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Remember a part of the answer."""
+        """Remember a part of the answer, and how much of the body was unread when it began."""
+        if not self.sent:
+            self.unread = len(self._chunks)
         self.sent.append(message)
 
     async def call(self, function: Function) -> tuple[int, dict[bytes, bytes], bytes]:
