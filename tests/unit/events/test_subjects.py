@@ -1,0 +1,226 @@
+"""Which event matters to which step, told from the event alone: not one call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from shared.events import subjects
+from shared.events.model import Happened, ResourceEvent
+from shared.objects.meta import ObjectRef
+from shared.policy.model import Nothing
+from shared.policy.reasons import Reason
+from tests.support.builders import (
+    Modifier,
+    Object,
+    a_child_job,
+    a_job,
+    a_jobset,
+    a_pod,
+    a_pod_group,
+    a_trainjob,
+    a_workload,
+    an_object,
+    being_deleted,
+    bound,
+    gated,
+    owned_by,
+    ref,
+    with_condition,
+    with_spec,
+    with_status,
+)
+
+Subject = Callable[[ResourceEvent], ObjectRef | Nothing]
+ADD, UPDATE, DELETE = Happened.ADD, Happened.UPDATE, Happened.DELETE
+STEPS: dict[str, Subject] = {
+    "create_workload": subjects.of_create_workload,
+    "create_pod_groups": subjects.of_create_pod_groups,
+    "patch_pods": subjects.of_patch_pods,
+    "resize_gang": subjects.of_resize_gang,
+    "emit_conditions": subjects.of_emit_conditions,
+}
+OBJECTS = {
+    "TrainJob": a_trainjob(),
+    "JobSet": a_jobset(modifiers=[with_status(restarts=1)]),
+    "Job": a_job(with_spec(suspend=True)),
+    "Workload": a_workload(),
+    "PodGroup": a_pod_group(),
+    "Pod": a_pod(),
+}
+HEARD = {
+    "create_workload": {("TrainJob", ADD), ("TrainJob", UPDATE), ("JobSet", ADD), ("Job", ADD)},
+    "create_pod_groups": {("Workload", ADD), ("JobSet", ADD), ("Job", ADD)},
+    "patch_pods": {("PodGroup", ADD), ("PodGroup", UPDATE), ("Pod", ADD)},
+    "resize_gang": {("Job", UPDATE), ("JobSet", UPDATE)},
+    "emit_conditions": {("PodGroup", ADD), ("PodGroup", UPDATE), ("Job", UPDATE), ("JobSet", UPDATE)},
+}
+
+
+def event(body: Object, happened: Happened, *, whole: bool = True) -> ResourceEvent:
+    """An event in Resource mode, or in Reference mode, which knows no UID."""
+    if whole:
+        return ResourceEvent("id", happened, ref(body), body)
+    named = ref(body)
+    return ResourceEvent(
+        "id", happened, ObjectRef(named.api_version, named.kind, named.namespace, named.name)
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "happened"),
+    [
+        pytest.param(step, kind, happened, id=f"{step}: {kind} {happened}")
+        for step in STEPS
+        for kind in OBJECTS
+        for happened in Happened
+    ],
+)
+def test_what_each_step_hears(step: str, kind: str, happened: Happened) -> None:
+    """The table of design section 6, in both modes; whatever else arrives is not for this step."""
+    for whole in (True, False):
+        given = event(OBJECTS[kind], happened, whole=whole)
+        found = STEPS[step](given)
+        if (kind, happened) in HEARD[step]:
+            assert found == given.ref
+        else:
+            assert found == Nothing(Reason.NOT_FOR_THIS_STEP, f"{given.ref} {happened}")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "api_version",
+    [
+        pytest.param("batch.volcano.sh/v1alpha1", id="Volcano's Job"),
+        pytest.param("kueue.x-k8s.io/v1beta1", id="Kueue's Workload"),
+        pytest.param("scheduling.x-k8s.io/v1alpha1", id="coscheduling's PodGroup"),
+    ],
+)
+def test_kinds_of_other_groups_are_not_ours(step: str, api_version: str) -> None:
+    """A kind alone says nothing."""
+    for kind in ("Job", "Workload", "PodGroup"):
+        for happened in (ADD, UPDATE):
+            found = STEPS[step](event(an_object(api_version, kind, "x", "u"), happened))
+            assert isinstance(found, Nothing)
+            assert found.reason == Reason.NOT_FOR_THIS_STEP
+
+
+def test_any_version_of_a_group_is_heard() -> None:
+    """Kubernetes 1.36 sends v1alpha2."""
+    group = a_pod_group()
+    group["apiVersion"] = "scheduling.k8s.io/v1alpha2"
+    assert subjects.of_patch_pods(event(group, ADD)) == ref(group)
+
+
+CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
+
+
+@pytest.mark.parametrize(
+    ("body", "happened", "nothing"),
+    [
+        pytest.param(
+            a_job(being_deleted),
+            ADD,
+            Nothing(Reason.DELETED, "Job team-a/llama is being deleted"),
+            id="on its way out",
+        ),
+        pytest.param(
+            a_trainjob(with_condition("Complete")),
+            UPDATE,
+            Nothing(Reason.FINISHED, "TrainJob team-a/llama has ended"),
+            id="ended",
+        ),
+        pytest.param(
+            a_child_job(a_jobset(), "workers", 0),
+            ADD,
+            Nothing(Reason.OWNED_BY_ANOTHER, "Job team-a/llama-workers-0 is grouped with JobSet llama"),
+            id="a Job of a JobSet",
+        ),
+        pytest.param(
+            a_job(mark=None),
+            ADD,
+            Nothing(Reason.NOT_MARKED, "Job team-a/llama: the pod template is not marked"),
+            id="a Job that nobody marked",
+        ),
+        pytest.param(
+            a_job(mark="none"),
+            ADD,
+            Nothing(Reason.NOT_MARKED, "Job team-a/llama: the pod template is not marked"),
+            id="a Job that opted out",
+        ),
+    ],
+)
+def test_owners_that_the_event_alone_rules_out(body: Object, happened: Happened, nothing: Nothing) -> None:
+    """create_workload needs no call for these."""
+    assert subjects.of_create_workload(event(body, happened)) == nothing
+
+
+def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
+    """Its controller is not one that Muster groups."""
+    job = a_job(owned_by(CRON_JOB))
+    assert subjects.of_create_workload(event(job, ADD)) == ref(job)
+
+
+@pytest.mark.parametrize(
+    "modifier",
+    [
+        pytest.param(bound, id="it runs already"),
+        pytest.param(gated("kueue.x-k8s.io/admission"), id="only Kueue holds it"),
+    ],
+)
+def test_pods_without_our_gate(modifier: Modifier) -> None:
+    """Most pods of a cluster."""
+    pod = a_pod(None, 0, modifier)
+    assert subjects.of_patch_pods(event(pod, ADD)) == Nothing(
+        Reason.UP_TO_DATE, "Pod team-a/llama-0 does not have Muster's gate"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param(a_job(mark=None), Reason.NOT_MARKED, id="a Job that nobody marked"),
+        pytest.param(
+            a_jobset(modifiers=[with_condition("Completed")]), Reason.FINISHED, id="a JobSet that ended"
+        ),
+        pytest.param(
+            a_job(with_condition("Complete")), None, id="not a Job that ended: its JobSet's gang gets smaller"
+        ),
+        pytest.param(a_child_job(a_jobset(), "workers", 0), None, id="not a Job of a JobSet"),
+    ],
+)
+def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> None:
+    """resize_gang looks at marked Jobs and live JobSets."""
+    found = subjects.of_resize_gang(event(body, UPDATE))
+    assert (found.reason if isinstance(found, Nothing) else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("body", "heard"),
+    [
+        pytest.param(a_job(with_spec(suspend=True)), True, id="a Job is suspended"),
+        pytest.param(a_job(with_condition("Suspended", "False")), True, id="it was resumed"),
+        pytest.param(a_job(with_status(ready=2)), True, id="all its pods are ready"),
+        pytest.param(a_job(with_status(ready=1, succeeded=1)), True, id="or some have succeeded already"),
+        pytest.param(a_job(with_status(ready=1)), False, id="not while one is missing"),
+        pytest.param(a_job(with_condition("Failed")), True, id="it failed"),
+        pytest.param(a_jobset(modifiers=[with_status(restarts=1)]), True, id="a JobSet was restarted"),
+        pytest.param(a_jobset(modifiers=[with_spec(suspend=True)]), True, id="a JobSet is suspended"),
+        pytest.param(a_jobset(), False, id="nothing of that"),
+    ],
+)
+def test_updates_that_change_a_condition(body: Object, heard: bool) -> None:
+    """emit_conditions looks at stops, starts and restarts; counts in between are no news."""
+    found = subjects.of_emit_conditions(event(body, UPDATE))
+    if heard:
+        assert found == ref(body)
+    else:
+        assert found == Nothing(Reason.UP_TO_DATE, f"{ref(body)} neither stopped nor started")
+
+
+def test_a_job_that_nobody_marked_has_no_conditions() -> None:
+    """However it turns."""
+    found = subjects.of_emit_conditions(event(a_job(with_spec(suspend=True), mark=None), UPDATE))
+    assert isinstance(found, Nothing)
+    assert found.reason == Reason.NOT_MARKED
