@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
+from eventing.local.apiserver import ApiServer, Gates
 from tests.cluster.api import Api
 from tests.contract import answers
 from tests.contract.case import Case, Conversation
@@ -23,8 +23,9 @@ EVERY_CASE = [
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, Api]]:
-    """An embedded server of each release."""
-    with ApiServer() as newer, ApiServer(release="1.36") as older:
+    """An embedded server of each release, with the gates of the real ones (tests/cluster/control_plane.py)."""
+    older_gates = Gates(topology_aware_workload_scheduling=False)
+    with ApiServer() as newer, ApiServer(release="1.36", gates=older_gates) as older:
         yield {"1.37": Api(newer.url), "1.36": Api(older.url)}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from eventing.local.apiserver.gates import Gates
 from eventing.local.apiserver.kinds import SCHEDULING, Kind
-from eventing.local.apiserver.objects import Object, at, name_of, namespace_of
+from eventing.local.apiserver.objects import Object, at, by_name, name_of, namespace_of
 from eventing.local.apiserver.selectors import selects
 from eventing.local.apiserver.status import ApiError, not_found, refused
 from eventing.local.apiserver.store import Store
@@ -64,6 +64,8 @@ def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if FINALIZER not in finalizers:
             finalizers.append(FINALIZER)
+        if kind.version == "v1alpha2":
+            _template_exists(store, obj)
     elif kind.kind == "PriorityClass" and obj.get("globalDefault"):
         _one_default(store, obj)
 
@@ -131,6 +133,24 @@ def _one_default(store: Store, obj: Object) -> None:
         if record.obj.get("globalDefault") and name_of(record.obj) != name_of(obj):
             why = f"PriorityClass {name_of(record.obj)} is already marked as default. Only one default can exist"
             raise refused(SCHEDULING, "priorityclasses", name_of(obj), why)
+
+
+def _template_exists(store: Store, group: Object) -> None:
+    """1.36 alone refuses a PodGroup whose template is not there (`plugin/pkg/admission/podgroup`, v1.36.3)."""
+    reference = at(group, "spec", "podGroupTemplateRef", "workload")
+    if reference is None or not reference.get("podGroupTemplateName"):
+        return
+    wanted, template = reference.get("workloadName"), reference["podGroupTemplateName"]
+    record = store.get((SCHEDULING, "workloads"), (namespace_of(group), wanted))
+    why = ""
+    if record is None:
+        why = f'Workload "{wanted}" not found'
+    elif record.obj["metadata"].get("deletionTimestamp"):
+        why = f'Workload "{wanted}" is being deleted'
+    elif template not in by_name(record.obj["spec"].get("podGroupTemplates")):
+        why = f'PodGroupTemplate "{template}" not found in Workload "{wanted}"'
+    if why:
+        raise refused(SCHEDULING, "podgroups", name_of(group), f"PodGroup rejected: {why}")
 
 
 def _default_tolerations(pod: Object) -> None:

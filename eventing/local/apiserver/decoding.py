@@ -7,6 +7,7 @@ and judged by `validation.custom`.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from eventing.local.apiserver.kinds import Kind
@@ -37,6 +38,7 @@ EMPTY_TEXT_KEPT = frozenset(
 )
 """Optional texts that Go keeps by pointer, or always writes: the empty text is a value."""
 
+_INDEX = re.compile(r"\[\d+\]")
 NAMES_OF_TYPES = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
@@ -80,8 +82,9 @@ class Decoder:
         return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
     def _mismatch(self, value: Any, schema: Schema, path: str, owner: str) -> Exception:
+        field = f"{owner}.{_INDEX.sub('', path)}"
         return self._wrong(
-            f"json: cannot unmarshal {_json_type(value)} into Go struct field {owner}.{path} of type {go_type(schema)}"
+            f"json: cannot unmarshal {_json_type(value)} into Go struct field {field} of type {go_type(schema)}"
         )
 
     def _struct(self, value: Any, schema: Schema, path: str, owner: str) -> Object:

@@ -139,8 +139,8 @@ def _group(group: Object, gates: Gates) -> None:
     spec = group.setdefault("spec", {})
     spec.setdefault("schedulingPolicy", {})
     if group["apiVersion"].endswith("v1alpha2"):
-        if gates.workload_aware_preemption:
-            spec.setdefault("disruptionMode", "Pod")
+        spec.setdefault("podGroupTemplateRef", None)
+        spec.setdefault("disruptionMode", "Pod")
     else:
         spec.setdefault("disruptionMode", {"single": {}})
         if gates.pod_group_preemption_policy:
@@ -151,9 +151,6 @@ def _group(group: Object, gates: Gates) -> None:
 def _workload(workload: Object, _gates: Gates) -> None:
     """Two fields lack omitempty in Go and come back as null where they are not set."""
     spec = workload.setdefault("spec", {})
-    if workload["apiVersion"].endswith("v1alpha2"):
-        spec.setdefault("podGroupTemplates", None)
-        return
     _templates(spec)
     spec.setdefault("podGroupTemplates", None)
 
@@ -164,7 +161,6 @@ def _templates(parent: Object) -> None:
         template.setdefault("schedulingConstraints", None)
     for template in parent.get("compositePodGroupTemplates") or []:
         template.setdefault("schedulingPolicy", {})
-        template.setdefault("schedulingConstraints", None)
         _templates(template)
 
 

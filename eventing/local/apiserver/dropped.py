@@ -72,8 +72,6 @@ def _workload(spec: Object, before: Object, gates: Gates, *, old_release: bool) 
     for index, template in enumerate(spec.get("podGroupTemplates") or []):
         old = old_templates[index] if index < len(old_templates) else {}
         _settings(template, old, gates, old_release=old_release)
-        if old_release and template.get("schedulingConstraints") is None:
-            template.pop("schedulingConstraints", None)
     _unless(gates.composite_pod_group, spec, before, "compositePodGroupTemplates")
     _composites(
         spec.get("compositePodGroupTemplates") or [], before.get("compositePodGroupTemplates") or [], gates

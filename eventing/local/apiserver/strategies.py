@@ -37,6 +37,8 @@ META_RESET_BY_STATUS = (
 def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
     """Set what the server decides in a new object: status, generation, labels of a Job's pods."""
     drop_disabled(kind, obj, None, gates)
+    if kind.version == "v1alpha2" and kind.kind == "PodGroup":
+        obj["spec"].setdefault("disruptionMode", "Pod")  # dropped with its gate, defaulted again by the storage
     if kind.has_status and kind.kind not in {"Node", "Service", "CustomResourceDefinition"}:
         obj.pop("status", None)
     if kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION:

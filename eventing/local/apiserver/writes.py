@@ -169,9 +169,11 @@ class Writer:
 
     def _apply_new(self, target: Target, request: Request, wanted: Object) -> Answer:
         kind = target.kind
-        if at(wanted, "metadata", "uid"):
-            error = invalid("metadata.uid", wanted["metadata"]["uid"], "field is immutable")
-            raise conflict(kind.group, kind.plural, target.name, f"{error}")
+        uid = wanted["metadata"].pop("uid", "")
+        wanted["metadata"].pop("resourceVersion", None)
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(kind.group, kind.plural, target.name, why)
         manager = self._manager(target, request)
         _, owners = managed.apply(_blank(kind), wanted, kind.schema, manager, force=True)
         defaults.fill(kind, wanted, self.gates())

@@ -122,6 +122,8 @@ def after_update(
         manager: who writes.
         reset: prefixes of fields that this endpoint does not let anybody write.
     """
+    if at(changed, "metadata", "managedFields") and not owners_of(changed):
+        return []  # the writer asked for all owners to be forgotten
     owners = owners_of(changed) or owners_of(live)
     if not owners and at(live, "metadata", "uid"):
         return []  # an object from before ownership was tracked stays so until its first apply

@@ -36,6 +36,8 @@ def _at_most(text: str, limit: int) -> list[str]:
 def dns_label(text: str) -> list[str]:
     """A DNS label of RFC 1123, at most 63 characters."""
     message = f"a lowercase RFC 1123 label {_LOWER} or '-', and {_ENDS}"
+    if "." in text and re.fullmatch(SUBDOMAIN_FORMAT, text):
+        return [*_at_most(text, 63), "must not contain dots"]
     return _at_most(text, 63) + _unless(LABEL_FORMAT, text, message, "my-name", "123-abc")
 
 

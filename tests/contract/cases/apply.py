@@ -1,0 +1,328 @@
+"""Server-side apply: owners, conflicts, removal, keyed lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.api import APPLY, MERGE_PATCH, Answer
+from tests.contract.bodies import Object, config_map, core, gated, pod, pod_group, groups, serve_widgets, widget, widgets
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+
+
+def _apply(api: Conversation, path: str, body: Object, manager: str = "first", **query: str) -> Answer:
+    return api.request("PATCH", path, body, APPLY, {"fieldManager": manager, **query})
+
+
+def _owners(obj: Object) -> dict[tuple[str, str, str], Any]:
+    return {
+        (entry["manager"], entry["operation"], entry.get("subresource", "")): entry["fieldsV1"]
+        for entry in obj["metadata"]["managedFields"]
+    }
+
+
+@case(releases=BOTH)
+def creates(api: Conversation, ns: str) -> None:
+    """Apply creates with 201 and owns exactly what it says."""
+    answer = _apply(api, core(ns, "configmaps", "one"), config_map(labels={"a": "b"}))
+    assert answer.status == 201
+    fields = {"f:data": {"f:key": {}}, "f:metadata": {"f:labels": {"f:a": {}}}}
+    assert _owners(answer.body) == {("first", "Apply", ""): fields}
+
+
+@case(releases=BOTH)
+def again(api: Conversation, ns: str) -> None:
+    """The same apply again changes nothing."""
+    path = core(ns, "configmaps", "one")
+    made = _apply(api, path, config_map()).body
+    answer = _apply(api, path, config_map())
+    assert answer.status == 200
+    assert answer.body["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@case(releases=BOTH)
+def needs_manager(api: Conversation, ns: str) -> None:
+    """Apply without a field manager is refused."""
+    answer = api.request("PATCH", core(ns, "configmaps", "one"), config_map(), APPLY)
+    assert answer.status == 422
+    assert "fieldManager: Required value: is required for apply patch" in answer.message
+
+
+@case(releases=BOTH)
+def removes_own(api: Conversation, ns: str) -> None:
+    """What a manager no longer applies is removed."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1", "b": "2"}))
+    assert _apply(api, path, config_map(data={"a": "1"})).body["data"] == {"a": "1"}
+
+
+@case(releases=BOTH)
+def keeps_others(api: Conversation, ns: str) -> None:
+    """What others own stays when a manager leaves it out."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1"}))
+    _apply(api, path, config_map(data={"b": "2"}), "second")
+    assert _apply(api, path, config_map(data={"b": "2"}), "second").body["data"] == {"a": "1", "b": "2"}
+
+
+@case(releases=BOTH)
+def shared_stays(api: Conversation, ns: str) -> None:
+    """A field of two owners stays until both leave it."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1"}))
+    _apply(api, path, config_map(data={"a": "1"}), "second")
+    assert _apply(api, path, config_map(data={})).body["data"] == {"a": "1"}
+    assert "data" not in _apply(api, path, config_map(data={}), "second").body
+
+
+@case(releases=BOTH)
+def conflict(api: Conversation, ns: str) -> None:
+    """Another manager's value cannot be changed: 409 with the field and its owner."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1"}))
+    answer = _apply(api, path, config_map(data={"a": "2"}), "second")
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert answer.message == 'Apply failed with 1 conflict: conflict with "first": .data.a'
+    cause = {"reason": "FieldManagerConflict", "message": 'conflict with "first"', "field": ".data.a"}
+    assert answer.body["details"] == {"causes": [cause]}
+
+
+@case(releases=BOTH)
+def conflicts(api: Conversation, ns: str) -> None:
+    """Several conflicts are listed by owner."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1", "b": "1"}))
+    answer = _apply(api, path, config_map(data={"a": "2", "b": "2"}), "second")
+    assert answer.message == 'Apply failed with 2 conflicts: conflicts with "first":\n- .data.a\n- .data.b'
+
+
+@case(releases=BOTH)
+def conflict_with_update(api: Conversation, ns: str) -> None:
+    """Fields written by POST have owners too."""
+    api.request("POST", core(ns, "configmaps"), config_map(data={"a": "1"}), query={"fieldManager": "poster"})
+    answer = _apply(api, core(ns, "configmaps", "one"), config_map(data={"a": "2"}))
+    assert answer.status == 409
+    assert 'conflict with "poster" using v1: .data.a' in answer.message
+
+
+@case(releases=BOTH)
+def forced(api: Conversation, ns: str) -> None:
+    """force takes a field over."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1"}))
+    answer = _apply(api, path, config_map(data={"a": "2"}), "second", force="true")
+    assert answer.body["data"] == {"a": "2"}
+    assert set(_owners(answer.body)) == {("second", "Apply", "")}
+
+
+@case(releases=BOTH)
+def update_takes_over(api: Conversation, ns: str) -> None:
+    """A patch takes a field away from who applied it."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map(data={"a": "1", "b": "1"}))
+    found = api.must("PATCH", path, {"data": {"a": "9"}}, MERGE_PATCH, fieldManager="patcher")
+    owners = _owners(found)
+    assert owners["first", "Apply", ""] == {"f:data": {"f:b": {}}}
+    assert owners["patcher", "Update", ""] == {"f:data": {"f:a": {}}}
+
+
+@case(releases=BOTH)
+def put_owners(api: Conversation, ns: str) -> None:
+    """A PUT is noted in managedFields with what it changed."""
+    made = api.must("POST", core(ns, "configmaps"), config_map(data={"a": "1"}), fieldManager="poster")
+    assert _owners(made) == {("poster", "Update", ""): {"f:data": {".": {}, "f:a": {}}}}
+    made["data"]["b"] = "2"
+    found = api.must("PUT", core(ns, "configmaps", "one"), made, fieldManager="putter")
+    owners = _owners(found)
+    assert owners["putter", "Update", ""] == {"f:data": {"f:b": {}}}
+    assert owners["poster", "Update", ""] == {"f:data": {".": {}, "f:a": {}}}
+
+
+@case(releases=BOTH)
+def pod_owners(api: Conversation, ns: str) -> None:
+    """A new pod's fields, defaults included, belong to who made it."""
+    made = api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
+    fields = _owners(made)["poster", "Update", ""]["f:spec"]
+    assert fields["f:schedulingGates"] == {".": {}, 'k:{"name":"example.com/wait"}': {".": {}, "f:name": {}}}
+    assert fields["f:containers"]['k:{"name":"main"}']["f:image"] == {}
+    assert fields["f:restartPolicy"] == {}
+    assert "f:tolerations" not in fields, "admission's changes belong to nobody"
+
+
+@case(releases=BOTH)
+def gate_not_removed(api: Conversation, ns: str) -> None:
+    """Apply cannot remove a gate that somebody else set: 200, and the gate stays."""
+    api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
+    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": {"schedulingGates": []}}
+    answer = _apply(api, core(ns, "pods", "pod"), body)
+    assert answer.status == 200
+    assert answer.body["spec"]["schedulingGates"] == [{"name": "example.com/wait"}]
+
+
+@case(releases=BOTH)
+def gate_owned_and_dropped(api: Conversation, ns: str) -> None:
+    """Nor by owning the gate first and dropping it then."""
+    api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
+    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}}
+    gates = {"schedulingGates": [{"name": "example.com/wait"}]}
+    _apply(api, core(ns, "pods", "pod"), {**body, "spec": gates})
+    answer = _apply(api, core(ns, "pods", "pod"), {**body, "spec": {}})
+    assert answer.status == 200
+    assert answer.body["spec"]["schedulingGates"] == [{"name": "example.com/wait"}]
+
+
+@case(releases=BOTH)
+def keyed_list(api: Conversation, ns: str) -> None:
+    """Containers are merged by name; a manager's own container goes when it is left out."""
+    serve_widgets(api.api, ns)
+    path = widgets(ns, "widget")
+    _apply(api, path, widget(parts=[{"name": "a", "count": 1}]))
+    answer = _apply(api, path, widget(parts=[{"name": "b", "count": 2}]), "second")
+    assert answer.body["spec"]["parts"] == [{"name": "a", "count": 1}, {"name": "b", "count": 2}]
+    answer = _apply(api, path, widget(parts=[]))
+    assert answer.body["spec"]["parts"] == [{"name": "b", "count": 2}]
+
+
+@case(releases=BOTH)
+def keyed_list_adds(api: Conversation, ns: str) -> None:
+    """An unknown key in a keyed list adds an item."""
+    serve_widgets(api.api, ns)
+    api.must("POST", widgets(ns), widget(parts=[{"name": "a", "count": 1}]))
+    body = widget(parts=[{"name": "ghost"}])
+    answer = _apply(api, widgets(ns, "widget"), body)
+    assert [part["name"] for part in answer.body["spec"]["parts"]] == ["a", "ghost"]
+
+
+@case(releases=BOTH)
+def plain_set(api: Conversation, ns: str) -> None:
+    """A set's members have owners of their own."""
+    serve_widgets(api.api, ns)
+    path = widgets(ns, "widget")
+    _apply(api, path, widget(tags=["x"]))
+    assert _apply(api, path, widget(tags=["y"]), "second").body["spec"]["tags"] == ["x", "y"]
+    assert _apply(api, path, widget(tags=[])).body["spec"]["tags"] == ["y"]
+
+
+@case(releases=BOTH)
+def custom_owners(api: Conversation, ns: str) -> None:
+    """A custom resource's fields have owners, defaults included."""
+    serve_widgets(api.api, ns)
+    made = api.must("POST", widgets(ns), widget(parts=[{"name": "a"}]), fieldManager="poster")
+    assert _owners(made)["poster", "Update", ""] == {
+        "f:spec": {
+            ".": {},
+            "f:mode": {},
+            "f:parts": {".": {}, 'k:{"name":"a"}': {".": {}, "f:name": {}}},
+            "f:size": {},
+        }
+    }
+
+
+@case(releases=BOTH)
+def status_conditions(api: Conversation, ns: str) -> None:
+    """Conditions applied to a custom resource's status belong to the status entry, and survive other writers."""
+    serve_widgets(api.api, ns)
+    api.must("POST", widgets(ns), widget())
+    path = widgets(ns, "widget") + "/status"
+    body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
+    one = {"type": "Ours", "status": "True"}
+    answer = _apply(api, path, {**body, "status": {"conditions": [one]}})
+    assert answer.status == 200
+    assert ("first", "Apply", "status") in _owners(answer.body)
+    answer = _apply(api, path, {**body, "status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "second")
+    assert [c["type"] for c in answer.body["status"]["conditions"]] == ["Ours", "Theirs"]
+
+
+@case(releases=BOTH)
+def status_conflict(api: Conversation, ns: str) -> None:
+    """Taking over a condition without force is a conflict."""
+    serve_widgets(api.api, ns)
+    api.must("POST", widgets(ns), widget())
+    path = widgets(ns, "widget") + "/status"
+    body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
+    _apply(api, path, {**body, "status": {"conditions": [{"type": "A", "status": "True"}]}})
+    answer = _apply(api, path, {**body, "status": {"conditions": [{"type": "A", "status": "False"}]}}, "second")
+    assert answer.status == 409
+    assert 'conflict with "first"' in answer.message
+    assert '.status.conditions[type="A"].status' in answer.message
+
+
+@case(releases=BOTH)
+def status_of_nothing(api: Conversation, ns: str) -> None:
+    """Apply to the status of a missing object is answered with 404."""
+    serve_widgets(api.api, ns)
+    body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
+    assert _apply(api, widgets(ns, "widget") + "/status", {**body, "status": {"size": 1}}).status == 404
+
+
+@case(releases=BOTH)
+def revives(api: Conversation, ns: str) -> None:
+    """Apply to a missing object creates it, even with a resourceVersion; only a uid stops it."""
+    serve_widgets(api.api, ns)
+    body = widget()
+    body["metadata"]["resourceVersion"] = "5"
+    answer = _apply(api, widgets(ns, "widget"), body)
+    assert answer.status in {201, 409}
+    body = widget("second")
+    body["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
+    assert not _apply(api, widgets(ns, "second"), body).ok
+
+
+@case(releases=BOTH)
+def stale(api: Conversation, ns: str) -> None:
+    """Apply with an old resourceVersion is a conflict."""
+    path = core(ns, "configmaps", "one")
+    made = _apply(api, path, config_map()).body
+    api.must("PATCH", path, {"data": {"b": "1"}}, MERGE_PATCH)
+    answer = _apply(api, path, config_map(data={"key": "new"}, resourceVersion=made["metadata"]["resourceVersion"]))
+    assert (answer.status, answer.reason) == (409, "Conflict")
+
+
+@case(releases=BOTH)
+def managed_fields_refused(api: Conversation, ns: str) -> None:
+    """An applied object may not bring managedFields."""
+    entry = {"manager": "x", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    answer = _apply(api, core(ns, "configmaps", "one"), config_map(managedFields=[entry]))
+    assert answer.status == 400
+    assert "metadata.managedFields must be nil" in answer.message
+
+
+@case(releases=BOTH)
+def managed_fields_cleared(api: Conversation, ns: str) -> None:
+    """A patch with an empty list of managedFields forgets all owners."""
+    path = core(ns, "configmaps", "one")
+    _apply(api, path, config_map())
+    found = api.must("PATCH", path, {"metadata": {"managedFields": [{}]}}, MERGE_PATCH)
+    assert "managedFields" not in found["metadata"]
+
+
+@case()
+def group(api: Conversation, ns: str) -> None:
+    """A PodGroup is applied, and minCount changed by its owner."""
+    path = groups(ns, "podgroups", "group")
+    assert _apply(api, path, pod_group()).status == 201
+    changed = pod_group(schedulingPolicy={"gang": {"minCount": 5}})
+    assert _apply(api, path, changed).body["spec"]["schedulingPolicy"] == {"gang": {"minCount": 5}}
+
+
+@case(releases=BOTH)
+def invalid(api: Conversation, ns: str) -> None:
+    """Apply of an invalid object is refused as a POST is."""
+    answer = _apply(api, core(ns, "pods", "pod"), {**pod(), "spec": {}})
+    assert answer.status == 422
+
+
+@case(releases=BOTH)
+def dry(api: Conversation, ns: str) -> None:
+    """A dry apply creates nothing."""
+    assert _apply(api, core(ns, "configmaps", "one"), config_map(), dryRun="All").status == 201
+    assert api.request("GET", core(ns, "configmaps", "one")).status == 404
+
+
+@case(releases=BOTH)
+def other_name(api: Conversation, ns: str) -> None:
+    """An applied object of another name than the URL is refused."""
+    assert _apply(api, core(ns, "configmaps", "two"), config_map()).status == 400

@@ -1,0 +1,376 @@
+"""PodGroups and CompositePodGroups: what is stamped on them, what is refused, what may change."""
+
+from __future__ import annotations
+
+from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
+from tests.contract.bodies import (
+    CLASSES,
+    Object,
+    composite_group,
+    condition,
+    gang,
+    groups,
+    pod_group,
+    priority_class,
+    workload,
+)
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+FINALIZER = "scheduling.k8s.io/podgroup-protection"
+REFERENCE = {"workloadName": "work", "templateName": "main"}
+
+
+def _refused(api: Conversation, ns: str, *words: str, **spec: object) -> None:
+    answer = api.request("POST", groups(ns, "podgroups"), pod_group(**spec))
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    for word in words:
+        assert word in answer.message
+
+
+def _patch(api: Conversation, ns: str, spec: Object) -> tuple[int, str]:
+    answer = api.request("PATCH", groups(ns, "podgroups", "group"), {"spec": spec}, MERGE_PATCH)
+    return answer.status, answer.message
+
+
+@case()
+def stamped(api: Conversation, ns: str) -> None:
+    """A PodGroup gets its finalizer, disruption mode single, priority 0 and an empty status, but no generation."""
+    found = api.must("POST", groups(ns, "podgroups"), pod_group())
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+    assert found["spec"]["disruptionMode"] == {"single": {}}
+    assert found["spec"]["priority"] == 0
+    assert found["status"] == {}
+    assert "generation" not in found["metadata"]
+
+
+@case()
+def stands_alone(api: Conversation, ns: str) -> None:
+    """A PodGroup may name a Workload that does not exist, or none at all."""
+    api.must("POST", groups(ns, "podgroups"), pod_group("a", workloadRef=REFERENCE))
+    api.must("POST", groups(ns, "podgroups"), pod_group("b"))
+
+
+@case()
+def status_dropped(api: Conversation, ns: str) -> None:
+    """A status in a new PodGroup, or in a patch of it, is dropped."""
+    body = {**pod_group(), "status": {"conditions": [condition()]}}
+    assert api.must("POST", groups(ns, "podgroups"), body)["status"] == {}
+    patch = {"status": {"conditions": [condition()]}}
+    assert api.must("PATCH", groups(ns, "podgroups", "group"), patch, MERGE_PATCH)["status"] == {}
+
+
+@case()
+def status_written(api: Conversation, ns: str) -> None:
+    """The status endpoint writes conditions and nothing else."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    body = {
+        "metadata": {"labels": {"a": "b"}, "finalizers": None},
+        "spec": {"schedulingPolicy": gang(9)},
+        "status": {"conditions": [condition("PodGroupInitiallyScheduled")]},
+    }
+    found = api.must("PATCH", groups(ns, "podgroups", "group") + "/status", body, MERGE_PATCH)
+    assert found["status"]["conditions"][0]["type"] == "PodGroupInitiallyScheduled"
+    assert found["spec"]["schedulingPolicy"] == gang(2)
+    assert "labels" not in found["metadata"]
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+
+
+@case()
+def conditions_complete(api: Conversation, ns: str) -> None:
+    """A condition needs type, status, reason and lastTransitionTime."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    path = groups(ns, "podgroups", "group") + "/status"
+    for field in ("type", "status", "reason", "lastTransitionTime"):
+        whole = condition()
+        del whole[field]
+        answer = api.request("PATCH", path, {"status": {"conditions": [whole]}}, MERGE_PATCH)
+        assert answer.status == 422
+        assert f"status.conditions[0].{field}: Required value" in answer.message
+
+
+@case()
+def conditions_wrong(api: Conversation, ns: str) -> None:
+    """A condition's status is True, False or Unknown, and its reason one word."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    path = groups(ns, "podgroups", "group") + "/status"
+    for change in ({"status": "Maybe"}, {"reason": "two words"}, {"type": "not a type"}):
+        body = {"status": {"conditions": [{**condition(), **change}]}}
+        assert api.request("PATCH", path, body, MERGE_PATCH).status == 422
+
+
+@case()
+def conditions_merged(api: Conversation, ns: str) -> None:
+    """A strategic merge patch of the status keeps other people's conditions."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    path = groups(ns, "podgroups", "group") + "/status"
+    for kind in ("One", "Two"):
+        found = api.must("PATCH", path, {"status": {"conditions": [condition(kind)]}}, STRATEGIC_PATCH)
+    assert {c["type"] for c in found["status"]["conditions"]} == {"One", "Two"}
+
+
+@case()
+def no_policy(api: Conversation, ns: str) -> None:
+    """A PodGroup has exactly one policy."""
+    _refused(api, ns, "spec.schedulingPolicy: Invalid value: \"\": must specify one of: `basic`, `gang`", schedulingPolicy={})
+    both = {"basic": {}, "gang": {"minCount": 1}}
+    _refused(api, ns, "must specify exactly one of: `basic`, `gang`", schedulingPolicy=both)
+
+
+@case()
+def zero(api: Conversation, ns: str) -> None:
+    """minCount 0 is a missing value."""
+    _refused(api, ns, "spec.schedulingPolicy.gang.minCount: Required value", schedulingPolicy=gang(0))
+
+
+@case()
+def one_topology_key(api: Conversation, ns: str) -> None:
+    """A PodGroup has at most one topology key."""
+    two = {"topology": [{"key": "rack"}, {"key": "zone"}]}
+    _refused(api, ns, "spec.schedulingConstraints.topology: Too many: 2", schedulingConstraints=two)
+
+
+@case()
+def reference_fields(api: Conversation, ns: str) -> None:
+    """workloadRef names a Workload and a template."""
+    _refused(api, ns, "spec.workloadRef.templateName: Required value", workloadRef={"workloadName": "work"})
+    _refused(api, ns, "spec.workloadRef.workloadName: Invalid value", workloadRef={**REFERENCE, "workloadName": "A"})
+
+
+@case()
+def parent_needs_reference(api: Conversation, ns: str) -> None:
+    """A parent needs a workloadRef."""
+    words = "spec.workloadRef: Required value: must be set when parentCompositePodGroupName is set"
+    _refused(api, ns, words, parentCompositePodGroupName="parent")
+    body = pod_group(parentCompositePodGroupName="parent", workloadRef=REFERENCE)
+    found = api.must("POST", groups(ns, "podgroups"), body)
+    assert found["spec"]["parentCompositePodGroupName"] == "parent"
+
+
+@case()
+def min_count_changes(api: Conversation, ns: str) -> None:
+    """minCount may go up and down, not to 0."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    assert _patch(api, ns, {"schedulingPolicy": gang(9)})[0] == 200
+    assert _patch(api, ns, {"schedulingPolicy": gang(1)})[0] == 200
+    assert _patch(api, ns, {"schedulingPolicy": gang(0)})[0] == 422
+
+
+@case()
+def variant_frozen(api: Conversation, ns: str) -> None:
+    """A gang cannot become basic."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    status, message = _patch(api, ns, {"schedulingPolicy": {"gang": None, "basic": {}}})
+    assert status == 422
+    assert "spec.schedulingPolicy.basic: Invalid value: null: field is immutable" in message
+    assert "spec.schedulingPolicy.gang: Invalid value: null: field cannot be cleared once set" in message
+
+
+@case()
+def basic_stays(api: Conversation, ns: str) -> None:
+    """A basic group cannot become a gang."""
+    api.must("POST", groups(ns, "podgroups"), pod_group(schedulingPolicy={"basic": {}}))
+    status, message = _patch(api, ns, {"schedulingPolicy": {"basic": None, "gang": {"minCount": 2}}})
+    assert status == 422
+    assert "spec.schedulingPolicy.gang: Invalid value: null: field cannot be set once created" in message
+
+
+@case()
+def spec_frozen(api: Conversation, ns: str) -> None:
+    """Everything else of a PodGroup's spec is immutable."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    changes: list[Object] = [
+        {"workloadRef": REFERENCE},
+        {"schedulingConstraints": {"topology": [{"key": "rack"}]}},
+        {"disruptionMode": {"single": None, "all": {}}},
+        {"priorityClassName": "x"},
+        {"priority": 5},
+    ]
+    for change in changes:
+        status, message = _patch(api, ns, change)
+        assert status == 422
+        assert f"spec.{next(iter(change))}: Invalid value: null: field is immutable" in message
+
+
+@case()
+def disruption_cleared(api: Conversation, ns: str) -> None:
+    """A cleared disruption mode comes back by default, which for `all` is a change."""
+    api.must("POST", groups(ns, "podgroups"), pod_group(disruptionMode={"all": {}}))
+    assert _patch(api, ns, {"disruptionMode": None})[0] == 422
+
+
+@case()
+def labels_free(api: Conversation, ns: str) -> None:
+    """Labels and owner references of a PodGroup may change."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    body = {"metadata": {"labels": {"a": "b"}}}
+    found = api.must("PATCH", groups(ns, "podgroups", "group"), body, MERGE_PATCH)
+    assert found["metadata"]["labels"] == {"a": "b"}
+
+
+@case()
+def priority_of_class(api: Conversation, ns: str) -> None:
+    """A PodGroup takes its priority from its PriorityClass; another number is forbidden."""
+    api.must("POST", CLASSES, priority_class(f"{ns}-hi", 1000))
+    found = api.must("POST", groups(ns, "podgroups"), pod_group(priorityClassName=f"{ns}-hi"))
+    assert found["spec"]["priority"] == 1000
+    body = pod_group("other", priorityClassName=f"{ns}-hi", priority=7)
+    answer = api.request("POST", groups(ns, "podgroups"), body)
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert "priority set in the pod group (7) must match the priority computed (1000)" in answer.message
+
+
+@case()
+def class_missing(api: Conversation, ns: str) -> None:
+    """A PriorityClass that does not exist is forbidden."""
+    answer = api.request("POST", groups(ns, "podgroups"), pod_group(priorityClassName="contract-none"))
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert "no PriorityClass with name contract-none was found" in answer.message
+
+
+@case()
+def system_class(api: Conversation, ns: str) -> None:
+    """A system class's priority is too high for a PodGroup."""
+    words = "spec.priority: Invalid value: 2000000000: must be less than or equal to 1000000000"
+    _refused(api, ns, words, priorityClassName="system-cluster-critical")
+
+
+@case()
+def gated_fields(api: Conversation, ns: str) -> None:
+    """preemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
+    claims = [{"name": "gpu", "resourceClaimName": "one"}]
+    body = pod_group(preemptionPolicy="Never", resourceClaims=claims)
+    found = api.must("POST", groups(ns, "podgroups"), body)["spec"]
+    assert "preemptionPolicy" not in found
+    assert "resourceClaims" not in found
+
+
+@case()
+def two_versions(api: Conversation, ns: str) -> None:
+    """A PodGroup is the same object in v1beta1 and v1alpha3, lists included."""
+    made = api.must("POST", groups(ns, "podgroups", version="v1alpha3"), pod_group(version="v1alpha3"))
+    found = api.must("GET", groups(ns, "podgroups"))
+    assert found["apiVersion"] == "scheduling.k8s.io/v1beta1"
+    assert [item["metadata"]["uid"] for item in found["items"]] == [made["metadata"]["uid"]]
+
+
+@case()
+def deleted_slowly(api: Conversation, ns: str) -> None:
+    """A deleted PodGroup answers with itself and its deletionTimestamp: the finalizer has to go first."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    found = api.must("DELETE", groups(ns, "podgroups", "group"))
+    assert found["kind"] == "PodGroup"
+    assert found["metadata"]["deletionTimestamp"]
+
+
+@case()
+def composite_stamped(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup gets disruption mode and priority, but no finalizer and no generation."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    found = api.must("POST", path, composite_group())
+    assert found["spec"]["disruptionMode"] == {"single": {}}
+    assert found["spec"]["priority"] == 0
+    assert "finalizers" not in found["metadata"]
+    assert "generation" not in found["metadata"]
+
+
+@case()
+def composite_needs_reference(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup needs a workloadRef and a policy."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    answer = api.request("POST", path, composite_group(workloadRef=None))
+    assert answer.status == 422
+    assert "spec.workloadRef: Required value" in answer.message
+    assert api.request("POST", path, composite_group(schedulingPolicy={})).status == 422
+
+
+@case()
+def composite_frozen(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup's spec is immutable, minGroupCount included."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    api.must("POST", path, composite_group())
+    changes: list[Object] = [
+        {"schedulingPolicy": {"gang": {"minGroupCount": 3}}},
+        {"parentCompositePodGroupName": "parent"},
+        {"workloadRef": {"workloadName": "other", "templateName": "root"}},
+    ]
+    for change in changes:
+        answer = api.request("PATCH", f"{path}/composite", {"spec": change}, MERGE_PATCH)
+        assert answer.status == 422
+        assert f"spec.{next(iter(change))}: Invalid value: null: field is immutable" in answer.message
+
+
+@case()
+def composite_only_alpha(api: Conversation, ns: str) -> None:
+    """CompositePodGroups are not served in v1beta1."""
+    assert api.request("GET", groups(ns, "compositepodgroups")).status == 404
+
+
+@case()
+def composite_status(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup has a status endpoint with conditions."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    api.must("POST", path, composite_group())
+    body = {"status": {"conditions": [condition("CompositePodGroupInitiallyScheduled", "False")]}}
+    found = api.must("PATCH", f"{path}/composite/status", body, MERGE_PATCH)
+    assert found["status"]["conditions"][0]["status"] == "False"
+
+
+@case(releases=("1.36",))
+def older(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a PodGroup's spec is immutable, minCount included."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
+    reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "main"}}
+    found = api.must("POST", path, pod_group(version="v1alpha2", podGroupTemplateRef=reference))
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+    answer = api.request("PATCH", f"{path}/group", {"spec": {"schedulingPolicy": gang(5)}}, MERGE_PATCH)
+    assert answer.status == 422
+    assert "spec.schedulingPolicy: Invalid value" in answer.message
+
+
+@case(releases=("1.36",))
+def older_refused(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a PodGroup has one policy and a whole reference."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    for spec in (
+        {"schedulingPolicy": {}},
+        {"schedulingPolicy": gang(0)},
+        {"podGroupTemplateRef": {"workload": {"workloadName": "work"}}},
+        {"podGroupTemplateRef": {}},
+    ):
+        assert api.request("POST", path, pod_group(version="v1alpha2", **spec)).status == 422
+
+
+@case(releases=("1.36",))
+def older_reference_checked(api: Conversation, ns: str) -> None:
+    """In v1alpha2 alone a PodGroup's Workload and template have to exist."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "other"}}
+    body = pod_group(version="v1alpha2", podGroupTemplateRef=reference)
+    answer = api.request("POST", path, body)
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert 'PodGroup rejected: Workload "work" not found' in answer.message
+    api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
+    answer = api.request("POST", path, body)
+    assert 'PodGroup rejected: PodGroupTemplate "other" not found in Workload "work"' in answer.message
+
+
+@case(releases=("1.36",))
+def older_topology_dropped(api: Conversation, ns: str) -> None:
+    """Topology is dropped without a word while its gate is off."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    body = pod_group(version="v1alpha2", schedulingConstraints={"topology": [{"key": "rack"}]})
+    assert "schedulingConstraints" not in api.must("POST", path, body)["spec"]
+
+
+@case(releases=("1.36",))
+def older_without_preemption(api: Conversation, ns: str) -> None:
+    """In v1alpha2 priority and disruptionMode are what they are by default while WorkloadAwarePreemption is off."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    body = pod_group(version="v1alpha2", priorityClassName="system-node-critical", disruptionMode="PodGroup")
+    found = api.must("POST", path, body)["spec"]
+    assert "priority" not in found
+    assert "priorityClassName" not in found
+    assert found["disruptionMode"] == "Pod"

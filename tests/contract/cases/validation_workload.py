@@ -1,0 +1,388 @@
+"""Workloads: templates, trees, and what may change."""
+
+from __future__ import annotations
+
+from tests.cluster.api import MERGE_PATCH
+from tests.contract.bodies import Object, composite, gang, groups, template, workload
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+
+
+def _refused(api: Conversation, ns: str, body: Object, *words: str, version: str = "v1beta1") -> None:
+    answer = api.request("POST", groups(ns, "workloads", version=version), body)
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    for word in words:
+        assert word in answer.message
+
+
+def _patched(api: Conversation, ns: str, templates: list[Object]) -> tuple[int, str]:
+    body = {"spec": {"podGroupTemplates": templates}}
+    answer = api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH)
+    return answer.status, answer.message
+
+
+@case()
+def stored(api: Conversation, ns: str) -> None:
+    """A Workload has neither status nor generation, and null constraints in its templates."""
+    found = api.must("POST", groups(ns, "workloads"), workload())
+    assert "status" not in found
+    assert "generation" not in found["metadata"]
+    assert found["spec"]["podGroupTemplates"][0]["schedulingConstraints"] is None
+
+
+@case()
+def no_status_endpoint(api: Conversation, ns: str) -> None:
+    """A Workload has no status endpoint."""
+    api.must("POST", groups(ns, "workloads"), workload())
+    assert api.request("GET", groups(ns, "workloads", "work") + "/status").status == 404
+
+
+@case()
+def reference_unchecked(api: Conversation, ns: str) -> None:
+    """A controllerRef and a PriorityClass need not exist."""
+    reference = {"apiGroup": "batch", "kind": "Job", "name": "none"}
+    body = workload("work", template(priorityClassName="none"), controllerRef=reference)
+    assert api.must("POST", groups(ns, "workloads"), body)["spec"]["controllerRef"] == reference
+
+
+@case()
+def nothing(api: Conversation, ns: str) -> None:
+    """A Workload without templates is refused."""
+    _refused(
+        api,
+        ns,
+        workload(podGroupTemplates=[]),
+        "spec: Invalid value: \"\": must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`",
+    )
+
+
+@case()
+def both_kinds(api: Conversation, ns: str) -> None:
+    """Plain and composite templates exclude each other at the top."""
+    body = workload("work", template("a"), compositePodGroupTemplates=[composite("b", template("c"))])
+    _refused(api, ns, body, "must specify exactly one of: `podGroupTemplates`, `compositePodGroupTemplates`")
+
+
+@case()
+def eight(api: Conversation, ns: str) -> None:
+    """Eight templates are accepted, nine are not."""
+    api.must("POST", groups(ns, "workloads"), workload("eight", *(template(f"t{i}") for i in range(8))))
+    body = workload("nine", *(template(f"t{i}") for i in range(9)))
+    _refused(api, ns, body, "spec.podGroupTemplates: Too many: 9: must have at most 8 items")
+
+
+@case()
+def same_names(api: Conversation, ns: str) -> None:
+    """Two templates of one name are refused."""
+    _refused(api, ns, workload("work", template("a"), template("a")), "spec.podGroupTemplates[1]: Duplicate value")
+
+
+@case()
+def bad_names(api: Conversation, ns: str) -> None:
+    """A template's name is a DNS label and must be there."""
+    _refused(api, ns, workload("work", template("a.b")), "spec.podGroupTemplates[0].name: Invalid value: \"a.b\"")
+    _refused(api, ns, workload("work", template("")), "spec.podGroupTemplates[0].name: Required value")
+    _refused(api, ns, workload("work", template("a" * 64)), "must be no more than 63 bytes")
+
+
+@case()
+def no_policy(api: Conversation, ns: str) -> None:
+    """A template has exactly one policy."""
+    _refused(
+        api,
+        ns,
+        workload("work", {"name": "main"}),
+        "spec.podGroupTemplates[0].schedulingPolicy: Invalid value: \"\": must specify one of: `basic`, `gang`",
+    )
+    both = template(schedulingPolicy={"basic": {}, "gang": {"minCount": 1}})
+    _refused(api, ns, workload("work", both), "must specify exactly one of: `basic`, `gang`")
+
+
+@case()
+def zero(api: Conversation, ns: str) -> None:
+    """minCount 0 is a missing value, a negative one too small."""
+    where = "spec.podGroupTemplates[0].schedulingPolicy.gang.minCount"
+    _refused(api, ns, workload("work", template(schedulingPolicy=gang(0))), f"{where}: Required value")
+    _refused(
+        api,
+        ns,
+        workload("work", template(schedulingPolicy=gang(-1))),
+        f"{where}: Invalid value: -1: must be greater than or equal to 1",
+    )
+
+
+@case()
+def wrong_type(api: Conversation, ns: str) -> None:
+    """A minCount that is a text is answered with 400."""
+    body = workload("work", template(schedulingPolicy={"gang": {"minCount": "two"}}))
+    answer = api.request("POST", groups(ns, "workloads"), body)
+    assert answer.status == 400
+    assert "cannot unmarshal string into Go struct field" in answer.message
+
+
+@case()
+def one_topology_key(api: Conversation, ns: str) -> None:
+    """A template has at most one topology key, which is a label key."""
+    two = template(schedulingConstraints={"topology": [{"key": "rack"}, {"key": "zone"}]})
+    where = "spec.podGroupTemplates[0].schedulingConstraints.topology"
+    _refused(api, ns, workload("work", two), f"{where}: Too many: 2: must have at most 1 item")
+    bad = template(schedulingConstraints={"topology": [{"key": "not a key"}]})
+    _refused(api, ns, workload("work", bad), f"{where}[0].key: Invalid value")
+    none = template(schedulingConstraints={"topology": [{}]})
+    _refused(api, ns, workload("work", none), f"{where}[0].key: Required value")
+
+
+@case()
+def topology_kept(api: Conversation, ns: str) -> None:
+    """A topology key is kept while its gate is on."""
+    body = workload("work", template(schedulingConstraints={"topology": [{"key": "rack"}]}))
+    found = api.must("POST", groups(ns, "workloads"), body)
+    assert found["spec"]["podGroupTemplates"][0]["schedulingConstraints"] == {"topology": [{"key": "rack"}]}
+
+
+@case()
+def disruption(api: Conversation, ns: str) -> None:
+    """A template has at most one disruption mode, and gets none by default."""
+    found = api.must("POST", groups(ns, "workloads"), workload("a", template(disruptionMode={"all": {}})))
+    assert found["spec"]["podGroupTemplates"][0]["disruptionMode"] == {"all": {}}
+    found = api.must("POST", groups(ns, "workloads"), workload("b"))
+    assert "disruptionMode" not in found["spec"]["podGroupTemplates"][0]
+    both = template(disruptionMode={"all": {}, "single": {}})
+    _refused(api, ns, workload("c", both), "must specify exactly one of: `single`, `all`")
+
+
+@case()
+def one_priority(api: Conversation, ns: str) -> None:
+    """All templates of a Workload have the same priority class, or none has one."""
+    words = "spec: Invalid value: null: detected multiple priority configurations"
+    mixed = (template("a", priorityClassName="x"), template("b", priorityClassName="y"))
+    _refused(api, ns, workload("work", *mixed), words)
+    half = (template("a", priorityClassName="x"), template("b"))
+    _refused(api, ns, workload("work", *half), words)
+    same = (template("a", priorityClassName="x"), template("b", priorityClassName="x"))
+    api.must("POST", groups(ns, "workloads"), workload("work", *same))
+
+
+@case()
+def priority_limit(api: Conversation, ns: str) -> None:
+    """A priority is at most a billion."""
+    body = workload("work", template(priority=1_000_000_001))
+    _refused(api, ns, body, "spec.podGroupTemplates[0].priority: Invalid value: 1000000001")
+
+
+@case()
+def gated_fields(api: Conversation, ns: str) -> None:
+    """preemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
+    claims = [{"name": "gpu", "resourceClaimName": "one"}]
+    body = workload("work", template(preemptionPolicy="Never", resourceClaims=claims))
+    found = api.must("POST", groups(ns, "workloads"), body)["spec"]["podGroupTemplates"][0]
+    assert "preemptionPolicy" not in found
+    assert "resourceClaims" not in found
+
+
+@case()
+def reference_fields(api: Conversation, ns: str) -> None:
+    """A controllerRef needs a kind and a name that fit in a path."""
+    _refused(api, ns, workload(controllerRef={"apiGroup": "batch"}), "spec.controllerRef.kind: Required value")
+    bad = {"kind": "Job", "name": "a/b", "apiGroup": "Not A Group"}
+    _refused(api, ns, workload(controllerRef=bad), "spec.controllerRef.name: Invalid value: \"a/b\"")
+
+
+@case()
+def min_count_changes(api: Conversation, ns: str) -> None:
+    """minCount of a template may change."""
+    api.must("POST", groups(ns, "workloads"), workload())
+    body = {"spec": {"podGroupTemplates": [template(schedulingPolicy=gang(5))]}}
+    found = api.must("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH)
+    assert found["spec"]["podGroupTemplates"][0]["schedulingPolicy"] == gang(5)
+
+
+@case()
+def template_added(api: Conversation, ns: str) -> None:
+    """A template cannot be added."""
+    api.must("POST", groups(ns, "workloads"), workload())
+    status, message = _patched(api, ns, [template(), template("second")])
+    assert status == 422
+    assert "spec.podGroupTemplates[1]: Forbidden: item may not be added" in message
+
+
+@case()
+def template_removed(api: Conversation, ns: str) -> None:
+    """A template cannot be removed."""
+    api.must("POST", groups(ns, "workloads"), workload("work", template("a"), template("b")))
+    status, message = _patched(api, ns, [template("a")])
+    assert status == 422
+    assert "spec.podGroupTemplates: Forbidden: item may not be removed" in message
+
+
+@case()
+def variant_frozen(api: Conversation, ns: str) -> None:
+    """A gang cannot become basic, nor basic a gang."""
+    api.must("POST", groups(ns, "workloads"), workload())
+    assert _patched(api, ns, [template(schedulingPolicy={"basic": {}})])[0] == 422
+    api.must("POST", groups(ns, "workloads"), workload("second", template(schedulingPolicy={"basic": {}})))
+    body = {"spec": {"podGroupTemplates": [template()]}}
+    assert api.request("PATCH", groups(ns, "workloads", "second"), body, MERGE_PATCH).status == 422
+
+
+@case()
+def template_fields_frozen(api: Conversation, ns: str) -> None:
+    """Everything else of a template is immutable."""
+    api.must("POST", groups(ns, "workloads"), workload())
+    changes: list[Object] = [
+        {"schedulingConstraints": {"topology": [{"key": "rack"}]}},
+        {"disruptionMode": {"all": {}}},
+        {"priorityClassName": "x"},
+        {"priority": 5},
+    ]
+    for change in changes:
+        status, message = _patched(api, ns, [template(**change)])
+        assert status == 422
+        assert f"spec.podGroupTemplates[0].{next(iter(change))}: Invalid value: null: field is immutable" in message
+
+
+@case()
+def reference_frozen(api: Conversation, ns: str) -> None:
+    """controllerRef cannot be set, changed or cleared later."""
+    path = groups(ns, "workloads", "work")
+    reference = {"apiGroup": "batch", "kind": "Job", "name": "one"}
+    api.must("POST", groups(ns, "workloads"), workload())
+    assert api.request("PATCH", path, {"spec": {"controllerRef": reference}}, MERGE_PATCH).status == 422
+    api.must("POST", groups(ns, "workloads"), workload("second", controllerRef=reference))
+    path = groups(ns, "workloads", "second")
+    for change in ({"name": "two"}, None):
+        answer = api.request("PATCH", path, {"spec": {"controllerRef": change}}, MERGE_PATCH)
+        assert answer.status == 422
+        assert "spec.controllerRef: Invalid value: null: field is immutable" in answer.message
+
+
+@case()
+def labels_free(api: Conversation, ns: str) -> None:
+    """Labels and owner references of a Workload may change."""
+    api.must("POST", groups(ns, "workloads"), workload())
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "11111111-1111-1111-1111-111111111111"}
+    body = {"metadata": {"labels": {"a": "b"}, "ownerReferences": [reference]}}
+    assert api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH).ok
+
+
+@case()
+def two_versions(api: Conversation, ns: str) -> None:
+    """A Workload is the same object in v1beta1 and v1alpha3."""
+    made = api.must("POST", groups(ns, "workloads"), workload())
+    found = api.must("GET", groups(ns, "workloads", "work", "v1alpha3"))
+    assert found["apiVersion"] == "scheduling.k8s.io/v1alpha3"
+    assert found["metadata"]["uid"] == made["metadata"]["uid"]
+    api.must("DELETE", groups(ns, "workloads", "work", "v1alpha3"))
+    assert api.request("GET", groups(ns, "workloads", "work")).status == 404
+
+
+@case()
+def other_version(api: Conversation, ns: str) -> None:
+    """A body of v1alpha3 is refused at the path of v1beta1."""
+    assert api.request("POST", groups(ns, "workloads"), workload(version="v1alpha3")).status == 400
+
+
+@case()
+def tree(api: Conversation, ns: str) -> None:
+    """A tree of four levels is accepted, five are refused."""
+    deep = template("leaf")
+    node = composite("c3", deep)
+    for name in ("c2", "c1"):
+        node = {"name": name, "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
+    found = api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[node]))
+    assert found["spec"]["podGroupTemplates"] is None
+    deeper = {"name": "c0", "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
+    _refused(api, ns, workload("deep", compositePodGroupTemplates=[deeper]), "maximum template hierarchy depth is 4")
+
+
+@case()
+def tree_names(api: Conversation, ns: str) -> None:
+    """Names are unique in the whole tree."""
+    body = workload(compositePodGroupTemplates=[composite("a", template("a"))])
+    _refused(api, ns, body, 'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "a"')
+    two = [composite("a", template("x")), composite("b", template("x"))]
+    _refused(api, ns, workload(compositePodGroupTemplates=two), 'Duplicate value: "x"')
+
+
+@case()
+def tree_needs_leaves(api: Conversation, ns: str) -> None:
+    """A composite template has at least one child."""
+    _refused(
+        api,
+        ns,
+        workload(compositePodGroupTemplates=[composite("a")]),
+        "must have at least one child PodGroupTemplate or CompositePodGroupTemplate",
+    )
+
+
+@case()
+def tree_priority(api: Conversation, ns: str) -> None:
+    """One priority holds in the whole tree."""
+    body = workload(compositePodGroupTemplates=[composite("a", template("b", priorityClassName="x"))])
+    _refused(api, ns, body, "all priority and priorityClassName values must be identical, detected multiple values")
+
+
+@case()
+def tree_one_child(api: Conversation, ns: str) -> None:
+    """A composite with one child is accepted; its minGroupCount is at least 1."""
+    api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))]))
+    none = composite("a", template("b"), schedulingPolicy={"gang": {"minGroupCount": 0}})
+    where = "spec.compositePodGroupTemplates[0].schedulingPolicy.gang.minGroupCount"
+    _refused(api, ns, workload("none", compositePodGroupTemplates=[none]), f"{where}: Required value")
+
+
+@case()
+def tree_counts_change(api: Conversation, ns: str) -> None:
+    """minCount and minGroupCount inside a tree may change, children may not come."""
+    api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))]))
+    path = groups(ns, "workloads", "work")
+    policy = {"gang": {"minGroupCount": 3}}
+    changed = composite("a", template("b", schedulingPolicy=gang(9)), schedulingPolicy=policy)
+    api.must("PATCH", path, {"spec": {"compositePodGroupTemplates": [changed]}}, MERGE_PATCH)
+    more = composite("a", template("b"), template("c"))
+    answer = api.request("PATCH", path, {"spec": {"compositePodGroupTemplates": [more]}}, MERGE_PATCH)
+    assert answer.status == 422
+    assert "podGroupTemplates[1]: Forbidden: item may not be added" in answer.message
+
+
+@case(releases=("1.36",))
+def older(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a Workload's templates are immutable, minCount included."""
+    path = groups(ns, "workloads", version="v1alpha2")
+    api.must("POST", path, workload(version="v1alpha2"))
+    body = {"spec": {"podGroupTemplates": [template(schedulingPolicy=gang(5))]}}
+    answer = api.request("PATCH", f"{path}/work", body, MERGE_PATCH)
+    assert answer.status == 422
+    assert "spec.podGroupTemplates: Invalid value: " in answer.message
+    assert "field is immutable" in answer.message
+
+
+@case(releases=("1.36",))
+def older_refused(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a Workload needs templates, with names and one policy each."""
+    for body in (
+        workload(version="v1alpha2", podGroupTemplates=[]),
+        workload("work", {"name": "main"}, version="v1alpha2"),
+        workload("work", template("a.b"), version="v1alpha2"),
+        workload("work", template(schedulingPolicy=gang(0)), version="v1alpha2"),
+        workload("work", template("a"), template("a"), version="v1alpha2"),
+        workload("work", *(template(f"t{i}") for i in range(9)), version="v1alpha2"),
+    ):
+        _refused(api, ns, body, version="v1alpha2")
+
+
+@case(releases=("1.36",))
+def older_priority_dropped(api: Conversation, ns: str) -> None:
+    """In v1alpha2 priority and disruptionMode are dropped while WorkloadAwarePreemption is off."""
+    body = workload("work", template(priorityClassName="x", disruptionMode="PodGroup"), version="v1alpha2")
+    found = api.must("POST", groups(ns, "workloads", version="v1alpha2"), body)["spec"]["podGroupTemplates"][0]
+    assert "priorityClassName" not in found
+    assert "disruptionMode" not in found
+
+
+@case(releases=("1.36",))
+def newer_version_absent(api: Conversation, ns: str) -> None:
+    """1.36 does not serve v1beta1."""
+    assert api.request("GET", groups(ns, "workloads")).status == 404
