@@ -42,6 +42,9 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
 
 
+_ONE_FIELD = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+
 class Empty(_Strict):
     """`{}`."""
 
@@ -55,6 +58,8 @@ class GangPolicy(_Strict):
 
 class SchedulingPolicyChoice(_Strict):
     """Exactly one of `gang` and `basic`."""
+
+    model_config = _ONE_FIELD
 
     gang: GangPolicy | None = None
     basic: Empty | None = None
@@ -80,6 +85,8 @@ class SchedulingConstraints(_Strict):
 class DisruptionMode(_Strict):
     """Exactly one of `all` and `single`."""
 
+    model_config = _ONE_FIELD
+
     all: Empty | None = None
     single: Empty | None = None
 
@@ -91,6 +98,8 @@ class DisruptionMode(_Strict):
 
 class ResourceClaim(_Strict):
     """A claim that the pods of a group share; exactly one of the two sources."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
 
     name: DnsLabel
     resource_claim_name: Subdomain | None = None
@@ -160,6 +169,8 @@ class KaiScheduler(_Strict):
 
 class PodGroupPolicy(_Strict):
     """Exactly one source of groups."""
+
+    model_config = _ONE_FIELD
 
     workload: WorkloadPolicy | None = None
     kai_scheduler: KaiScheduler | None = None

@@ -1,0 +1,151 @@
+"""The Trainer's runtime CRDs, patched, keep a policy of Muster's; unpatched they drop it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import pytest
+import yaml
+
+from eventing.local import policy_schema
+from eventing.local.apiserver import ApiServer, resource_definitions
+from tests.cluster import cluster
+from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api
+
+KINDS = ("trainingruntimes", "clustertrainingruntimes")
+FULL: dict[str, Any] = {
+    "workload": {
+        "groups": [
+            {
+                "name": "root",
+                "schedulingPolicy": {"gang": {"minGroupCount": 1}},
+                "schedulingConstraints": {"topology": [{"key": "topology.kubernetes.io/zone"}]},
+                "disruptionMode": {"all": {}},
+                "preemptionPolicy": "Never",
+                "groups": [
+                    {
+                        "name": "two",
+                        "groups": [
+                            {"name": "three", "groups": [{"name": "node", "replicatedJobs": ["node"]}]}
+                        ],
+                    },
+                    {
+                        "name": "other",
+                        "size": 4,
+                        "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}],
+                    },
+                ],
+            }
+        ],
+        "onScale": "Flag",
+        "onFailure": "Hold",
+    }
+}
+
+
+def a_runtime(policy: dict[str, Any], name: str = "mine") -> dict[str, Any]:
+    """A runtime of one node."""
+    container = {"name": "node", "image": "example.com/train"}
+    pods = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {"name": "node", "template": {"spec": {"template": pods}}}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": name},
+        "spec": {"podGroupPolicy": policy, "template": {"spec": {"replicatedJobs": [job]}}},
+    }
+
+
+def definitions() -> list[dict[str, Any]]:
+    """The Trainer's runtime CRDs as released."""
+    found = [one for one in resource_definitions() if one["metadata"]["name"].split(".")[0] in KINDS]
+    assert len(found) == len(KINDS)
+    return copy.deepcopy(found)
+
+
+@pytest.fixture
+def embedded() -> Iterator[Api]:
+    """The embedded server with the runtime CRDs as released."""
+    with ApiServer() as server:
+        server.load(definitions())
+        yield Api(server.url)
+
+
+def patch(api: Api) -> None:
+    """Patch both CRDs as `kubectl patch --type json` does."""
+    for kind in KINDS:
+        api.must("PATCH", f"{CRDS}/{kind}.trainer.kubeflow.org", policy_schema.crd_patch(), JSON_PATCH)
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
+
+
+def kept(api: Api, policy: dict[str, Any], name: str = "mine") -> Any:
+    """What the API server stores of a policy in a runtime."""
+    body = api.must("POST", RUNTIMES, a_runtime(policy, name), query={"fieldValidation": "Ignore"})
+    return body["spec"]["podGroupPolicy"]
+
+
+@pytest.mark.parametrize("policy", [FULL, {"kaiScheduler": {"queue": "team-a"}}], ids=["workload", "kai"])
+def test_patched_crds_keep_what_released_ones_drop(embedded: Api, policy: dict[str, Any]) -> None:
+    """The same policy, before and after the patch, every field of it."""
+    assert kept(embedded, policy, "before") == {}
+    patch(embedded)
+    assert kept(embedded, policy, "after") == policy
+
+
+def test_patched_crds_refuse_what_is_no_policy(embedded: Api) -> None:
+    """Two kinds of policy at once, a count of 0, five levels: seen at once instead of on the first job."""
+    patch(embedded)
+    group = {"name": "a", "schedulingPolicy": {"gang": {}, "basic": {}}}
+    answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": {"groups": [group]}}))
+    assert (answer.status, "schedulingPolicy" in answer.message) == (422, True)
+    group = {"name": "a", "schedulingPolicy": {"gang": {"minCount": 0}}}
+    answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": {"groups": [group]}}))
+    assert (answer.status, "minCount" in answer.message) == (422, True)
+
+
+@pytest.mark.real
+def test_the_real_api_server_takes_the_patch_and_keeps_the_policy(
+    tmp_path: Path, bare_137: cluster.Cluster
+) -> None:
+    """Rules of structural schemas and pruning are the real server's; the CRDs are built by kubectl."""
+    api = bare_137.api
+    assert kept(api, FULL, "before") == {}
+    for definition in built_by_kubectl(tmp_path):
+        api.must("PATCH", f"{CRDS}/{definition['metadata']['name']}", definition, MERGE_PATCH)
+    assert kept(api, FULL, "after") == FULL
+    for kind in KINDS:
+        undo = [{"op": "remove", "path": one["path"]} for one in policy_schema.crd_patch()]
+        api.must("PATCH", f"{CRDS}/{kind}.trainer.kubeflow.org", undo, JSON_PATCH)
+    for name in ("before", "after"):
+        api.must("DELETE", f"{RUNTIMES}/{name}")
+
+
+def built_by_kubectl(folder: Path) -> list[dict[str, Any]]:
+    """The released CRDs with the component laid over them."""
+    (folder / "crds.yaml").write_text(yaml.safe_dump_all(definitions()))
+    shutil.copytree(policy_schema.CRD_PATCH.parent, folder / "component")
+    kustomization = {"resources": ["crds.yaml"], "components": ["component"]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    built = subprocess.run(["kubectl", "kustomize", str(folder)], check=True, capture_output=True, text=True)
+    return [one for one in yaml.safe_load_all(built.stdout) if one]
+
+
+def test_the_component_patches_as_kubectl_would() -> None:
+    """Both CRDs are named, and the operations apply to what is released."""
+    kustomization = yaml.safe_load((policy_schema.CRD_PATCH.parent / "kustomization.yaml").read_text())
+    named = {one["target"]["name"] for one in kustomization["patches"]}
+    crds = {one["metadata"]["name"]: one for one in definitions()}
+    assert named == set(crds)
+    operations = json.loads(policy_schema.CRD_PATCH.read_text())
+    for definition in crds.values():
+        assert jsonpatch.apply_patch(definition, operations) != definition

@@ -1,0 +1,39 @@
+"""The schema files that are checked in say what shared/policy/schema.py says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventing.local import policy_schema
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        pytest.param(
+            policy_schema.FOR_EDITORS, policy_schema.for_editors(), id="the JSON Schema for editors"
+        ),
+        pytest.param(policy_schema.CRD_PATCH, policy_schema.crd_patch(), id="the patch of the runtime CRDs"),
+    ],
+)
+def test_a_schema_file_is_current(path: Path, content: Any) -> None:
+    """After a change of the schema: python -m eventing.local.policy_schema."""
+    assert path.read_text() == policy_schema.as_text(content)
+
+
+def test_a_crd_has_the_levels_that_a_workload_has() -> None:
+    """Four lists of groups inside one another, and no fifth."""
+    schema, depth = policy_schema.crd_patch()[0]["value"], 0
+    while "groups" in schema["properties"]:
+        schema, depth = schema["properties"]["groups"]["items"], depth + 1
+    assert depth == 4
+
+
+def test_the_schema_for_editors_refuses_unknown_fields_everywhere() -> None:
+    """Each struct is closed, but those that are the Trainer's."""
+    definitions = policy_schema.for_editors()["$defs"]
+    assert definitions
+    assert all(one["additionalProperties"] is False for one in definitions.values())
