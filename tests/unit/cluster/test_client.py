@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
+from kubernetes.config import incluster_config
 
 from shared.cluster import client as client_module
 from shared.cluster import errors
@@ -345,3 +347,16 @@ def test_a_kubeconfigs_token_is_sent(tmp_path: Path) -> None:
         _get(Client.from_kubeconfig(str(path), user_agent="muster-test"))
     headers = server.requests[0].headers
     assert (headers["authorization"], headers["user-agent"]) == ("Bearer secret", "muster-test")
+
+
+def test_a_pods_service_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a cluster the address comes from the environment, the token from its file."""
+    (tmp_path / "token").write_text("renewed-now-and-then")
+    (tmp_path / "ca.crt").write_text(Path(certifi.where()).read_text())
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    client = Client.in_cluster()
+    assert client._credentials() == {"authorization": "bearer renewed-now-and-then"}
+    assert client._configuration.host == "https://127.0.0.1:6443"
