@@ -68,7 +68,12 @@ def gated(name: str = "pod", *gates: str, **spec: Any) -> Object:
 def job(name: str = "job", template: Object | None = None, **spec: Any) -> Object:
     """A Job; `template` goes to the spec of its pods."""
     pods = {"spec": pod_spec(**{"restartPolicy": "Never", **(template or {})})}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": pods, **spec}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": pods, **spec},
+    }
 
 
 def gang(count: int = 2) -> Object:
@@ -141,7 +146,14 @@ def priority_class(name: str, value: int, **more: Any) -> Object:
 def condition(kind: str = "Ready", status: str = "True", **more: Any) -> Object:
     """A condition with everything that is required."""
     moment = "2026-01-01T00:00:00Z"
-    return {"type": kind, "status": status, "reason": "Because", "message": "", "lastTransitionTime": moment, **more}
+    return {
+        "type": kind,
+        "status": status,
+        "reason": "Because",
+        "message": "",
+        "lastTransitionTime": moment,
+        **more,
+    }
 
 
 def widget(name: str = "widget", **spec: Any) -> Object:
@@ -177,6 +189,7 @@ _SPEC = {
     "required": ["size"],
     "properties": {
         "size": {"type": "integer", "minimum": 0, "maximum": 9},
+        "level": {"type": "integer", "minimum": 1, "maximum": 3},
         "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
         "word": {"type": "string", "maxLength": 5, "pattern": "^[a-z]+$"},
         "fixed": {
@@ -225,7 +238,12 @@ def widget_definition() -> Object:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.contract.muster.dev"},
-        "spec": {"group": "contract.muster.dev", "scope": "Namespaced", "names": names, "versions": [version]},
+        "spec": {
+            "group": "contract.muster.dev",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
     }
 
 

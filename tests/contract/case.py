@@ -24,7 +24,9 @@ PATCHED = re.compile(r'Invalid value: "\{.*\}"(?=: )', re.DOTALL)
 """The whole object, which the real server repeats when a patch makes nonsense of it."""
 
 PARSER = re.compile(r"(?<=continue key is not valid: ).*")
-VERSION = re.compile(r'(?<=ResourceVersion in precondition: )\d+|(?<=ResourceVersion in object meta: )\d+')
+VERSION = re.compile(
+    r"(?<=ResourceVersion in precondition: )\d+|(?<=ResourceVersion in object meta: )\d+|(?<=in record \()\d+"
+)
 GENERATED = re.compile(r"\b(made-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 GO_VALUE = re.compile(r'Invalid value: (\{"|\[\{").*?(?=: [a-zA-Z`])', re.DOTALL)
 """Values of whole structs: the real server prints its internal Go types there, which nobody relies on."""
@@ -102,7 +104,9 @@ class Conversation:
         answer = self.api.request(method, path, body, content_type, query)
         told = {**(query or {}), **({"continue": "<token>"} if query and "continue" in query else {})}
         asked = f"{method} {path}" + (f"?{'&'.join(f'{k}={v}' for k, v in told.items())}" if told else "")
-        self.entries.append({"asked": self._told(asked), "status": answer.status, "body": self._clean(answer.body)})
+        self.entries.append(
+            {"asked": self._told(asked), "status": answer.status, "body": self._clean(answer.body)}
+        )
         return answer
 
     def must(self, method: str, path: str, body: Any = None, content_type: str = JSON, **query: str) -> Any:
@@ -116,7 +120,9 @@ class Conversation:
         answer = self.api.request("GET", path, None, JSON, {"watch": "true", **query})
         text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
         events = [json.loads(line) for line in text.splitlines() if line.strip()]
-        told = [{"type": event["type"], "name": event["object"]["metadata"].get("name", "")} for event in events]
+        told = [
+            {"type": event["type"], "name": event["object"]["metadata"].get("name", "")} for event in events
+        ]
         self.entries.append({"asked": self._told(f"WATCH {path}"), "status": answer.status, "body": told})
         return iter(events)
 
@@ -134,7 +140,7 @@ class Conversation:
             return {
                 self._told(name): self._clean(item, name)
                 for name, item in sorted(value.items())
-                if name not in {"managedFields", "remainingItemCount"}
+                if name not in {"managedFields", "remainingItemCount", "storageVersionHash"}
             }
         if isinstance(value, list):
             cleaned = [self._clean(item, key) for item in value]

@@ -1,7 +1,7 @@
-"""What happens to a new object between its defaults and its rules: priorities, finalizers, the two policies.
+"""What happens to a new object between its defaults and its rules: priorities, finalizers, the policies.
 
 Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`. CEL is not
-evaluated: the effect of Muster's two MutatingAdmissionPolicies is computed by `shared.policy.marks`, and is on
+evaluated: the effect of Muster's MutatingAdmissionPolicies is computed by `shared.policy.marks`, and is on
 exactly when the policy and its binding are in the server.
 """
 
@@ -19,6 +19,7 @@ from eventing.local.apiserver.store import Store
 
 STAMP_PODS = "muster-stamp-pods"
 MARK_JOBS = "muster-mark-jobs"
+SCHEDULE_JOBS = "muster-schedule-jobs"
 GATE = "muster.dev/pod-group"
 GROUP_LABEL = "muster.dev/group"
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
@@ -60,6 +61,7 @@ def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
         _stamp(store, obj)
     elif kind.kind == "Job":
         _mark(store, obj)
+        _schedule(store, obj)
     elif kind.kind == "PodGroup" and gates.generic_workload:
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if FINALIZER not in finalizers:
@@ -202,6 +204,12 @@ def _mark(store: Store, job: Object) -> None:
     if group is not None:
         metadata = job["spec"]["template"]["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), GROUP_LABEL: group}
+
+
+def _schedule(store: Store, job: Object) -> None:
+    effect = _marks().scheduling_for_job(job) if _in_force(store, SCHEDULE_JOBS) else None
+    if effect is not None:
+        job["spec"]["scheduling"] = effect
 
 
 def _marks() -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from eventing.local.apiserver import binding, defaults, discovery, openapi, reads, schemas, strategies
 from eventing.local.apiserver.admission import CLASSES
-from eventing.local.apiserver.collector import CLEANUP, DEFINITIONS, NAMESPACES, Collector
+from eventing.local.apiserver.collector import DEFINITIONS, NAMESPACES, Collector
 from eventing.local.apiserver.decoding import Decoder
 from eventing.local.apiserver.deletes import Deleter
 from eventing.local.apiserver.gates import Gates
@@ -18,7 +18,7 @@ from eventing.local.apiserver.kinds import Registry
 from eventing.local.apiserver.objects import Object, copied, name_of, new_uid, now
 from eventing.local.apiserver.requests import Answer, Request, Target
 from eventing.local.apiserver.routes import route
-from eventing.local.apiserver.status import ApiError, no_such_path
+from eventing.local.apiserver.status import ApiError
 from eventing.local.apiserver.store import Change, Place, Record, Store
 from eventing.local.apiserver.validation import definitions
 from eventing.local.apiserver.validation.others import SYSTEM_CLASSES
@@ -28,6 +28,10 @@ FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 Intercept = Callable[[Request], tuple[int, Mapping[str, str], Any] | None]
 """May answer a request itself, with status, headers and body; None lets it pass. It may also just take time."""
+
+
+NO_PAGE = Answer(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")
+"""What a path of no known API group is answered with; no Status, as on the real server."""
 
 
 class Api:
@@ -98,6 +102,8 @@ class Api:
         found = self._discovered(request)
         if found is not None:
             return Answer(200, found)
+        if request.path.startswith("/apis/") and request.path.split("/")[2] not in self.registry.groups():
+            return NO_PAGE
         try:
             target = route(self.registry, request)
         finally:
@@ -174,7 +180,7 @@ class Api:
         elif path == "/":
             found = {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
         if found is None:
-            raise no_such_path()
+            return NO_PAGE
         return Answer(200, found)
 
     def _define(self, definition: Object) -> None:
@@ -183,9 +189,6 @@ class Api:
             for key, value in (definition.get("status") or {}).items()
             if key == "conditions" and value
         }
-        finalizers = definition["metadata"].setdefault("finalizers", [])
-        if CLEANUP not in finalizers and not definition["metadata"].get("deletionTimestamp"):
-            finalizers.append(CLEANUP)
         self.registry.define(name_of(definition), definitions.kinds_of(definition, self._meta))
 
     def _undefine(self, name: str) -> None:

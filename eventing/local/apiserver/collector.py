@@ -229,6 +229,3 @@ class Collector:
             return
         if FINALIZER in (at(group.obj, "metadata", "finalizers") or []):
             self._protect(group)
-
-
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"

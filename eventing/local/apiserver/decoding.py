@@ -151,7 +151,11 @@ class Decoder:
                 found[key] = self._pruned(item, properties[key], where)
             elif isinstance(others, dict):
                 found[key] = self._pruned(item, others, where)
-            elif others or schema.get("x-kubernetes-preserve-unknown-fields") or ("x-kubernetes-embedded-resource" in schema and key in {"apiVersion", "kind", "metadata"}):
+            elif (
+                others
+                or schema.get("x-kubernetes-preserve-unknown-fields")
+                or ("x-kubernetes-embedded-resource" in schema and key in {"apiVersion", "kind", "metadata"})
+            ):
                 found[key] = item
             else:
                 self.unknown.append(where)
@@ -169,8 +173,8 @@ def with_defaults(value: Any, schema: Schema) -> Any:
     found: Object = {}
     for key, item in value.items():
         child = properties.get(key, others if isinstance(others, dict) else None)
-        if item is None and child and "default" in child and not child.get("nullable"):
-            continue
+        if item is None and child and not child.get("nullable"):
+            continue  # as if it were not there
         found[key] = with_defaults(item, child) if child else item
     for key, child in properties.items():
         if key not in found and "default" in child:

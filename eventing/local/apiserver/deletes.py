@@ -12,6 +12,7 @@ from typing import Any
 
 from eventing.local.apiserver import strategies
 from eventing.local.apiserver.kinds import Kind
+from eventing.local.apiserver.reads import listed
 from eventing.local.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from eventing.local.apiserver.requests import Answer, Request, Target
 from eventing.local.apiserver.status import (
@@ -26,6 +27,9 @@ from eventing.local.apiserver.store import Record, Store, encoded
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Keeps a CustomResourceDefinition until its objects are gone."""
+
 POLICIES = ("Foreground", "Background", "Orphan")
 RETURNED = frozenset({("", "pods"), ("", "namespaces"), ("", "services"), ("", "serviceaccounts")})
 """Kinds whose deletion answers with the object; the others answer with a Status."""
@@ -106,8 +110,9 @@ class Deleter:
         with self.store.lock:
             for record in self.store.all(kind.storage, target.namespace):
                 if matches(record.obj):
-                    found.append(self.remove(kind, record, options)[1])
-        items = b",".join(encoded(kind.api_version, kind.kind, record) for record in found)
+                    self.remove(kind, record, options)
+                    found.append(record)
+        items = b",".join(listed(kind, record) for record in found)
         head = (
             f'{{"kind":"{kind.kind}List","apiVersion":"{kind.api_version}","metadata":{{"resourceVersion":"'
         )
@@ -123,25 +128,33 @@ class Deleter:
         _check_preconditions(kind, obj, options)
         if kind.storage == ("", "namespaces"):
             return False, self._namespace(kind, record, options)
-        metadata = obj["metadata"]
-        finalizers = _finalizers(kind, metadata, options)
+        finalizers = _finalizers(kind, obj["metadata"], options)
         at_once, seconds = strategies.deleted_at_once(kind, obj, options.grace)
-        if at_once and not finalizers:
-            if options.dry_run:
-                return True, record
-            return True, self.store.remove(kind.storage, (namespace_of(obj), name_of(obj)))
-        changed = obj | {"metadata": dict(metadata)}
-        if not metadata.get("deletionTimestamp"):
-            changed["metadata"] = strategies.deletion_mark(obj, seconds)
-        elif at_once:
-            changed["metadata"]["deletionGracePeriodSeconds"] = 0
-        if finalizers:
-            changed["metadata"]["finalizers"] = finalizers
-        else:
-            changed["metadata"].pop("finalizers", None)
-        if changed == obj:
+        if not at_once or finalizers or strategies.announces_deletion(kind):
+            record = self._mark(kind, record, finalizers, seconds, dry_run=options.dry_run)
+        if not at_once or finalizers:
             return False, record
-        return False, Record(changed) if options.dry_run else self.store.put(kind.storage, changed)
+        if not options.dry_run:
+            gone = self.store.remove(kind.storage, (namespace_of(obj), name_of(obj)))
+            return True, gone
+        return True, record
+
+    def _mark(
+        self, kind: Kind, record: Record, finalizers: list[str], seconds: int, *, dry_run: bool
+    ) -> Record:
+        obj = record.obj
+        metadata = dict(obj["metadata"])
+        if not metadata.get("deletionTimestamp"):
+            metadata = strategies.deletion_mark(obj, seconds)
+        elif seconds == 0:
+            metadata["deletionGracePeriodSeconds"] = 0
+        metadata.pop("finalizers", None)
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        changed = obj | {"metadata": metadata}
+        if changed == obj:
+            return record
+        return Record(changed) if dry_run else self.store.put(kind.storage, changed)
 
     def _namespace(self, kind: Kind, record: Record, options: DeleteOptions) -> Record:
         obj = record.obj
@@ -155,15 +168,19 @@ class Deleter:
 
 def _check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None:
     metadata = obj["metadata"]
-    if options.uid and options.uid != metadata.get("uid"):
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata.get('uid')}"
-        raise conflict(kind.group, kind.plural, name_of(obj), why)
-    if options.version and options.version != metadata.get("resourceVersion"):
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if options.uid and options.uid != uid:
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.version}, "
-            f"ResourceVersion in object meta: {metadata.get('resourceVersion')}"
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated"
         )
-        raise conflict(kind.group, kind.plural, name_of(obj), why)
+        raise conflict(kind.group, kind.kind, name_of(obj), why)
+    if options.version and options.version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in "
+            f"record ({version}). The object might have been modified"
+        )
+        raise conflict(kind.group, kind.kind, name_of(obj), why)
 
 
 def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[str]:
@@ -175,5 +192,7 @@ def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[st
             return given
         policy = "Orphan" if kind.storage == ("batch", "jobs") else "Background"
     kept = [name for name in given if name not in {ORPHAN, FOREGROUND}]
+    if kind.storage == ("apiextensions.k8s.io", "customresourcedefinitions") and CLEANUP not in kept:
+        kept.append(CLEANUP)
     added = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(policy, [])
     return kept + added

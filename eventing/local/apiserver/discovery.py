@@ -5,6 +5,7 @@ from __future__ import annotations
 from eventing.local.apiserver.kinds import ALL_VERBS, Kind, Registry
 from eventing.local.apiserver.objects import Object
 
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 RELEASES = {"1.37": "v1.37.1", "1.36": "v1.36.3"}
 SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
@@ -75,7 +76,7 @@ def resources(registry: Registry, group_name: str, version_name: str) -> Object 
         "kind": "APIResourceList",
         "apiVersion": "v1",
         "groupVersion": kinds[0].api_version,
-        "resources": sorted(listed, key=lambda entry: str(entry["name"])),
+        "resources": listed if kinds[0].custom else sorted(listed, key=lambda entry: str(entry["name"])),
     }
 
 
@@ -85,7 +86,7 @@ def _resource(kind: Kind) -> Object:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": list(ALL_VERBS),
+        "verbs": list(CUSTOM_VERBS if kind.custom else ALL_VERBS),
     }
     if kind.short_names:
         found["shortNames"] = list(kind.short_names)
@@ -96,7 +97,7 @@ def _resource(kind: Kind) -> Object:
 
 def _subresources(kind: Kind) -> list[Object]:
     found = []
-    for name in sorted(kind.subresources):
+    for name in sorted(kind.subresources, reverse=kind.custom):
         entry: Object = {
             "name": f"{kind.plural}/{name}",
             "singularName": "",

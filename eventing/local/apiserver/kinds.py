@@ -160,6 +160,10 @@ class Registry:
             self._built = gates, {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         return self._built[1]
 
+    def groups(self) -> frozenset[str]:
+        """The API groups that are served, whatever their versions."""
+        return frozenset(group for group, _, _ in self.all())
+
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind at a REST path, None when it is not served."""
         return self.all().get((group, version, plural))

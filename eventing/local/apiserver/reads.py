@@ -65,7 +65,9 @@ def list_objects(store: Store, target: Target, request: Request) -> Answer:
     limit = int(request.query.get("limit") or 0)
     rest = found[limit:] if limit else []
     found = found[:limit] if limit else found
-    metadata: dict[str, object] = {"resourceVersion": str(version)}
+    metadata: dict[str, object] = {"resourceVersion": str(version)} | (
+        {"continue": ""} if kind.custom else {}
+    )
     if rest:
         metadata["continue"] = _token(found[-1], version)
         if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
@@ -79,8 +81,12 @@ def list_objects(store: Store, target: Target, request: Request) -> Answer:
 def _joined(kind: Kind, records: list[Record], metadata: dict[str, object]) -> bytes:
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
     start = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"items":['
-    items = (encoded(kind.api_version, kind.kind, r) if kind.custom else b"{" + r.tail for r in records)
-    return start + b",".join(items) + b"]}"
+    return start + b",".join(listed(kind, record) for record in records) + b"]}"
+
+
+def listed(kind: Kind, record: Record) -> bytes:
+    """An object as an item of a list: built-in kinds leave their kind to the list."""
+    return encoded(kind.api_version, kind.kind, record) if kind.custom else b"{" + record.tail
 
 
 def _token(last: Record, version: int) -> str:

@@ -78,7 +78,9 @@ def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
         return lambda labels: (key in labels) == wanted
     if re.search(r"\s(not)?in\s*$", part):
         raise bad_request("unable to parse requirement: found '' expected: '('")
-    raise bad_request(f"unable to parse requirement: found '{part.strip()}', expected: ',' or 'end of string'")
+    raise bad_request(
+        f"unable to parse requirement: found '{part.strip()}', expected: ',' or 'end of string'"
+    )
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:

@@ -38,7 +38,9 @@ def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
     """Set what the server decides in a new object: status, generation, labels of a Job's pods."""
     drop_disabled(kind, obj, None, gates)
     if kind.version == "v1alpha2" and kind.kind == "PodGroup":
-        obj["spec"].setdefault("disruptionMode", "Pod")  # dropped with its gate, defaulted again by the storage
+        obj["spec"].setdefault(
+            "disruptionMode", "Pod"
+        )  # dropped with its gate, defaulted again by the storage
     if kind.has_status and kind.kind not in {"Node", "Service", "CustomResourceDefinition"}:
         obj.pop("status", None)
     if kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION:
@@ -271,6 +273,11 @@ def deleted_at_once(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, i
         seconds = 0
     seconds = 1 if seconds < 0 else seconds
     return seconds == 0, seconds
+
+
+def announces_deletion(kind: Kind) -> bool:
+    """Whether a deletionTimestamp is set even on what goes at once: a pod's watchers see both."""
+    return kind.kind == "Pod" and not kind.custom
 
 
 def deletion_mark(obj: Object, seconds: int) -> Object:

@@ -49,9 +49,7 @@ class Watch:
         version, initial = self._start()
         with self.store.lock:
             current = [
-                record
-                for record in self.store.all(self.kind.storage)
-                if initial and self.selects(record.obj)
+                record for record in self.store.all(self.kind.storage) if initial and self.selects(record.obj)
             ]
             at = self.store.version
             followed = self.store.since(self.kind.storage, version, changes.put)
@@ -95,7 +93,7 @@ class Watch:
             if bookmarks and time.monotonic() >= next_bookmark and changes.empty():
                 next_bookmark = time.monotonic() + BOOKMARK_SECONDS
                 yield self._bookmark(self.store.version)
-        if bookmarks and changes.empty():
+        if bookmarks and seconds >= BOOKMARK_SECONDS and changes.empty():
             yield self._bookmark(self.store.version)
 
     def _told(self, change: Change) -> Iterator[bytes]:

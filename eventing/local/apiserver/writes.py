@@ -196,8 +196,6 @@ class Writer:
         if decoder.unknown and validation == "Strict":
             listed = ", ".join(f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown))
             kind = target.kind
-            if kind.custom:
-                raise bad_request(f"strict decoding error: {listed}")
             raise bad_request(
                 f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
                 f"strict decoding error: {listed}"

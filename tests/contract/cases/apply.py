@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import APPLY, MERGE_PATCH, Answer
-from tests.contract.bodies import Object, config_map, core, gated, pod, pod_group, groups, serve_widgets, widget, widgets
+from tests.contract.bodies import (
+    Object,
+    config_map,
+    core,
+    gated,
+    pod,
+    pod_group,
+    groups,
+    serve_widgets,
+    widget,
+    widgets,
+)
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -156,7 +167,12 @@ def pod_owners(api: Conversation, ns: str) -> None:
 def gate_not_removed(api: Conversation, ns: str) -> None:
     """Apply cannot remove a gate that somebody else set: 200, and the gate stays."""
     api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
-    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": {"schedulingGates": []}}
+    body: Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pod"},
+        "spec": {"schedulingGates": []},
+    }
     answer = _apply(api, core(ns, "pods", "pod"), body)
     assert answer.status == 200
     assert answer.body["spec"]["schedulingGates"] == [{"name": "example.com/wait"}]
@@ -232,7 +248,9 @@ def status_conditions(api: Conversation, ns: str) -> None:
     answer = _apply(api, path, {**body, "status": {"conditions": [one]}})
     assert answer.status == 200
     assert ("first", "Apply", "status") in _owners(answer.body)
-    answer = _apply(api, path, {**body, "status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "second")
+    answer = _apply(
+        api, path, {**body, "status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "second"
+    )
     assert [c["type"] for c in answer.body["status"]["conditions"]] == ["Ours", "Theirs"]
 
 
@@ -244,7 +262,9 @@ def status_conflict(api: Conversation, ns: str) -> None:
     path = widgets(ns, "widget") + "/status"
     body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
     _apply(api, path, {**body, "status": {"conditions": [{"type": "A", "status": "True"}]}})
-    answer = _apply(api, path, {**body, "status": {"conditions": [{"type": "A", "status": "False"}]}}, "second")
+    answer = _apply(
+        api, path, {**body, "status": {"conditions": [{"type": "A", "status": "False"}]}}, "second"
+    )
     assert answer.status == 409
     assert 'conflict with "first"' in answer.message
     assert '.status.conditions[type="A"].status' in answer.message
@@ -277,14 +297,22 @@ def stale(api: Conversation, ns: str) -> None:
     path = core(ns, "configmaps", "one")
     made = _apply(api, path, config_map()).body
     api.must("PATCH", path, {"data": {"b": "1"}}, MERGE_PATCH)
-    answer = _apply(api, path, config_map(data={"key": "new"}, resourceVersion=made["metadata"]["resourceVersion"]))
+    answer = _apply(
+        api, path, config_map(data={"key": "new"}, resourceVersion=made["metadata"]["resourceVersion"])
+    )
     assert (answer.status, answer.reason) == (409, "Conflict")
 
 
 @case(releases=BOTH)
 def managed_fields_refused(api: Conversation, ns: str) -> None:
     """An applied object may not bring managedFields."""
-    entry = {"manager": "x", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    entry = {
+        "manager": "x",
+        "operation": "Apply",
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {},
+    }
     answer = _apply(api, core(ns, "configmaps", "one"), config_map(managedFields=[entry]))
     assert answer.status == 400
     assert "metadata.managedFields must be nil" in answer.message

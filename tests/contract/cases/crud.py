@@ -173,7 +173,9 @@ def group_without_version(api: Conversation, ns: str) -> None:
     api.must("POST", groups(ns, "podgroups"), pod_group())
     answer = api.request("PUT", groups(ns, "podgroups", "group"), pod_group())
     assert answer.status == 422
-    assert "metadata.resourceVersion" in answer.message and "must be specified for an update" in answer.message
+    assert (
+        "metadata.resourceVersion" in answer.message and "must be specified for an update" in answer.message
+    )
 
 
 @case(releases=BOTH)
@@ -215,7 +217,9 @@ def wrong_type(api: Conversation, ns: str) -> None:
     """A wrong type in a built-in kind is answered with 400 and Go's words."""
     answer = api.request("POST", core(ns, "pods"), pod(nodeName=5))
     assert (answer.status, answer.reason) == (400, "BadRequest")
-    assert answer.message.startswith('Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number')
+    assert answer.message.startswith(
+        'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number'
+    )
 
 
 @case(releases=BOTH)
@@ -223,7 +227,10 @@ def wrong_type_deep(api: Conversation, ns: str) -> None:
     """A wrong type deep inside is answered with 400 and its field."""
     answer = api.request("POST", jobs(ns), job(parallelism="two"))
     assert answer.status == 400
-    assert "cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32" in answer.message
+    assert (
+        "cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32"
+        in answer.message
+    )
 
 
 @case(releases=BOTH)
@@ -379,7 +386,11 @@ def pod_defaults(api: Conversation, ns: str) -> None:
     """A Pod gets its defaults: scheduler, restart policy, priority, tolerations, phase Pending."""
     found = api.must("POST", core(ns, "pods"), pod(volumes=[{"name": "v"}]))
     spec = found["spec"]
-    assert (spec["schedulerName"], spec["restartPolicy"], spec["priority"]) == ("default-scheduler", "Always", 0)
+    assert (spec["schedulerName"], spec["restartPolicy"], spec["priority"]) == (
+        "default-scheduler",
+        "Always",
+        0,
+    )
     assert found["status"]["phase"] == "Pending"
     assert found["metadata"]["generation"] == 1
 
@@ -399,7 +410,11 @@ def job_defaults(api: Conversation, ns: str) -> None:
     found = api.must("POST", jobs(ns), job())
     spec, uid = found["spec"], found["metadata"]["uid"]
     assert (spec["parallelism"], spec["completions"], spec["completionMode"]) == (1, 1, "NonIndexed")
-    assert (spec["suspend"], spec["backoffLimit"], spec["podReplacementPolicy"]) == (False, 6, "TerminatingOrFailed")
+    assert (spec["suspend"], spec["backoffLimit"], spec["podReplacementPolicy"]) == (
+        False,
+        6,
+        "TerminatingOrFailed",
+    )
     assert spec["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
     assert spec["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "job"
 
@@ -437,7 +452,12 @@ def event(api: Conversation, ns: str) -> None:
 def binding(api: Conversation, ns: str) -> None:
     """A binding puts a pod on a node and says so in its conditions."""
     api.must("POST", core(ns, "pods"), pod())
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "n"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "pod"},
+        "target": {"kind": "Node", "name": "n"},
+    }
     assert api.request("POST", core(ns, "pods", "pod") + "/binding", body).status == 201
     found = api.must("GET", core(ns, "pods", "pod"))
     assert found["spec"]["nodeName"] == "n"
@@ -468,7 +488,9 @@ def containers_needed(api: Conversation, ns: str) -> None:
 def container_names(api: Conversation, ns: str) -> None:
     """Two containers of one name, and one without an image, are refused with 422."""
     containers = [{"name": "a", "image": "b"}, {"name": "a", "image": "b"}, {"name": "c"}]
-    answer = api.request("POST", core(ns, "pods"), {**pod(), "spec": {**pod_spec(), "containers": containers}})
+    answer = api.request(
+        "POST", core(ns, "pods"), {**pod(), "spec": {**pod_spec(), "containers": containers}}
+    )
     assert answer.status == 422
     assert 'spec.containers[1].name: Duplicate value: "a"' in answer.message
     assert "spec.containers[2].image: Required value" in answer.message

@@ -221,7 +221,9 @@ def strategic_conditions(api: Conversation, ns: str) -> None:
 @case(releases=BOTH)
 def patch_missing(api: Conversation, ns: str) -> None:
     """A patch of an object that is gone is answered with 404."""
-    answer = api.request("PATCH", core(ns, "pods", "gone"), {"metadata": {"labels": {"a": "b"}}}, STRATEGIC_PATCH)
+    answer = api.request(
+        "PATCH", core(ns, "pods", "gone"), {"metadata": {"labels": {"a": "b"}}}, STRATEGIC_PATCH
+    )
     assert (answer.status, answer.reason) == (404, "NotFound")
 
 

@@ -30,7 +30,10 @@ def scaled_apart(api: Conversation, ns: str) -> None:
     api.must("POST", jobs(ns), job(**INDEXED))
     answer = api.request("PATCH", jobs(ns, "job"), {"spec": {"completions": 5}}, MERGE_PATCH)
     assert answer.status == 422
-    assert "spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism" in answer.message
+    assert (
+        "spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism"
+        in answer.message
+    )
 
 
 @case(releases=BOTH)
@@ -97,7 +100,10 @@ def always_restarts(api: Conversation, ns: str) -> None:
     for template in ({"restartPolicy": "Always"}, {"restartPolicy": None}):
         answer = api.request("POST", jobs(ns), job(template=template))
         assert answer.status == 422
-        assert 'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"' in answer.message
+        assert (
+            'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'
+            in answer.message
+        )
 
 
 @case(releases=BOTH)
@@ -227,7 +233,12 @@ def status_only(api: Conversation, ns: str) -> None:
     api.must("POST", jobs(ns), {**job(), "status": {"active": 7}})
     found = api.must("PATCH", jobs(ns, "job"), {"status": {"active": 7}}, MERGE_PATCH)
     assert "active" not in found["status"]
-    found = api.must("PATCH", jobs(ns, "job") + "/status", {"status": {"active": 1}, "spec": {"parallelism": 9}}, MERGE_PATCH)
+    found = api.must(
+        "PATCH",
+        jobs(ns, "job") + "/status",
+        {"status": {"active": 1}, "spec": {"parallelism": 9}},
+        MERGE_PATCH,
+    )
     assert (found["status"]["active"], found["spec"]["parallelism"]) == (1, 1)
 
 
@@ -235,7 +246,9 @@ def status_only(api: Conversation, ns: str) -> None:
 def foreign_condition(api: Conversation, ns: str) -> None:
     """A Job's status takes conditions of anybody's types."""
     api.must("POST", jobs(ns), job())
-    body = {"status": {"conditions": [{"type": "muster.dev/PodGroupsReady", "status": "True", "reason": "Made"}]}}
+    body = {
+        "status": {"conditions": [{"type": "muster.dev/PodGroupsReady", "status": "True", "reason": "Made"}]}
+    }
     found = api.must("PATCH", jobs(ns, "job") + "/status", body, MERGE_PATCH)
     assert found["status"]["conditions"][0]["type"] == "muster.dev/PodGroupsReady"
 

@@ -75,7 +75,11 @@ def gate_condition(api: Conversation, ns: str) -> None:
     """A gated pod is born with PodScheduled=False, reason SchedulingGated."""
     found = api.must("POST", core(ns, "pods"), gated())
     condition = found["status"]["conditions"][0]
-    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
+    assert (condition["type"], condition["status"], condition["reason"]) == (
+        "PodScheduled",
+        "False",
+        "SchedulingGated",
+    )
 
 
 @case(releases=BOTH)
@@ -197,7 +201,9 @@ def selector_grows_while_gated(api: Conversation, ns: str) -> None:
 def selector_shrinks(api: Conversation, ns: str) -> None:
     """A gated pod's nodeSelector may not lose keys."""
     api.must("POST", core(ns, "pods"), gated(nodeSelector={"a": "1"}))
-    answer = api.request("PATCH", core(ns, "pods", "pod"), {"spec": {"nodeSelector": {"a": None}}}, MERGE_PATCH)
+    answer = api.request(
+        "PATCH", core(ns, "pods", "pod"), {"spec": {"nodeSelector": {"a": None}}}, MERGE_PATCH
+    )
     assert answer.status == 422
     assert "only additions to spec.nodeSelector are allowed" in answer.message
 
@@ -216,7 +222,10 @@ def affinity_while_gated(api: Conversation, ns: str) -> None:
     terms = [{"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}]
     needed = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     body = {"spec": {"affinity": {"nodeAffinity": needed}}}
-    assert api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)["spec"]["affinity"]["nodeAffinity"] == needed
+    assert (
+        api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)["spec"]["affinity"]["nodeAffinity"]
+        == needed
+    )
 
 
 @case(releases=BOTH)
@@ -224,7 +233,9 @@ def pod_affinity_while_gated(api: Conversation, ns: str) -> None:
     """A gated pod's pod affinity may not change."""
     api.must("POST", core(ns, "pods"), gated())
     near = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}}}
-    _refused(api, ns, {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}})
+    _refused(
+        api, ns, {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}}
+    )
 
 
 @case(releases=BOTH)

@@ -113,7 +113,12 @@ def conditions_merged(api: Conversation, ns: str) -> None:
 @case()
 def no_policy(api: Conversation, ns: str) -> None:
     """A PodGroup has exactly one policy."""
-    _refused(api, ns, "spec.schedulingPolicy: Invalid value: \"\": must specify one of: `basic`, `gang`", schedulingPolicy={})
+    _refused(
+        api,
+        ns,
+        'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`',
+        schedulingPolicy={},
+    )
     both = {"basic": {}, "gang": {"minCount": 1}}
     _refused(api, ns, "must specify exactly one of: `basic`, `gang`", schedulingPolicy=both)
 
@@ -135,7 +140,12 @@ def one_topology_key(api: Conversation, ns: str) -> None:
 def reference_fields(api: Conversation, ns: str) -> None:
     """workloadRef names a Workload and a template."""
     _refused(api, ns, "spec.workloadRef.templateName: Required value", workloadRef={"workloadName": "work"})
-    _refused(api, ns, "spec.workloadRef.workloadName: Invalid value", workloadRef={**REFERENCE, "workloadName": "A"})
+    _refused(
+        api,
+        ns,
+        "spec.workloadRef.workloadName: Invalid value",
+        workloadRef={**REFERENCE, "workloadName": "A"},
+    )
 
 
 @case()

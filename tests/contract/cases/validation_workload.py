@@ -54,7 +54,7 @@ def nothing(api: Conversation, ns: str) -> None:
         api,
         ns,
         workload(podGroupTemplates=[]),
-        "spec: Invalid value: \"\": must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`",
+        'spec: Invalid value: "": must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`',
     )
 
 
@@ -76,13 +76,17 @@ def eight(api: Conversation, ns: str) -> None:
 @case()
 def same_names(api: Conversation, ns: str) -> None:
     """Two templates of one name are refused."""
-    _refused(api, ns, workload("work", template("a"), template("a")), "spec.podGroupTemplates[1]: Duplicate value")
+    _refused(
+        api, ns, workload("work", template("a"), template("a")), "spec.podGroupTemplates[1]: Duplicate value"
+    )
 
 
 @case()
 def bad_names(api: Conversation, ns: str) -> None:
     """A template's name is a DNS label and must be there."""
-    _refused(api, ns, workload("work", template("a.b")), "spec.podGroupTemplates[0].name: Invalid value: \"a.b\"")
+    _refused(
+        api, ns, workload("work", template("a.b")), 'spec.podGroupTemplates[0].name: Invalid value: "a.b"'
+    )
     _refused(api, ns, workload("work", template("")), "spec.podGroupTemplates[0].name: Required value")
     _refused(api, ns, workload("work", template("a" * 64)), "must be no more than 63 bytes")
 
@@ -94,7 +98,7 @@ def no_policy(api: Conversation, ns: str) -> None:
         api,
         ns,
         workload("work", {"name": "main"}),
-        "spec.podGroupTemplates[0].schedulingPolicy: Invalid value: \"\": must specify one of: `basic`, `gang`",
+        'spec.podGroupTemplates[0].schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`',
     )
     both = template(schedulingPolicy={"basic": {}, "gang": {"minCount": 1}})
     _refused(api, ns, workload("work", both), "must specify exactly one of: `basic`, `gang`")
@@ -185,9 +189,11 @@ def gated_fields(api: Conversation, ns: str) -> None:
 @case()
 def reference_fields(api: Conversation, ns: str) -> None:
     """A controllerRef needs a kind and a name that fit in a path."""
-    _refused(api, ns, workload(controllerRef={"apiGroup": "batch"}), "spec.controllerRef.kind: Required value")
+    _refused(
+        api, ns, workload(controllerRef={"apiGroup": "batch"}), "spec.controllerRef.kind: Required value"
+    )
     bad = {"kind": "Job", "name": "a/b", "apiGroup": "Not A Group"}
-    _refused(api, ns, workload(controllerRef=bad), "spec.controllerRef.name: Invalid value: \"a/b\"")
+    _refused(api, ns, workload(controllerRef=bad), 'spec.controllerRef.name: Invalid value: "a/b"')
 
 
 @case()
@@ -240,7 +246,10 @@ def template_fields_frozen(api: Conversation, ns: str) -> None:
     for change in changes:
         status, message = _patched(api, ns, [template(**change)])
         assert status == 422
-        assert f"spec.podGroupTemplates[0].{next(iter(change))}: Invalid value: null: field is immutable" in message
+        assert (
+            f"spec.podGroupTemplates[0].{next(iter(change))}: Invalid value: null: field is immutable"
+            in message
+        )
 
 
 @case()
@@ -262,7 +271,12 @@ def reference_frozen(api: Conversation, ns: str) -> None:
 def labels_free(api: Conversation, ns: str) -> None:
     """Labels and owner references of a Workload may change."""
     api.must("POST", groups(ns, "workloads"), workload())
-    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "11111111-1111-1111-1111-111111111111"}
+    reference = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "j",
+        "uid": "11111111-1111-1111-1111-111111111111",
+    }
     body = {"metadata": {"labels": {"a": "b"}, "ownerReferences": [reference]}}
     assert api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH).ok
 
@@ -294,14 +308,21 @@ def tree(api: Conversation, ns: str) -> None:
     found = api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[node]))
     assert found["spec"]["podGroupTemplates"] is None
     deeper = {"name": "c0", "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
-    _refused(api, ns, workload("deep", compositePodGroupTemplates=[deeper]), "maximum template hierarchy depth is 4")
+    _refused(
+        api,
+        ns,
+        workload("deep", compositePodGroupTemplates=[deeper]),
+        "maximum template hierarchy depth is 4",
+    )
 
 
 @case()
 def tree_names(api: Conversation, ns: str) -> None:
     """Names are unique in the whole tree."""
     body = workload(compositePodGroupTemplates=[composite("a", template("a"))])
-    _refused(api, ns, body, 'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "a"')
+    _refused(
+        api, ns, body, 'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "a"'
+    )
     two = [composite("a", template("x")), composite("b", template("x"))]
     _refused(api, ns, workload(compositePodGroupTemplates=two), 'Duplicate value: "x"')
 
@@ -321,13 +342,17 @@ def tree_needs_leaves(api: Conversation, ns: str) -> None:
 def tree_priority(api: Conversation, ns: str) -> None:
     """One priority holds in the whole tree."""
     body = workload(compositePodGroupTemplates=[composite("a", template("b", priorityClassName="x"))])
-    _refused(api, ns, body, "all priority and priorityClassName values must be identical, detected multiple values")
+    _refused(
+        api, ns, body, "all priority and priorityClassName values must be identical, detected multiple values"
+    )
 
 
 @case()
 def tree_one_child(api: Conversation, ns: str) -> None:
     """A composite with one child is accepted; its minGroupCount is at least 1."""
-    api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))]))
+    api.must(
+        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
+    )
     none = composite("a", template("b"), schedulingPolicy={"gang": {"minGroupCount": 0}})
     where = "spec.compositePodGroupTemplates[0].schedulingPolicy.gang.minGroupCount"
     _refused(api, ns, workload("none", compositePodGroupTemplates=[none]), f"{where}: Required value")
@@ -336,7 +361,9 @@ def tree_one_child(api: Conversation, ns: str) -> None:
 @case()
 def tree_counts_change(api: Conversation, ns: str) -> None:
     """minCount and minGroupCount inside a tree may change, children may not come."""
-    api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))]))
+    api.must(
+        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
+    )
     path = groups(ns, "workloads", "work")
     policy = {"gang": {"minGroupCount": 3}}
     changed = composite("a", template("b", schedulingPolicy=gang(9)), schedulingPolicy=policy)
@@ -377,7 +404,9 @@ def older_refused(api: Conversation, ns: str) -> None:
 def older_priority_dropped(api: Conversation, ns: str) -> None:
     """In v1alpha2 priority and disruptionMode are dropped while WorkloadAwarePreemption is off."""
     body = workload("work", template(priorityClassName="x", disruptionMode="PodGroup"), version="v1alpha2")
-    found = api.must("POST", groups(ns, "workloads", version="v1alpha2"), body)["spec"]["podGroupTemplates"][0]
+    found = api.must("POST", groups(ns, "workloads", version="v1alpha2"), body)["spec"]["podGroupTemplates"][
+        0
+    ]
     assert "priorityClassName" not in found
     assert "disruptionMode" not in found
 

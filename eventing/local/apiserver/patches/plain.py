@@ -20,7 +20,9 @@ def json_patch(current: Object, operations: Any) -> Object:
     import jsonpatch  # noqa: PLC0415 - 8 ms that most servers never need
 
     if not isinstance(operations, list):
-        raise bad_request(f"error decoding patch: json: cannot unmarshal {json_type(operations)} into Go value of type []handlers.jsonPatchOp")
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {json_type(operations)} into Go value of type []handlers.jsonPatchOp"
+        )
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise ApiError(413, "RequestEntityTooLarge", message)
@@ -57,4 +59,3 @@ def checked_merge_patch(patch: Any) -> Object:
             f"error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
         )
     return patch
-

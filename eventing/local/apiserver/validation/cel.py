@@ -17,6 +17,18 @@ UNCHANGED = "self == oldSelf"
 _ABSENT: Final = object()
 
 
+def has_rules(schema: Schema) -> bool:
+    """Whether there is a CEL rule anywhere in a schema."""
+    if schema.get("x-kubernetes-validations"):
+        return True
+    children = [
+        *(schema.get("properties") or {}).values(),
+        schema.get("items"),
+        schema.get("additionalProperties"),
+    ]
+    return any(has_rules(child) for child in children if isinstance(child, dict))
+
+
 def broken_rules(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
     """The transition rules that an update breaks; at creation there are none."""
     return [] if old is None else list(_walk(obj, old, schema, ""))

@@ -14,7 +14,7 @@ from typing import Any
 from eventing.local.apiserver.objects import Object
 from eventing.local.apiserver.schemas import Schema
 from eventing.local.apiserver.status import FieldError, invalid, not_supported, required, too_many
-from eventing.local.apiserver.validation.cel import broken_rules
+from eventing.local.apiserver.validation.cel import broken_rules, has_rules
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -26,13 +26,27 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+BLOCKING = frozenset(
+    {
+        *("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany"),
+        "FieldValueTypeInvalid",
+    }
+)
+"""Errors that keep CEL rules from being judged at all."""
+
+UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
     """What is wrong with a custom resource; `metadata` is judged elsewhere."""
     body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
     errors = list(_value(body, _without_meta(schema), ""))
-    if errors:
-        return errors
-    return broken_rules(obj, old, schema)
+    if any(error.type in BLOCKING for error in errors) and has_rules(schema):
+        return [*errors, FieldError("FieldValueInvalid", "<nil>", UNCHECKED, None)]
+    return errors + broken_rules(obj, old, schema)
 
 
 def _without_meta(schema: Schema) -> Schema:
@@ -73,13 +87,7 @@ def _wrong_type(value: Any, wanted: str, path: str) -> FieldError:
     found = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
     name = found.get(type(value), "null")
     detail = f'{path} in body must be of type {wanted}: "{name}"'
-    return FieldError(
-        "FieldValueTypeInvalid", path, detail, "null" if value is None else _scalar(value, name)
-    )
-
-
-def _scalar(value: Any, name: str) -> Any:
-    return value if isinstance(value, (str, int, float)) else name
+    return FieldError("FieldValueTypeInvalid", path, detail, name)
 
 
 def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:

@@ -300,7 +300,10 @@ def _finished(status: Object, before: Object) -> list[FieldError]:
         errors.append(invalid("status.completionTime", status["completionTime"], detail))
     if completed and not status.get("completionTime"):
         errors.append(required("status.completionTime", "completionTime is required for Complete jobs"))
-    for changed, kind, first in ((failed, "Failed", "FailureTarget"), (completed, "Complete", "SuccessCriteriaMet")):
+    for changed, kind, first in (
+        (failed, "Failed", "FailureTarget"),
+        (completed, "Complete", "SuccessCriteriaMet"),
+    ):
         if changed and not _is_true(status, first):
             detail = f"cannot set {kind}=True condition without the {first}=true condition"
             errors.append(invalid("status.conditions", OMITTED, detail))

@@ -1,0 +1,324 @@
+"""Deleting: preconditions, grace, finalizers, and what follows for dependents and namespaces."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.cluster.api import MERGE_PATCH
+from tests.contract.bodies import (
+    Object,
+    config_map,
+    core,
+    gated,
+    groups,
+    job,
+    jobs,
+    owner,
+    pod,
+    pod_group,
+    workload,
+)
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+
+
+def _gone(api: Conversation, path: str, seconds: float = 20) -> bool:
+    return _comes(lambda: api.api.request("GET", path).status == 404, seconds)
+
+
+def _comes(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@case(releases=BOTH)
+def deleted(api: Conversation, ns: str) -> None:
+    """A deletion without finalizers is answered with a Status that names the object, and it is gone."""
+    made = api.must("POST", core(ns, "configmaps"), config_map())
+    found = api.must("DELETE", core(ns, "configmaps", "one"))
+    assert found["status"] == "Success"
+    assert found["details"] == {"name": "one", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+    assert api.request("GET", core(ns, "configmaps", "one")).status == 404
+
+
+@case(releases=BOTH)
+def deleted_pod(api: Conversation, ns: str) -> None:
+    """A pod that is on no node is gone at once; the answer is the pod."""
+    api.must("POST", core(ns, "pods"), pod())
+    assert api.must("DELETE", core(ns, "pods", "pod"))["kind"] == "Pod"
+    assert api.request("GET", core(ns, "pods", "pod")).status == 404
+
+
+@case(releases=BOTH)
+def missing(api: Conversation, ns: str) -> None:
+    """Deleting what is gone is answered with 404."""
+    assert api.request("DELETE", core(ns, "pods", "gone")).status == 404
+
+
+@case(releases=BOTH)
+def other_uid(api: Conversation, ns: str) -> None:
+    """A uid precondition that does not hold is a conflict."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    body = {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "preconditions": {"uid": "11111111-1111-1111-1111-111111111111"},
+    }
+    answer = api.request("DELETE", core(ns, "configmaps", "one"), body)
+    assert (answer.status, answer.reason) == (409, "Conflict")
+
+
+@case(releases=BOTH)
+def own_uid(api: Conversation, ns: str) -> None:
+    """A uid precondition that holds lets the deletion happen."""
+    made = api.must("POST", core(ns, "configmaps"), config_map())
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": made["metadata"]["uid"]}}
+    assert api.request("DELETE", core(ns, "configmaps", "one"), body).status == 200
+
+
+@case(releases=BOTH)
+def other_version(api: Conversation, ns: str) -> None:
+    """A resourceVersion precondition that does not hold is a conflict."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"resourceVersion": "1"}}
+    answer = api.request("DELETE", core(ns, "configmaps", "one"), body)
+    assert (answer.status, answer.reason) == (409, "Conflict")
+
+
+@case(releases=BOTH)
+def bad_policy(api: Conversation, ns: str) -> None:
+    """An unknown propagation policy is refused."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    answer = api.request("DELETE", core(ns, "configmaps", "one"), query={"propagationPolicy": "Sideways"})
+    assert answer.status == 422
+
+
+@case(releases=BOTH)
+def finalized(api: Conversation, ns: str) -> None:
+    """An object with a finalizer stays, with a deletionTimestamp, until the finalizer is taken away."""
+    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
+    path = core(ns, "configmaps", "one")
+    found = api.must("DELETE", path)
+    assert found["metadata"]["deletionTimestamp"]
+    assert api.must("GET", path)["metadata"]["deletionGracePeriodSeconds"] == 0
+    answer = api.request(
+        "PATCH", path, {"metadata": {"finalizers": ["example.com/wait", "example.com/late"]}}, MERGE_PATCH
+    )
+    assert answer.status == 422
+    assert "no new finalizers can be added if the object is being deleted" in answer.message
+    assert api.request("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH).status == 200
+    assert api.request("GET", path).status == 404
+
+
+@case(releases=BOTH)
+def deleted_twice(api: Conversation, ns: str) -> None:
+    """A second deletion of an object that waits for a finalizer changes nothing."""
+    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
+    first = api.must("DELETE", core(ns, "configmaps", "one"))
+    second = api.must("DELETE", core(ns, "configmaps", "one"))
+    assert first["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
+
+
+@case(releases=BOTH)
+def name_of_deleted(api: Conversation, ns: str) -> None:
+    """The name of an object that is being deleted is taken, and the answer says so."""
+    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
+    api.must("DELETE", core(ns, "configmaps", "one"))
+    answer = api.request("POST", core(ns, "configmaps"), config_map())
+    assert (answer.status, answer.reason) == (409, "AlreadyExists")
+    assert answer.message == 'object is being deleted: configmaps "one" already exists'
+
+
+@case(releases=BOTH)
+def bound_pod(api: Conversation, ns: str) -> None:
+    """A pod on a node stays, with a deletionTimestamp, until its kubelet deletes it for good."""
+    api.must("POST", core(ns, "pods"), pod(nodeName="node-1"))
+    found = api.must("DELETE", core(ns, "pods", "pod"))
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert api.request("GET", core(ns, "pods", "pod")).status == 200
+    api.must(
+        "DELETE",
+        core(ns, "pods", "pod"),
+        {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
+    )
+    assert api.request("GET", core(ns, "pods", "pod")).status == 404
+
+
+@case(releases=BOTH)
+def ended_pod(api: Conversation, ns: str) -> None:
+    """A pod on a node that has ended is gone at once."""
+    api.must("POST", core(ns, "pods"), pod(nodeName="node-1"))
+    api.must("PATCH", core(ns, "pods", "pod") + "/status", {"status": {"phase": "Succeeded"}}, MERGE_PATCH)
+    api.must("DELETE", core(ns, "pods", "pod"))
+    assert api.request("GET", core(ns, "pods", "pod")).status == 404
+
+
+@case(releases=BOTH)
+def collection(api: Conversation, ns: str) -> None:
+    """deletecollection takes what the selector chooses."""
+    for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("c", {})):
+        api.must("POST", core(ns, "pods"), pod(name, {"labels": labels}))
+    found = api.must("DELETE", core(ns, "pods"), labelSelector="x=1")
+    assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b"]
+    assert [item["metadata"]["name"] for item in api.must("GET", core(ns, "pods"))["items"]] == ["c"]
+
+
+@case(releases=BOTH)
+def job_orphans(api: Conversation, ns: str) -> None:
+    """A Job deleted without a policy waits for its dependents to be orphaned."""
+    api.must("POST", jobs(ns), job())
+    found = api.must("DELETE", jobs(ns, "job"))
+    assert found["metadata"]["finalizers"] == ["orphan"]
+
+
+@case(releases=BOTH)
+def job_in_background(api: Conversation, ns: str) -> None:
+    """A Job deleted in the background is gone at once."""
+    api.must("POST", jobs(ns), job())
+    found = api.must("DELETE", jobs(ns, "job"), propagationPolicy="Background")
+    assert found["status"] == "Success"
+
+
+@case(releases=BOTH)
+def in_foreground(api: Conversation, ns: str) -> None:
+    """A deletion in the foreground marks the object with a finalizer."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    found = api.must("DELETE", core(ns, "configmaps", "one"), propagationPolicy="Foreground")
+    assert found["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+
+@case(releases=BOTH, controllers=True)
+def dependents(api: Conversation, ns: str) -> None:
+    """Dependents go with their last owner; one that has another owner loses the reference only."""
+    first = api.must("POST", core(ns, "configmaps"), config_map("first"))
+    second = api.must("POST", core(ns, "configmaps"), config_map("second"))
+    api.must("POST", core(ns, "configmaps"), config_map("one", ownerReferences=[owner(first)]))
+    api.must(
+        "POST", core(ns, "configmaps"), config_map("both", ownerReferences=[owner(first), owner(second)])
+    )
+    api.must("DELETE", core(ns, "configmaps", "first"))
+    assert _gone(api, core(ns, "configmaps", "one"))
+    path = core(ns, "configmaps", "both")
+    assert _comes(lambda: len(api.api.must("GET", path)["metadata"]["ownerReferences"]) == 1)
+    assert api.must("GET", path)["metadata"]["ownerReferences"][0]["name"] == "second"
+
+
+@case(releases=BOTH, controllers=True)
+def other_owner(api: Conversation, ns: str) -> None:
+    """An owner of the same name with another uid is no owner: the dependent is collected."""
+    first = api.must("POST", core(ns, "configmaps"), config_map("first"))
+    wrong = {**owner(first), "uid": "11111111-1111-1111-1111-111111111111"}
+    api.must("POST", core(ns, "configmaps"), config_map("one", ownerReferences=[wrong]))
+    assert _gone(api, core(ns, "configmaps", "one"))
+
+
+@case(releases=BOTH, controllers=True)
+def orphaned(api: Conversation, ns: str) -> None:
+    """An orphaning deletion takes the reference from its dependents and leaves them."""
+    first = api.must("POST", core(ns, "configmaps"), config_map("first"))
+    api.must("POST", core(ns, "configmaps"), config_map("one", ownerReferences=[owner(first)]))
+    api.must("DELETE", core(ns, "configmaps", "first"), propagationPolicy="Orphan")
+    assert _gone(api, core(ns, "configmaps", "first"))
+    assert "ownerReferences" not in api.must("GET", core(ns, "configmaps", "one"))["metadata"]
+
+
+@case(releases=BOTH, controllers=True)
+def foreground(api: Conversation, ns: str) -> None:
+    """A deletion in the foreground waits for dependents that block it."""
+    first = api.must("POST", core(ns, "configmaps"), config_map("first"))
+    blocking = owner(first, blockOwnerDeletion=True)
+    held = config_map("one", ownerReferences=[blocking], finalizers=["example.com/wait"])
+    api.must("POST", core(ns, "configmaps"), held)
+    api.must("DELETE", core(ns, "configmaps", "first"), propagationPolicy="Foreground")
+    path = core(ns, "configmaps", "one")
+    assert _comes(lambda: "deletionTimestamp" in api.api.must("GET", path)["metadata"])
+    assert api.request("GET", core(ns, "configmaps", "first")).status == 200
+    api.must("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    assert _gone(api, core(ns, "configmaps", "first"))
+
+
+@case(releases=BOTH, controllers=True)
+def orphaning_job(api: Conversation, ns: str) -> None:
+    """A Job deleted without a policy leaves its pods behind, without the reference."""
+    made = api.must("POST", jobs(ns), job())
+    api.must("POST", core(ns, "pods"), pod("member", {"ownerReferences": [owner(made, controller=True)]}))
+    api.must("DELETE", jobs(ns, "job"))
+    assert _gone(api, jobs(ns, "job"))
+    assert "ownerReferences" not in api.must("GET", core(ns, "pods", "member"))["metadata"]
+
+
+@case(controllers=True)
+def protected_group(api: Conversation, ns: str) -> None:
+    """A PodGroup waits for every pod that names it and has not ended, gated ones included."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    api.must("POST", core(ns, "pods"), gated(schedulingGroup={"podGroupName": "group"}))
+    api.must("DELETE", groups(ns, "podgroups", "group"))
+    assert api.request("GET", groups(ns, "podgroups", "group")).status == 200
+    answer = api.request("POST", groups(ns, "podgroups"), pod_group())
+    assert answer.reason == "AlreadyExists" and "object is being deleted" in answer.message
+    api.must("DELETE", core(ns, "pods", "pod"))
+    assert _gone(api, groups(ns, "podgroups", "group"))
+
+
+@case(controllers=True)
+def group_of_ended_pods(api: Conversation, ns: str) -> None:
+    """Pods that have ended do not hold a PodGroup."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    api.must("POST", core(ns, "pods"), pod(schedulingGroup={"podGroupName": "group"}))
+    api.must("DELETE", groups(ns, "podgroups", "group"))
+    api.must("PATCH", core(ns, "pods", "pod") + "/status", {"status": {"phase": "Failed"}}, MERGE_PATCH)
+    assert _gone(api, groups(ns, "podgroups", "group"))
+
+
+@case(controllers=True)
+def unused_group(api: Conversation, ns: str) -> None:
+    """A PodGroup that no pod names goes soon, and its name is free again."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    api.must("DELETE", groups(ns, "podgroups", "group"))
+    assert _gone(api, groups(ns, "podgroups", "group"))
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+
+
+@case(controllers=True)
+def chain(api: Conversation, ns: str) -> None:
+    """A Job deleted in the background takes its Workload, PodGroup and pods along."""
+    made = api.must("POST", jobs(ns), job())
+    controlled: Object = {"ownerReferences": [owner(made, controller=True)]}
+    body = workload()
+    body["metadata"] |= controlled
+    work = api.must("POST", groups(ns, "workloads"), body)
+    group = pod_group()
+    group["metadata"]["ownerReferences"] = [owner(made, controller=True), owner(work)]
+    api.must("POST", groups(ns, "podgroups"), group)
+    member = pod("member", controlled, schedulingGroup={"podGroupName": "group"})
+    api.must("POST", core(ns, "pods"), member)
+    api.must("DELETE", jobs(ns, "job"), propagationPolicy="Background")
+    for path in (
+        groups(ns, "workloads", "work"),
+        core(ns, "pods", "member"),
+        groups(ns, "podgroups", "group"),
+    ):
+        assert _gone(api, path)
+
+
+@case(releases=BOTH, controllers=True)
+def namespace(api: Conversation, ns: str) -> None:
+    """A deleted namespace is terminating, refuses new objects, and goes when its content has gone."""
+    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
+    found = api.must("DELETE", f"/api/v1/namespaces/{ns}")
+    assert found["status"]["phase"] == "Terminating"
+    answer = api.request("POST", core(ns, "pods"), pod())
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert answer.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+    path = core(ns, "configmaps", "one")
+    assert _comes(lambda: "deletionTimestamp" in api.api.must("GET", path)["metadata"])
+    api.must("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    assert _gone(api, f"/api/v1/namespaces/{ns}", 40)

@@ -1,0 +1,129 @@
+"""Watches."""
+
+from __future__ import annotations
+
+from tests.cluster.api import MERGE_PATCH
+from tests.contract.bodies import config_map, core, groups, pod, pod_group
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+
+
+def _version(api: Conversation, path: str) -> str:
+    found: str = api.must("GET", path)["metadata"]["resourceVersion"]
+    return found
+
+
+@case(releases=BOTH)
+def from_a_version(api: Conversation, ns: str) -> None:
+    """A watch from a resourceVersion tells what came after it, in order."""
+    version = _version(api, core(ns, "pods"))
+    api.must("POST", core(ns, "pods"), pod())
+    api.must("PATCH", core(ns, "pods", "pod"), {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
+    api.must("DELETE", core(ns, "pods", "pod"))
+    events = list(api.watch(core(ns, "pods"), {"resourceVersion": version, "timeoutSeconds": "1"}))
+    deletion = ["MODIFIED", "DELETED"]  # a pod's deletion is always announced by its deletionTimestamp
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", *deletion]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert versions == sorted(versions)
+
+
+@case(releases=BOTH)
+def from_now(api: Conversation, ns: str) -> None:
+    """A watch without a resourceVersion begins with what is there."""
+    api.must("POST", core(ns, "pods"), pod("a"))
+    api.must("POST", core(ns, "pods"), pod("b"))
+    events = list(api.watch(core(ns, "pods"), {"timeoutSeconds": "1"}))
+    assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
+        ("ADDED", "a"),
+        ("ADDED", "b"),
+    ]
+
+
+@case(releases=BOTH)
+def selected(api: Conversation, ns: str) -> None:
+    """With a selector, entering is ADDED and leaving is DELETED."""
+    version = _version(api, core(ns, "pods"))
+    api.must("POST", core(ns, "pods"), pod())
+    for value in ("yes", "yes", "no"):
+        body = {"metadata": {"labels": {"chosen": value}, "annotations": {"turn": value}}}
+        api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
+    api.must("PATCH", core(ns, "pods", "pod"), {"metadata": {"labels": {"chosen": "yes"}}}, MERGE_PATCH)
+    api.must("PATCH", core(ns, "pods", "pod"), {"metadata": {"labels": {"other": "1"}}}, MERGE_PATCH)
+    query = {"resourceVersion": version, "timeoutSeconds": "1", "labelSelector": "chosen=yes"}
+    events = list(api.watch(core(ns, "pods"), query))
+    assert [event["type"] for event in events] == ["ADDED", "DELETED", "ADDED", "MODIFIED"]
+    left = events[1]["object"]["metadata"]
+    assert left["labels"] == {"chosen": "yes"}, "the object as it was when it was last selected"
+    assert int(left["resourceVersion"]) > int(events[0]["object"]["metadata"]["resourceVersion"])
+
+
+@case(releases=BOTH)
+def one_object(api: Conversation, ns: str) -> None:
+    """A field selector on the name watches one object."""
+    version = _version(api, core(ns, "pods"))
+    for name in ("a", "b"):
+        api.must("POST", core(ns, "pods"), pod(name))
+    query = {"resourceVersion": version, "timeoutSeconds": "1", "fieldSelector": "metadata.name=b"}
+    events = list(api.watch(core(ns, "pods"), query))
+    assert [event["object"]["metadata"]["name"] for event in events] == ["b"]
+
+
+@case(releases=BOTH)
+def whole_objects(api: Conversation, ns: str) -> None:
+    """An event's object has its kind and apiVersion."""
+    api.must("POST", core(ns, "pods"), pod())
+    event = next(api.watch(core(ns, "pods"), {"timeoutSeconds": "1"}))
+    assert (event["object"]["kind"], event["object"]["apiVersion"]) == ("Pod", "v1")
+
+
+@case()
+def in_its_version(api: Conversation, ns: str) -> None:
+    """A watch of v1alpha3 tells of objects made in v1beta1, in its own version."""
+    version = _version(api, groups(ns, "podgroups", version="v1alpha3"))
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    query = {"resourceVersion": version, "timeoutSeconds": "1"}
+    event = next(api.watch(groups(ns, "podgroups", version="v1alpha3"), query))
+    assert event["object"]["apiVersion"] == "scheduling.k8s.io/v1alpha3"
+
+
+@case(releases=BOTH)
+def all_namespaces(api: Conversation, ns: str) -> None:
+    """A watch over all namespaces is answered, and ends by itself."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    query = {
+        "watch": "true",
+        "timeoutSeconds": "1",
+        "fieldSelector": f"metadata.namespace={ns},metadata.name=one",
+    }
+    answer = api.api.request("GET", "/api/v1/configmaps", query=query)
+    assert answer.status == 200
+    assert '"name":"one"' in str(answer.body) or answer.body["object"]["metadata"]["name"] == "one"
+
+
+@case(releases=BOTH)
+def initial_events(api: Conversation, ns: str) -> None:
+    """sendInitialEvents lists first and marks the end of the list by a bookmark."""
+    api.must("POST", core(ns, "pods"), pod())
+    query = {
+        "sendInitialEvents": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "timeoutSeconds": "1",
+    }
+    events = list(api.watch(core(ns, "pods"), query))[:2]
+    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
+    assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+@case(releases=BOTH)
+def deletion_version(api: Conversation, ns: str) -> None:
+    """A DELETED event carries the version of the deletion."""
+    version = _version(api, core(ns, "pods"))
+    made = api.must("POST", core(ns, "pods"), pod())
+    api.must("DELETE", core(ns, "pods", "pod"))
+    last = list(api.watch(core(ns, "pods"), {"resourceVersion": version, "timeoutSeconds": "1"}))[-1]
+    assert last["type"] == "DELETED"
+    assert int(last["object"]["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])
