@@ -1,6 +1,6 @@
 """Marks and stamps: which group a pod belongs to, told from what it carries at birth.
 
-This is the Python twin of the two admission policies in eventing/admission. Those write marks and stamps in
+This is the Python twin of the admission policies in eventing/admission. Those write marks and stamps in
 the API server, where no event is fast enough; the planner and the embedded API server ask this module. The
 same cases run through both (tests/contract), so a rule changed on one side only fails there.
 """
@@ -163,6 +163,26 @@ def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) ->
     if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
         return None
     return "main" if _is_gang_shaped(spec) else None
+
+
+def scheduling_for_job(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What schedule-jobs writes to `spec.scheduling` of a Job at its creation, or None: left alone.
+
+    The API server keeps the field where the gate WorkloadWithJob is on: there the Job controller groups the
+    Job, and this field is how Muster knows.
+
+    Args:
+        job: the Job as the admission stage sees it, defaults filled in and marked by mark-jobs.
+    """
+    metadata, spec = job.get("metadata") or {}, job["spec"]
+    template = spec["template"]
+    if read_mark(_labels(template)) is None or _left_alone(template) or spec.get("scheduling") is not None:
+        return None
+    if JOBSET_UID in (metadata.get("labels") or {}):
+        return None
+    if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
+        return None
+    return {"schedulingPolicy": {"gang": {}} if _is_gang_shaped(spec) else {"basic": {}}}
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:

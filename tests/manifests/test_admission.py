@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 import yaml
 
-from eventing.local.manifests import EVENTING
+from eventing.local.manifests import CLUSTER, EVENTING, load
 from shared.policy import marks
 
-FILES = sorted(path for path in (EVENTING / "admission").glob("*.yaml") if path.stem != "kustomization")
+FOLDERS = (EVENTING / "admission", EVENTING / "overlays" / "native-jobs")
+FILES = sorted(path for folder in FOLDERS for path in folder.glob("*.yaml") if path.stem != "kustomization")
 
 
-def test_there_are_the_two_policies() -> None:
-    """mark-jobs and stamp-pods, one file each."""
-    assert [path.stem for path in FILES] == ["mark-jobs", "stamp-pods"]
+def test_there_are_these_policies() -> None:
+    """One file each; native-jobs comes with the overlay of that name."""
+    assert [path.stem for path in FILES] == ["mark-jobs", "schedule-jobs", "stamp-pods", "native-jobs"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
@@ -30,11 +32,14 @@ def test_a_file_is_one_policy_with_its_binding(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
 def test_a_policy_acts_at_creation_and_fails_closed(path: Path) -> None:
-    """Later is too late for both fields, and half a gang let through is worse than an error."""
+    """Later is too late for each field, and half a gang let through is worse than an error.
+
+    schedule-jobs alone lets through: on Kubernetes 1.36, which does not know its field, it always fails.
+    """
     spec = next(yaml.safe_load_all(path.read_text()))["spec"]
     (rule,) = spec["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["CREATE"]
-    assert spec["failurePolicy"] == "Fail"
+    assert spec["failurePolicy"] == ("Ignore" if path.stem == "schedule-jobs" else "Fail")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
@@ -44,7 +49,8 @@ def test_every_rule_says_what_breaks_without_it(path: Path) -> None:
     above = {line.strip(): before.strip() for before, line in itertools.pairwise(lines)}
     spec = next(yaml.safe_load_all(path.read_text()))["spec"]
     rules = [f"- name: {one['name']}" for one in spec["matchConditions"]]
-    uncommented = [rule for rule in [*rules, "failurePolicy: Fail"] if not above[rule].startswith("#")]
+    rules.append(f"failurePolicy: {spec['failurePolicy']}")
+    uncommented = [rule for rule in rules if not above[rule].startswith("#")]
     assert not uncommented
 
 
@@ -72,3 +78,33 @@ def test_the_policies_and_their_twin_use_the_same_keys() -> None:
         assert f"'{key}'" in mark
     assert f"{marks.NAMESPACE_SWITCH}: enabled" in mark
     assert str(marks.HIGHEST_PRIORITY) in stamp
+
+
+def test_the_policy_that_asks_the_job_controller_looks_for_the_marks_of_its_twin() -> None:
+    """Each key that decides whether Muster would group a plain Job is in schedule-jobs."""
+    text = (EVENTING / "admission" / "schedule-jobs.yaml").read_text()
+    for key in (marks.GROUP, marks.LEADER_GROUP, marks.JOBSET_UID):
+        assert f"'{key}'" in text
+
+
+def test_native_jobs_changes_nothing_but_who_groups_plain_jobs() -> None:
+    """Beside its own policy the overlay is the cluster's, with one condition more on mark-jobs."""
+    name = itemgetter("apiVersion", "kind")
+    cluster, overlay = load(CLUSTER), load(EVENTING / "overlays" / "native-jobs")
+    added = [one for one in overlay if one["metadata"]["name"] == "muster-native-jobs"]
+    assert sorted(map(name, added)) == sorted(
+        ("admissionregistration.k8s.io/v1", kind)
+        for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+    )
+    changed = [one for one in overlay if one not in cluster and one not in added]
+    (mark_jobs,) = changed
+    assert mark_jobs["metadata"]["name"] == "muster-mark-jobs"
+    (before,) = [
+        one
+        for one in cluster
+        if (one["kind"], one["metadata"]["name"]) == ("MutatingAdmissionPolicy", "muster-mark-jobs")
+    ]
+    *kept, condition = mark_jobs["spec"]["matchConditions"]
+    assert kept == before["spec"]["matchConditions"]
+    assert condition["expression"] == f"'{marks.JOBSET_UID}' in object.metadata.?labels.orValue({{}})"
+    assert len(overlay) == len(cluster) + len(added)

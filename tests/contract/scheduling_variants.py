@@ -1,0 +1,64 @@
+"""Every variant of schedule-jobs, one sentence each: the Job that comes in, the spec.scheduling that comes out."""
+
+from __future__ import annotations
+
+from tests.contract.admission_variants import Object, job
+
+GANG: Object = {"schedulingPolicy": {"gang": {}}}
+BASIC: Object = {"schedulingPolicy": {"basic": {}}}
+MARKED = {"muster.dev/group": "main"}
+UID = "7c6a1f0f-0000-4000-8000-000000000000"
+
+
+def _owned(kind: str, *, controller: bool) -> Object:
+    owner = {"apiVersion": "batch/v1", "kind": kind, "name": "theirs", "uid": UID, "controller": controller}
+    return job(owner=owner, template_labels=MARKED)
+
+
+JOBS: dict[str, tuple[Object, Object | None]] = {
+    "a marked Job whose pods all run at once asks for a gang": (job(template_labels=MARKED), GANG),
+    "a marked Job of one pod asks for no gang": (
+        job(parallelism=1, completions=1, template_labels=MARKED),
+        BASIC,
+    ),
+    "a marked work queue asks for no gang": (job(completions=6, template_labels=MARKED), BASIC),
+    "a marked Job without indexes asks for no gang": (
+        job(completionMode="NonIndexed", template_labels=MARKED),
+        BASIC,
+    ),
+    "a Job that nobody marked is left alone": (job(completions=6), None),
+    "an opted-out Job is left alone": (job(template_labels={"muster.dev/group": "none"}), None),
+    "a mark that is no DNS label is none": (job(template_labels={"muster.dev/group": "A_b"}), None),
+    "an empty mark is none": (job(template_labels={"muster.dev/group": ""}), None),
+    "a leader's group that is no DNS label undoes the mark": (
+        job(template_labels={**MARKED, "muster.dev/leader-group": "A_b"}),
+        None,
+    ),
+    "a CronJob's Job stays Muster's": (_owned("CronJob", controller=True), None),
+    "an owner that is no controller does not count": (_owned("Note", controller=False), GANG),
+    "a JobSet's child stays Muster's": (
+        job(labels={"jobset.sigs.k8s.io/jobset-uid": UID}, template_labels=MARKED),
+        None,
+    ),
+    "a group of one's own stays": (
+        job(template_labels=MARKED, pod_spec={"schedulingGroup": {"podGroupName": "mine"}}),
+        None,
+    ),
+    "KAI's Job is left alone": (
+        job(template_labels=MARKED, pod_spec={"schedulerName": "kai-scheduler"}),
+        None,
+    ),
+    "coscheduling's Job is left alone": (
+        job(template_labels={**MARKED, "scheduling.x-k8s.io/pod-group": "theirs"}),
+        None,
+    ),
+    "a Job annotated for Volcano is left alone": (
+        job(template_labels=MARKED, template_annotations={"scheduling.k8s.io/group-name": "theirs"}),
+        None,
+    ),
+    "a system priority class is left alone": (
+        job(template_labels=MARKED, pod_spec={"priorityClassName": "system-node-critical"}),
+        None,
+    ),
+    "what the user asked for stays": (job(template_labels=MARKED, scheduling=BASIC), None),
+}

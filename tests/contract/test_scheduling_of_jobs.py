@@ -1,0 +1,110 @@
+"""schedule-jobs: its Python twin, the real API server with the gate WorkloadWithJob, and those without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.policy import marks
+from tests.cluster import cluster, manifests
+from tests.cluster.api import Api
+from tests.cluster.cluster import Cluster
+from tests.cluster.control_plane import DEFAULT_GATES, Release
+from tests.cluster.processes import until
+from tests.contract.scheduling_variants import GANG, JOBS, MARKED, job
+
+ADMISSION = Path(__file__).parents[2] / "eventing/admission"
+NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
+ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+HOME = "scheduling-of-jobs"
+
+
+@pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
+def test_python_asks_for(made: dict[str, Any], asked: dict[str, Any] | None) -> None:
+    """The twin asks the Job controller for what the policy must ask it for."""
+    assert marks.scheduling_for_job(made) == asked
+
+
+@pytest.fixture(scope="module")
+def gate_on() -> Iterator[Api]:
+    """An API server that keeps spec.scheduling, with the policies that a cluster has."""
+    release = Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob"))
+    with cluster.running(cluster.Options(release, controllers=(), types=())) as made:
+        manifests.apply(made.api, [_home(), *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
+        assert until(lambda: _stored(made.api, job()).get("scheduling") == GANG, 30), "no policy acts"
+        yield made.api
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
+def test_the_policy_asks_for(gate_on: Api, made: dict[str, Any], asked: dict[str, Any] | None) -> None:
+    """The API server stores this in spec.scheduling, or what the user wrote."""
+    assert _stored(gate_on, made).get("scheduling") == (asked or made["spec"].get("scheduling"))
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_a_job_that_mark_jobs_marks_asks_too(gate_on: Api) -> None:
+    """The mark of one policy is seen by the other, in one request: no event is needed to tell who groups it."""
+    spec = _stored(gate_on, job())
+    assert spec["template"]["metadata"]["labels"][marks.GROUP] == "main"
+    assert spec["scheduling"] == GANG
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_without_the_gate_nothing_is_asked(real_server: Cluster) -> None:
+    """1.37 drops the field, 1.36 does not know it: the Job is marked as ever, and never refused."""
+    api, policies = real_server.api, list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
+    manifests.apply(api, [_home(), *policies])
+    assert until(lambda: marks.GROUP in _labels(_stored(api, job())), 30), "no policy acts"
+    for made in (job(), job(template_labels=MARKED), job(template_labels=MARKED, completions=6)):
+        assert "scheduling" not in _stored(api, made)
+    for policy in policies:
+        api.must("DELETE", manifests.path(policy))
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: Api) -> None:
+    """Without mark-jobs, in a namespace that opted in: gang-shaped Jobs that nobody opted out, marked or not."""
+    names = ("muster-mark-jobs", "muster-schedule-jobs")
+    policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+    for name in names:
+        gate_on.must("DELETE", f"{policies}/{name}")
+    manifests.apply(gate_on, manifests.documents([NATIVE_JOBS]))
+    assert until(lambda: _asked_but_not_marked(_stored(gate_on, job())), 30), "native-jobs does not act"
+
+    assert _stored(gate_on, job(template_labels=MARKED))["scheduling"] == GANG
+    for left_alone in (
+        job(completions=6),
+        job(parallelism=1, completions=1),
+        job(template_labels={marks.GROUP: marks.OPTED_OUT}),
+        job(labels={marks.JOBSET_UID: "7c6a1f0f-0000-4000-8000-000000000000"}),
+        job(pod_spec={"schedulerName": "volcano"}),
+        job(pod_spec={"schedulingGroup": {"podGroupName": "mine"}}),
+    ):
+        assert "scheduling" not in _stored(gate_on, left_alone)
+
+
+def _asked_but_not_marked(spec: dict[str, Any]) -> bool:
+    return spec.get("scheduling") == GANG and marks.GROUP not in _labels(spec)
+
+
+def _stored(api: Api, made: dict[str, Any]) -> dict[str, Any]:
+    path = f"/apis/batch/v1/namespaces/{HOME}/jobs"
+    spec: dict[str, Any] = api.must("POST", path, made, query={"dryRun": "All"})["spec"]
+    return spec
+
+
+def _labels(spec: dict[str, Any]) -> dict[str, str]:
+    labels: dict[str, str] = spec["template"]["metadata"].get("labels") or {}
+    return labels
+
+
+def _home() -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME, "labels": ENABLED}}
