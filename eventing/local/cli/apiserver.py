@@ -20,8 +20,8 @@ from eventing.local.apiserver import ApiServer, resource_definitions
 def command(port: int, kubeconfig_out: Path | None, release: str) -> None:
     """Serve the embedded API server until Ctrl-C, without any controller.
 
-    Its URL is printed once it answers. It listens on this machine only and asks nobody for credentials. JobSet's
-    and the Trainer's kinds are served beside Kubernetes' own.
+    Its URL is printed once it answers. It listens on this machine only and asks nobody for credentials.
+    JobSet's and the Trainer's kinds are served beside Kubernetes' own.
     """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
