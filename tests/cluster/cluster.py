@@ -57,12 +57,14 @@ class Cluster:
         folder: temporary folder of data, credentials and logs.
         api: the API as administrator.
         credentials: for kubeconfigs of others.
+        etcd: URL of etcd.
         processes: what runs, in order of start.
     """
 
     folder: Path
     api: Api
     credentials: Credentials
+    etcd: str
     processes: list[Process]
 
     @property
@@ -74,6 +76,19 @@ class Cluster:
     def audit_log(self) -> Path:
         """What Muster's service accounts wrote: one audit event (audit.k8s.io/v1) a line."""
         return self.folder / AUDIT_LOG
+
+    def switch(self, release: Release) -> None:
+        """Starts API server, controller manager and scheduler anew, with other gates or API versions.
+
+        What is stored stays, and so do the address and everybody's tokens.
+        """
+        names = ("kube-scheduler", "kube-controller-manager", "kube-apiserver")
+        for process in [self.process(name) for name in names]:
+            self.stop_process(process, grace=0)
+        port = int(self.api.server.rsplit(":", 1)[1])
+        apiserver, _ = start_apiserver(release, self.credentials, self.etcd, service_accounts=True, port=port)
+        manager = start_controller_manager(release, self.credentials, self.api.server)
+        self.processes += [apiserver, manager, start_scheduler(release, self.credentials, self.api.server)]
 
     def process(self, name: str) -> Process:
         """Returns the latest process of that name."""
@@ -175,4 +190,4 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
         controllers.add_node(api, f"node-{number}")
     for process in processes:
         wait_ready(process, lambda: not managed or pods_can_be_made(api))
-    return Cluster(folder, api, made, processes)
+    return Cluster(folder, api, made, etcd_url, processes)

@@ -1,60 +1,104 @@
-"""The real cluster with Muster on it, one for all stories, and a namespace for each."""
+"""Real clusters with Muster on them, and a namespace for each story."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.cluster import cluster
-from tests.cluster.cluster import Cluster
-from tests.cluster.control_plane import Release
+from tests.cluster.cluster import Cluster, Options, running
 from tests.e2e.support import muster
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.story import Story
 
-RELEASE = "1.37"
 _NUMBERS = itertools.count(1)
+_STORIES = pytest.StashKey[list[Story]]()
+
+
+@dataclass
+class Stage:
+    """Where stories take place: a cluster with Muster on it."""
+
+    options: Options
+    cluster: Cluster
+    muster: Muster
+    stops: contextlib.ExitStack
+
+
+class Stages:
+    """One stage at a time; the next test module may ask for another one."""
+
+    def __init__(self) -> None:
+        self._stage: Stage | None = None
+        self._spoiled = False
+
+    def get(self, options: Options) -> Stage:
+        """Returns the stage of such a cluster; another one that stands is taken down first."""
+        if self._stage and self._stage.options == options and not self._spoiled:
+            return self._stage
+        self.close()
+        with contextlib.ExitStack() as stops:
+            cluster = stops.enter_context(running(options))
+            installation = stops.enter_context(muster.installed(cluster, options.release.minor))
+            self._stage = Stage(options, cluster, installation, stops.pop_all())
+        return self._stage
+
+    def close(self) -> None:
+        """Takes down what stands."""
+        if self._stage:
+            self._stage.stops.close()
+        self._stage = None
+        self._spoiled = False
+
+    def spoil(self) -> None:
+        """Says that what stands is no longer what its options say, so that nobody gets it again."""
+        self._spoiled = True
 
 
 @pytest.fixture(scope="session")
-def real_cluster() -> Iterator[Cluster]:
-    """Kubernetes 1.37.1 with scheduler, controllers, JobSet, Trainer and KWOK; no nodes yet."""
-    with cluster.running(cluster.Options(Release(RELEASE))) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def muster_on_it(real_cluster: Cluster) -> Iterator[Muster]:
-    """Muster, installed as the overlay for a cluster says."""
-    with muster.installed(real_cluster, RELEASE) as installation:
-        yield installation
+def stages() -> Iterator[Stages]:
+    """The stages of this run."""
+    made = Stages()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def tell(
-    request: pytest.FixtureRequest, real_cluster: Cluster, muster_on_it: Muster
-) -> Iterator[Callable[..., Story]]:
+def stage(stages: Stages, request: pytest.FixtureRequest) -> Stage:
+    """The stage that the test module names with ``OPTIONS``; Kubernetes 1.37.1 with everything by default."""
+    return stages.get(getattr(request.module, "OPTIONS", Options()))
+
+
+@pytest.fixture
+def muster_on_it(stage: Stage) -> Muster:
+    """Muster, installed as the overlay for a cluster of that release says."""
+    return stage.muster
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[..., Story]]:
     """Begins stories; at the end of the test the laws of every story are checked on each."""
     stories: list[Story] = []
 
     def begin(*, opted_in: bool = True) -> Story:
-        story = Story(real_cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
+        story = Story(stage.cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
         stories.append(story)
         if opted_in:
-            assert muster.policies_at_work(real_cluster, story.namespace)
+            assert muster.policies_at_work(stage.cluster, story.namespace)
         return story
 
     request.node.stash[_STORIES] = stories
-    before = len(muster_on_it.dead_letters)
+    before = len(stage.muster.dead_letters)
     yield begin
     try:
-        assert muster_on_it.idle(), "the broker still has events after 10 s"
+        assert stage.muster.idle(), "the broker still has events after 10 s"
         breaches = [breach for story in stories for breach in story.breaches()]
         assert not breaches, "\n".join([*breaches, *(story.told() for story in stories)])
-        assert muster_on_it.dead_letters[before:] == [], "events that no function took"
+        assert stage.muster.dead_letters[before:] == [], "events that no function took"
     finally:
         for story in stories:
             story.end()
@@ -64,9 +108,6 @@ def tell(
 def story(tell: Callable[..., Story]) -> Story:
     """A story in a namespace that opted in."""
     return tell()
-
-
-_STORIES = pytest.StashKey[list[Story]]()
 
 
 @pytest.hookimpl(wrapper=True)

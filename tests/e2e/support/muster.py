@@ -17,6 +17,7 @@ from typing import Any
 from eventing.local import manifests as kustomize
 from eventing.local.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
 from tests.cluster import manifests
+from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import Process, start, until, wait_ready
 
@@ -93,17 +94,36 @@ class Muster:
         """Stops a function as a node being drained would."""
         self._cluster.stop_process(self.functions.pop(name))
 
+    def readiness(self, name: str) -> tuple[int, str]:
+        """Asks a function whether it is ready; returns status and words."""
+        answer = Api(self._services[name].target.url).request("GET", "/health/readiness")
+        return answer.status, str(answer.body)
+
+    def log(self, name: str) -> str:
+        """Returns everything that a function logged."""
+        return self.functions[name].log.read_text()
+
     def _stop_functions(self) -> None:
         for name in list(self.functions):
             self.stop_function(name)
 
     def start_adapters(self) -> None:
-        """Starts the receive adapter of every source whose kinds are served."""
+        """Starts the receive adapter of every source that has none yet and whose kinds are served.
+
+        An adapter ends when one of its kinds is not served; a kubelet would start it again and again.
+        """
         for source in kustomize.of_kind(self._objects, "ApiServerSource"):
-            account = source["spec"]["serviceAccountName"]
-            kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, account)
-            name = source["metadata"]["name"]
+            name, kinds = source["metadata"]["name"], source["spec"]["resources"]
+            if name in self._adapters or not all(self._served(kind) for kind in kinds):
+                continue
+            kubeconfig = self._cluster.service_account_kubeconfig(
+                NAMESPACE, source["spec"]["serviceAccountName"]
+            )
             self._adapters[name] = self._cluster.add_adapter(source, kubeconfig, self._ingress.url)
+
+    def _served(self, kind: Mapping[str, Any]) -> bool:
+        listed = {"apiVersion": kind["apiVersion"], "kind": kind["kind"], "metadata": {}}
+        return self._cluster.api.request("GET", manifests.collection(listed), query={"limit": "1"}).ok
 
     def stop_adapters(self) -> None:
         """Stops every receive adapter: from now on nothing is heard of any change."""

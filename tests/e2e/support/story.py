@@ -143,7 +143,7 @@ class Story:
         return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
 
     def _condition(self, kind: str, name: str, of_type: str) -> dict[str, str]:
-        status = self.recording.now(kind)[name].get("status") or {}
+        status = self.recording.now(kind).get(name, {}).get("status") or {}
         conditions: list[dict[str, str]] = status.get("conditions") or []
         found = {one["type"].removeprefix("muster.dev/"): one for one in conditions}
         return found.get(of_type, {})

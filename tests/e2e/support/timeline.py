@@ -21,6 +21,7 @@ KINDS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Event": "/api/v1/namespaces/{}/events",
 }
+NOT_SERVED = 404
 SCHEDULING_VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
 
 
@@ -59,8 +60,10 @@ class Recording:
         self._errors: list[str] = []
         self._stopped = False
         version = SCHEDULING_VERSIONS[release]
-        self._paths = {kind: path.format(namespace, version=version) for kind, path in KINDS.items()}
-        for kind, path in self._paths.items():
+        for kind, template in KINDS.items():
+            path = template.format(namespace, version=version)
+            if api.request("GET", path, query={"limit": "1"}).status == NOT_SERVED:
+                continue
             threading.Thread(
                 target=self._follow, args=(kind, path), name=f"watch-{kind}", daemon=True
             ).start()
