@@ -81,7 +81,7 @@ def table_of(activities: Iterable[Activity], since: float) -> Table:
 
 def of_story(activities: Sequence[Activity], scene: Scene) -> list[Activity]:
     """What the functions did for a story, where it wrote or went wrong."""
-    return [one for one in activities if one.acted and f" {scene.story.name}/" in one.about]
+    return [one for one in activities if one.acted and f" {scene.story.place}/" in one.about]
 
 
 def headline(scene: Scene) -> Text:
@@ -109,7 +109,7 @@ def summary(scene: Scene, activities: Sequence[Activity]) -> RenderableType:
 
 def timeline(scene: Scene, history: Sequence[Seen], activities: Sequence[Activity]) -> Iterator[str]:
     """All that was seen of a story that failed, in order of time."""
-    events = [(one.at, line(one, scene.begun)) for one in activities if f" {scene.story.name}/" in one.about]
+    events = [(one.at, line(one, scene.begun)) for one in activities if f" {scene.story.place}/" in one.about]
     events += [(one.at, f"{one.at - scene.begun:7.2f}s   {_seen(one)}") for one in history]
     yield from (text for _, text in sorted(events))
 

@@ -104,7 +104,7 @@ def _report(
     for scene in scenes:
         console.print(display.summary(scene, activities))
         if not scene.held:
-            for line in display.timeline(scene, recorder.history(scene.story.name), activities):
+            for line in display.timeline(scene, recorder.history(scene.story.place), activities):
                 console.print(line, markup=False, soft_wrap=True)
     held = sum(scene.held for scene in scenes)
     console.print(

@@ -28,11 +28,12 @@ class Story:
     """One story.
 
     Attributes:
-        name: also of its namespace and of its file of objects.
+        name: also of its file of objects.
         title: what it shows.
         owner: kind and name of what the user creates.
         groups: its groups: the minCount of a gang, 0 for a basic group.
         tell: does what the user does, and waits for what has to happen.
+        namespace: where it happens; see `place`.
     """
 
     name: str
@@ -40,6 +41,12 @@ class Story:
     owner: tuple[str, str]
     groups: Mapping[str, int]
     tell: Callable[[Scene], None]
+    namespace: str = ""
+
+    @property
+    def place(self) -> str:
+        """The namespace it happens in: named after it where no other is given."""
+        return self.namespace or self.name
 
     @property
     def manifest(self) -> Objects:
@@ -80,7 +87,7 @@ class Scene:
     @property
     def objects(self) -> Objects:
         """The objects of the story as they are now."""
-        return self.recorder.objects(self.story.name)
+        return self.recorder.objects(self.story.place)
 
     def play(self) -> bool:
         """Tell the story, then look at all that was seen; whether everything held."""
@@ -88,7 +95,7 @@ class Scene:
             {
                 "apiVersion": "v1",
                 "kind": "Namespace",
-                "metadata": {"name": self.story.name, "labels": {"muster.dev/gang-jobs": "enabled"}},
+                "metadata": {"name": self.story.place, "labels": {"muster.dev/gang-jobs": "enabled"}},
             }
         )
         try:
@@ -96,7 +103,7 @@ class Scene:
         except StoryEndedError:
             pass
         else:
-            self.checks += rules.checks(self.recorder.history(self.story.name), self.story.groups)
+            self.checks += rules.checks(self.recorder.history(self.story.place), self.story.groups)
         self.ended = time.time()
         return self.held
 
@@ -104,7 +111,7 @@ class Scene:
         """What `kubectl create` does."""
         resource = by_kind(found["apiVersion"], found["kind"])
         if resource != NAMESPACES and resource.namespaced:
-            found = {**found, "metadata": {**found["metadata"], "namespace": self.story.name}}
+            found = {**found, "metadata": {**found["metadata"], "namespace": self.story.place}}
         self.client.create(resource, found, manager=USER)
 
     def create_manifest(self) -> None:

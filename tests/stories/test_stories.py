@@ -1,0 +1,148 @@
+"""The stories of `muster run` hold, and the rules behind them notice when they do not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eventing.local import display
+from eventing.local.stories import STORIES, Scene, Story, rules, story_named
+from eventing.local.watching import Seen
+from shared.policy.marks import GATE
+from tests.stories.conftest import Told
+
+History = list[Seen]
+
+
+@pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
+def test_a_story_holds(told: Told, story: Story) -> None:
+    """All that had to happen happened, from the first pod to the owner's conditions."""
+    scene = Scene(story, told.stack.client, told.recorder)
+    scene.play()
+    history = told.recorder.history(story.place)
+    timeline = "\n".join(display.timeline(scene, history, told.activities))
+    assert [check for check in scene.checks if not check.held] == [], timeline
+    assert len(scene.checks) >= len(rules.RULES) + 2
+    assert told.stack.dead_letters == []
+
+
+@pytest.fixture(scope="session")
+def history(told: Told) -> History:
+    """What was seen of a story of three pods, told once more under another name."""
+    story = replace(story_named("torch"), namespace="torch-again")
+    scene = Scene(story, told.stack.client, told.recorder)
+    assert scene.play()
+    return told.recorder.history(story.place)
+
+
+def changed(history: History, which: Callable[[Seen], bool], change: Callable[[Seen], None]) -> History:
+    """The same history with the first entry of some kind changed."""
+    told = copy.deepcopy(history)
+    change(next(one for one in told if which(one)))
+    return told
+
+
+def is_birth(seen: Seen) -> bool:
+    """Whether a pod was born."""
+    return seen.kind == "Pod" and seen.change == "ADDED"
+
+
+def without_gate(history: History) -> History:
+    """One pod is born free."""
+    return changed(history, is_birth, lambda one: one.object["spec"].pop("schedulingGates"))
+
+
+def with_smaller_group(history: History) -> History:
+    """The PodGroup asks for one pod less in the end."""
+
+    def shrink(one: Seen) -> None:
+        one.object["spec"]["schedulingPolicy"] = {"gang": {"minCount": 2}}
+
+    return changed(history[::-1], lambda one: one.kind == "PodGroup", shrink)[::-1]
+
+
+def with_late_group(history: History) -> History:
+    """The PodGroup comes last of all."""
+
+    def delay(one: Seen) -> None:
+        one.object["metadata"]["resourceVersion"] = str(1 << 40)
+
+    return changed(history, lambda one: one.kind == "PodGroup" and one.change == "ADDED", delay)
+
+
+def with_early_binding(history: History) -> History:
+    """One pod has a node while the others still have their gates."""
+
+    def bind(one: Seen) -> None:
+        one.object["spec"]["nodeName"] = "node-1"
+        one.object["spec"]["schedulingGates"] = []
+
+    return changed(history, is_birth, bind)
+
+
+def with_a_changed_owner(history: History) -> History:
+    """Somebody wrote to the TrainJob's spec."""
+
+    def edit(one: Seen) -> None:
+        one.object["spec"]["suspend"] = True
+
+    return changed(history, lambda one: one.kind == "TrainJob" and one.change == "MODIFIED", edit)
+
+
+BROKEN = [
+    pytest.param(rules.stamped_at_birth, without_gate, id="a pod that is born without a gate"),
+    pytest.param(rules.groups_as_asked, with_smaller_group, id="a PodGroup of the wrong size"),
+    pytest.param(rules.in_order, with_late_group, id="a PodGroup after the first binding"),
+    pytest.param(rules.gates_after_groups, with_late_group, id="a gate lifted before the PodGroup"),
+    pytest.param(rules.bound_together, with_early_binding, id="a pod bound before its gang was complete"),
+    pytest.param(rules.specs_untouched, with_a_changed_owner, id="a changed owner"),
+]
+
+
+@pytest.mark.parametrize(("rule", "broken"), BROKEN)
+def test_a_rule_notices(history: History, rule: rules.Rule, broken: Callable[[History], History]) -> None:
+    """The rule finds nothing in what happened, and a fault in what did not."""
+    groups = story_named("torch").groups
+    assert list(rule(history, groups)) == []
+    assert list(rule(broken(history), groups)) != []
+
+
+def test_every_rule_has_a_history_that_breaks_it() -> None:
+    """A rule that nothing can break would be none."""
+    assert {case.values[0] for case in BROKEN} == set(rules.RULES.values())
+
+
+def test_an_empty_history_breaks_the_rules() -> None:
+    """Where nothing was seen, nothing is taken for granted."""
+    found = rules.checks([], story_named("torch").groups)
+    assert not all(check.held for check in found)
+
+
+def test_the_tree_shows_owner_workload_and_groups(told: Told, history: History) -> None:
+    """A TrainJob stands over its Workload, that one over its gang, and all is well."""
+    namespace = history[0].namespace
+    assert told.recorder.until(lambda: _is_scheduled(told, namespace), 5)
+    (tree,) = display.forest(told.recorder.objects(namespace))
+    (workload,) = tree.below
+    (gang,) = workload.below
+    assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", display.GOOD)
+    assert workload.text == "Workload llama"
+    assert (gang.text, gang.mark) == ("gang trainer 3/3 bound", display.GOOD)
+
+
+def _is_scheduled(told: Told, namespace: str) -> bool:
+    return display.forest(told.recorder.objects(namespace))[0].mark == display.GOOD
+
+
+def test_gated_pods_are_told_in_the_tree(history: History) -> None:
+    """A group that waits says how many of its pods have a gate."""
+    born = [one.object for one in history if is_birth(one)]
+    groups = [one.object for one in history if one.kind == "PodGroup" and one.change == "ADDED"]
+    owners = [one.object for one in history if one.kind == "TrainJob" and one.change == "ADDED"]
+    (tree,) = display.forest([*owners, *groups, *born])
+    assert tree.mark == display.WAITING
+    assert tree.below[0].text == "gang trainer 0/3 bound, 3 gated"
+    assert all(pod["spec"]["schedulingGates"] == [{"name": GATE}] for pod in born)
