@@ -80,6 +80,13 @@ def _create(cluster: Cluster, action: Action, manager: str) -> None:
     cluster.create(by_kind(target.api_version, target.kind), dict(action.body or {}), manager=manager)
 
 
+def _update(cluster: Cluster, action: Action, manager: str) -> None:
+    target = action.target
+    body = dict(action.body or {})
+    resource = by_kind(target.api_version, target.kind)
+    cluster.replace(resource, body, manager=manager, subresource=action.subresource)
+
+
 def _patch(cluster: Cluster, action: Action, manager: str) -> None:
     target = action.target
     if action.patch is None:
@@ -102,6 +109,7 @@ def _delete(cluster: Cluster, action: Action, manager: str) -> None:  # noqa: AR
 
 _WRITES: dict[Verb, Callable[[Cluster, Action, str], None]] = {
     Verb.CREATE: _create,
+    Verb.UPDATE: _update,
     Verb.PATCH: _patch,
     Verb.DELETE: _delete,
 }

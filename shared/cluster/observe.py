@@ -28,6 +28,7 @@ from shared.objects.resources import (
 from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies
 from shared.policy.conditions import composite_names, places_of
+from shared.policy.homes import of_runtime
 from shared.policy.kinds import pods_of
 from shared.policy.marks import GATE, GROUP
 from shared.policy.model import Nothing, Observed, Owner
@@ -99,6 +100,19 @@ def for_pods(cluster: Cluster, subject: ObjectRef) -> Observed:
     if not needs_owner(observed.groups, observed.pods):
         return observed
     return replace(for_resize(cluster, group.ref), subject=subject, groups=(group,))
+
+
+def for_runtime(cluster: Cluster, subject: ObjectRef) -> Observed:
+    """What mark_runtime decides on: the whole runtime, and which Events there are about it."""
+    body = cluster.get(by_kind(subject.api_version, subject.kind), subject.name, subject.namespace)
+    if body is None or (subject.uid and body["metadata"]["uid"] != subject.uid):
+        return Observed(subject)
+    told: frozenset[str] = frozenset()
+    if of_runtime(body):
+        fields = f"involvedObject.uid={body['metadata']['uid']}"
+        events = cluster.list(EVENTS, subject.namespace or bodies.CLUSTER_SCOPED_EVENTS, fields=fields)
+        told = frozenset(event["metadata"]["name"] for event in events)
+    return Observed(subject, runtime=body, told=told)
 
 
 def _owner(cluster: Cluster, subject: ObjectRef) -> Observed:

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from shared.cluster.observe import list_if_served, live_owner_uids
 from shared.cluster.port import Cluster
 from shared.objects.jobs import Job, JobSet, Pod, TrainJob
-from shared.objects.meta import ObjectRef
+from shared.objects.meta import KubernetesObject, ObjectRef
 from shared.objects.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
     COMPOSITE_POD_GROUPS,
     JOBS,
     JOBSETS,
     POD_GROUPS,
     PODS,
+    TRAINING_RUNTIMES,
     TRAINJOBS,
     WORKLOADS,
     Resource,
@@ -60,6 +62,13 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef]:
             found = view.read(body)
             if is_orphan(found, live):
                 yield found.ref
+
+
+def runtimes(cluster: Cluster) -> Iterator[ObjectRef]:
+    """Every runtime: those with a policy, and those that had one."""
+    for resource in (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES):
+        for body in list_if_served(cluster, resource):
+            yield KubernetesObject.read(body).ref
 
 
 def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:

@@ -16,6 +16,7 @@ from shared.objects.resources import by_kind
 from shared.policy import marks
 from shared.policy.model import Nothing
 from shared.policy.reasons import Reason
+from shared.policy.runtimes import settled
 
 _ADD, _UPDATE = Happened.ADD, Happened.UPDATE
 _VIEWS: dict[str, type[TrainJob | JobSet | Job]] = {
@@ -60,6 +61,15 @@ def of_emit_conditions(event: ResourceEvent) -> ObjectRef | Nothing:
     if not _turned(event.object):
         return Nothing(Reason.UP_TO_DATE, f"{event.ref} neither stopped nor started")
     return _member(event)
+
+
+def of_mark_runtime(event: ResourceEvent) -> ObjectRef | Nothing:
+    """TrainingRuntime and ClusterTrainingRuntime add and update, unless nothing is left to do there."""
+    heard = {"TrainingRuntime": {_ADD, _UPDATE}, "ClusterTrainingRuntime": {_ADD, _UPDATE}}
+    foreign = _foreign(event, heard)
+    if foreign is not None or event.object is None:
+        return foreign or event.ref
+    return settled(event.object) or event.ref
 
 
 def _foreign(event: ResourceEvent, heard: Mapping[str, set[Happened]]) -> Nothing | None:

@@ -26,6 +26,9 @@ WORKLOAD_LABEL = "muster.dev/workload"
 STAND_IN = "muster.dev/stand-in"
 """Annotation of a stand-in: `<reason>: <message>`, why there is no gang of that name."""
 
+CLUSTER_SCOPED_EVENTS = "default"
+"""Where Events on objects without a namespace go (client-go/tools/record/event.go, Kubernetes v1.37.1)."""
+
 _EVENT_MESSAGE_LIMIT = 1024
 
 
@@ -132,7 +135,10 @@ def create_event(
     body = {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
-        "metadata": {"name": f"{about.name[:200]}.{digest}", "namespace": about.namespace},
+        "metadata": {
+            "name": f"{about.name[:200]}.{digest}",
+            "namespace": about.namespace or CLUSTER_SCOPED_EVENTS,
+        },
         "involvedObject": {
             "apiVersion": about.api_version,
             "kind": about.kind,

@@ -34,12 +34,14 @@ class Ruling:
         where: the home in words.
         workload: groups of scheduling.k8s.io; None where another scheduler groups the pods.
         other: that scheduler, as the policy names it; "" where there is none.
+        queue: the queue in that scheduler; "" for its default.
         kept: whether groups were made under it already; scaled since, they need not fit it any more.
     """
 
     where: str
     workload: WorkloadPolicy | None
     other: str = ""
+    queue: str = ""
     kept: bool = False
 
     @property
@@ -118,7 +120,7 @@ def rule(homes: tuple[Home, ...], owner: Owner | None = None) -> Ruling | Broken
         return Ruling(home.where, policy.workload, kept=home.kind == HomeKind.STORED)
     if policy.kai_scheduler is not None:
         if home.kind in _RUNTIMES:
-            return Ruling(home.where, None, "kaiScheduler")
+            return Ruling(home.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
         return _broken(home, f"kaiScheduler: {_way_to_kai(policy.kai_scheduler.queue or '', owner)}")
     other = "volcano" if policy.coscheduling is None else "coscheduling"
     if home.kind == HomeKind.RUNTIME_SPEC:
@@ -127,9 +129,14 @@ def rule(homes: tuple[Home, ...], owner: Owner | None = None) -> Ruling | Broken
     return _broken(home, f"{other}: {_way_to_trainer(content, owner)}")
 
 
+def broken(where: str, message: str, held: WorkloadPolicy | None = None) -> Broken:
+    """A policy that cannot be used, for a reason that is found only beside what it is for."""
+    why = GivenUp(Reason.INVALID_POLICY, f"{where}: {message}")
+    return Broken(why, Ruling(where, held or WorkloadPolicy()))
+
+
 def _broken(home: Home, message: str) -> Broken:
-    held = _HOLDING if schema.asks_to_hold(home.content) else WorkloadPolicy()
-    return Broken(GivenUp(Reason.INVALID_POLICY, f"{home.where}: {message}"), Ruling(home.where, held))
+    return broken(home.where, message, _HOLDING if schema.asks_to_hold(home.content) else None)
 
 
 def _way_to_kai(queue: str, owner: Owner | None) -> str:

@@ -22,6 +22,7 @@ class Verb(StrEnum):
     """What an action does to an object, as RBAC spells it."""
 
     CREATE = "create"
+    UPDATE = "update"
     PATCH = "patch"
     DELETE = "delete"
 
@@ -33,7 +34,7 @@ class Action:
     Attributes:
         verb: what is done.
         target: to which object; a UID in it is a precondition of a deletion.
-        body: the object to create, or the patch; None for a deletion.
+        body: the object to create, the whole object as it shall be, or the patch; None for a deletion.
         patch: the media type of a patch.
         subresource: "status", or "" for the object itself.
         if_refused: done instead when the API server will never accept this (403, 422), so that no stamped
@@ -136,6 +137,8 @@ class Observed:
         scheduling: what the API server serves.
         orphan: a Workload or group of Muster's that a sweep asks about.
         live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
+        runtime: a (Cluster)TrainingRuntime as parsed JSON, whole, because it is put back whole.
+        told: names of the Events about it.
         failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
     """
 
@@ -155,3 +158,5 @@ class Observed:
     orphan: Workload | CompositePodGroup | PodGroup | None = None
     live_uids: frozenset[str] = frozenset()
     failed_create: str = ""
+    runtime: Mapping[str, Any] | None = None
+    told: frozenset[str] = frozenset()

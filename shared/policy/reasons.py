@@ -23,6 +23,8 @@ class Reason(StrEnum):
     """create_workload's sweep: objects of Muster's whose owner is gone, or was rebuilt, were deleted."""
     STAND_INS_CREATED = "StandInsCreated"
     """Stamped pods of a skipped owner had no PodGroup; basic ones of those names let them run."""
+    RUNTIME_MARKED = "RuntimeMarked"
+    """mark_runtime: a runtime's pod templates carry what its policy says, or no longer what none says."""
 
     # Nothing to do.
     UP_TO_DATE = "UpToDate"

@@ -22,6 +22,12 @@ FUNCTIONS = sorted(
 SWEEPS = {"dev.muster.sweep", "dev.knative.sources.ping"}
 
 HEARS = {
+    "mark-runtime": {
+        "TrainingRuntime add",
+        "TrainingRuntime update",
+        "ClusterTrainingRuntime add",
+        "ClusterTrainingRuntime update",
+    },
     "create-workload": {"TrainJob add", "TrainJob update", "JobSet add", "Job add"},
     "create-pod-groups": {"Workload add", "JobSet add", "Job add"},
     "patch-pods": {"PodGroup add", "PodGroup update", "Pod add"},

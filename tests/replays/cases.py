@@ -33,9 +33,39 @@ class Chosen:
 
 
 _1, _2, _4, _5 = "1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit"
+_7 = "7-runtime-annotated"
 _BORN, _MADE, _GROUPED = "before create_workload", "before create_pod_groups", "before patch_pods"
 
 CHOSEN: dict[str, tuple[Chosen, ...]] = {
+    "mark_runtime": (
+        Chosen("a runtime without a policy is left", _7, "before annotation", "ClusterTrainingRuntime add"),
+        Chosen(
+            "a runtime with a policy is marked", _7, "before mark_runtime", "ClusterTrainingRuntime update"
+        ),
+        Chosen(
+            "a runtime known by name alone is marked",
+            _7,
+            "before mark_runtime",
+            "ClusterTrainingRuntime update",
+            mode="reference",
+        ),
+        Chosen("a runtime that is marked is left", _7, "marked", "ClusterTrainingRuntime update", 2),
+        Chosen(
+            "a changed policy of the same marks leaves the runtime",
+            _7,
+            "annotation changed",
+            "ClusterTrainingRuntime update",
+            3,
+        ),
+        Chosen(
+            "a runtime with a KAI queue hands its pods to KAI",
+            _7,
+            "namespaced runtime annotated",
+            "TrainingRuntime update",
+        ),
+        Chosen("a runtime that is gone is left", _7, "deleted", "ClusterTrainingRuntime update"),
+        Chosen("a sweep marks the runtimes with a policy", _7, "before mark_runtime", SWEEP),
+    ),
     "create_workload": (
         Chosen("a TrainJob gets a Workload", _1, _BORN, "TrainJob add"),
         Chosen("a TrainJob known by name alone gets a Workload", _1, _BORN, "TrainJob add", mode="reference"),

@@ -22,6 +22,7 @@ from tests.support.builders import (
     a_trainjob,
     a_workload,
     an_object,
+    annotated,
     being_deleted,
     bound,
     gated,
@@ -32,9 +33,24 @@ from tests.support.builders import (
     with_status,
 )
 
+
+def a_runtime(kind: str) -> Object:
+    """A runtime with a policy and no mark yet."""
+    entry = {"name": "node", "template": {"spec": {"template": {"spec": {}}}}}
+    return an_object(
+        "trainer.kubeflow.org/v1alpha1",
+        kind,
+        "torch",
+        "runtime-uid",
+        annotated({"muster.dev/pod-group-policy": "workload: {}"}),
+        with_spec(template={"spec": {"replicatedJobs": [entry]}}),
+    )
+
+
 Subject = Callable[[ResourceEvent], ObjectRef | Nothing]
 ADD, UPDATE, DELETE = Happened.ADD, Happened.UPDATE, Happened.DELETE
 STEPS: dict[str, Subject] = {
+    "mark_runtime": subjects.of_mark_runtime,
     "create_workload": subjects.of_create_workload,
     "create_pod_groups": subjects.of_create_pod_groups,
     "patch_pods": subjects.of_patch_pods,
@@ -42,6 +58,8 @@ STEPS: dict[str, Subject] = {
     "emit_conditions": subjects.of_emit_conditions,
 }
 OBJECTS = {
+    "TrainingRuntime": a_runtime("TrainingRuntime"),
+    "ClusterTrainingRuntime": a_runtime("ClusterTrainingRuntime"),
     "TrainJob": a_trainjob(),
     "JobSet": a_jobset(modifiers=[with_status(restarts=1)]),
     "Job": a_job(with_spec(suspend=True)),
@@ -50,6 +68,12 @@ OBJECTS = {
     "Pod": a_pod(),
 }
 HEARD = {
+    "mark_runtime": {
+        ("TrainingRuntime", ADD),
+        ("TrainingRuntime", UPDATE),
+        ("ClusterTrainingRuntime", ADD),
+        ("ClusterTrainingRuntime", UPDATE),
+    },
     "create_workload": {("TrainJob", ADD), ("TrainJob", UPDATE), ("JobSet", ADD), ("Job", ADD)},
     "create_pod_groups": {("Workload", ADD), ("JobSet", ADD), ("Job", ADD)},
     "patch_pods": {("PodGroup", ADD), ("PodGroup", UPDATE), ("Pod", ADD)},

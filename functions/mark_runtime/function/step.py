@@ -1,0 +1,17 @@
+"""A runtime appears or changes: what its policy says is written on its pod templates."""
+
+from __future__ import annotations
+
+from shared.cluster import execute, observe, sweep
+from shared.events import subjects
+from shared.policy.runtimes import plan_runtime
+from shared.runtime.step import Step
+
+STEP = Step(
+    name="mark_runtime",
+    subject=subjects.of_mark_runtime,
+    observe=observe.for_runtime,
+    plan=plan_runtime,
+    execute=execute.in_order,
+    responsible_for=sweep.runtimes,
+)

@@ -1,0 +1,233 @@
+"""mark_runtime: a runtime's policy written on the pod templates that its TrainJobs are made of.
+
+Labels that reach a job later than its first pod are too late, so they are put into the runtime. The runtime
+is read, changed and put back as a whole: server-side apply revives deleted runtimes and keeps renamed
+replicatedJobs alive as ghosts (seen on Trainer 2.3.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from shared.objects.meta import KubernetesObject, ObjectRef
+from shared.policy import bodies, homes, marks
+from shared.policy.fields import Path, Slot, owned_by
+from shared.policy.homes import Broken, Ruling
+from shared.policy.membership import LABELS, labels_for
+from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.reasons import Reason
+from shared.policy.schema import InvalidPolicyError
+
+COMPONENT = "muster-mark-runtime"
+"""Also the field manager: its entry in managedFields is the record of what may be taken back."""
+
+KAI = "kai-scheduler"
+KAI_QUEUE = "kai.scheduler/queue"
+KAI_MINIMUM = "kai.scheduler/batch-min-member"
+"""On a JobSet: how many of its replicatedJobs KAI waits for; it does not look at dependsOn
+(jobset_grouper.go, KAI-Scheduler v0.17.0)."""
+
+_BY_SCHEDULER_NAME = ("volcano", "yunikorn")
+"""Schedulers with gangs of their own that a template names without any policy."""
+
+_TEMPLATE: Path = ("spec", "template")
+
+
+@dataclass
+class _Wish:
+    """What a runtime should carry, and what was left as it is.
+
+    Attributes:
+        values: each place of the runtime that is Muster's to write, with its value; None: nothing.
+        kept: templates that a person marked otherwise, in words.
+    """
+
+    values: dict[Slot, str | None] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+
+
+def plan_runtime(observed: Observed, now: datetime) -> Decision:
+    """The runtime as its policy wants it; marks that nobody asks for any more are taken back."""
+    runtime = observed.runtime
+    if runtime is None:
+        return Nothing(Reason.OBJECT_GONE, f"{observed.subject} does not exist, or another one has its name")
+    view = KubernetesObject.read(runtime)
+    if view.being_deleted:
+        return Nothing(Reason.DELETED, f"{view.ref} is being deleted")
+    ruling = _ruling(runtime)
+    if isinstance(ruling, Broken):
+        return _told(observed, view.ref, ruling, now)
+    try:
+        wish = _wish(runtime, ruling)
+    except InvalidPolicyError as error:
+        where = ruling.where if ruling else ""
+        return _told(observed, view.ref, homes.broken(where, str(error)), now)
+    changed = _changed(runtime, wish)
+    if changed is None:
+        return _nothing(view.ref, ruling, wish)
+    return _replaced(view.ref, runtime, changed, ruling, wish, now)
+
+
+def settled(runtime: Mapping[str, Any]) -> Nothing | None:
+    """Why nothing has to be done about a runtime as it is; None where something may have to be.
+
+    Of most runtimes that is all there is to know: no policy, and none taken away.
+    """
+    found = _ruling(runtime)
+    view = KubernetesObject.read(runtime)
+    if isinstance(found, Broken) or view.being_deleted:
+        return None
+    try:
+        wish = _wish(runtime, found)
+    except InvalidPolicyError:
+        return None
+    return _nothing(view.ref, found, wish) if _changed(runtime, wish) is None else None
+
+
+def _ruling(runtime: Mapping[str, Any]) -> Ruling | Broken | None:
+    """The policy of a runtime; None where it has none."""
+    found = homes.of_runtime(runtime)
+    return homes.rule(found) if found else None
+
+
+def _nothing(ref: ObjectRef, ruling: Ruling | None, wish: _Wish) -> Nothing:
+    if ruling is None:
+        return Nothing(Reason.NOT_MARKED, f"{ref} has no policy")
+    if ruling.other:
+        return Nothing(Reason.OTHER_SCHEDULER, f"{ruling.where}: {ruling.other} groups these pods")
+    return Nothing(Reason.UP_TO_DATE, "; ".join([f"{ref} is marked", *wish.kept]))
+
+
+def _replaced(
+    ref: ObjectRef,
+    runtime: Mapping[str, Any],
+    changed: dict[str, Any],
+    ruling: Ruling | None,
+    wish: _Wish,
+    now: datetime,
+) -> Plan:
+    done = [
+        f"{slot} {'= ' + value if (value := slot.value_in(changed)) is not None else 'taken back'}"
+        for slot in _slots(runtime)
+        if slot.value_in(runtime) != slot.value_in(changed)
+    ]
+    by = ruling.where if ruling else "no policy"
+    message = f"{by}: {'; '.join([*done, *wish.kept])}"
+    replace = Action(Verb.UPDATE, ref, changed)
+    event = bodies.create_event(
+        ref, component=COMPONENT, warning=False, reason=Reason.RUNTIME_MARKED, message=message, now=now
+    )
+    return Plan(Reason.RUNTIME_MARKED, message, (replace, event), Reply("marked", ref, {"changes": done}))
+
+
+def _told(observed: Observed, ref: ObjectRef, broken: Broken, now: datetime) -> Decision:
+    """An Event on the runtime about a policy that cannot be used; what is marked stays as it is."""
+    reason, message = broken.why.reason, broken.why.message
+    event = bodies.create_event(
+        ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
+    )
+    if event.target.name in observed.told:
+        return Nothing(reason, message)
+    return Plan(reason, message, (event,), Reply("refused", ref, {"reason": reason, "message": message}))
+
+
+def _wish(runtime: Mapping[str, Any], ruling: Ruling | None) -> _Wish:
+    """What each place should hold.
+
+    Raises:
+        InvalidPolicyError: the policy names replicatedJobs that the runtime does not have.
+    """
+    wish = _Wish(dict.fromkeys(_slots(runtime)))
+    entries = {name: entry for _, name, entry in _entries(runtime)}
+    steps = {name: _step(entry) for name, entry in entries.items()}
+    labels: dict[str, dict[str, str]] = {}
+    if ruling is not None and ruling.workload is not None:
+        labels = labels_for(ruling.workload, steps)
+    for index, name, entry in _entries(runtime):
+        scheduler = _pod_template(entry).get("spec", {}).get("schedulerName")
+        others = (ruling is not None and ruling.other not in {"", "kaiScheduler"}) or (
+            scheduler in _BY_SCHEDULER_NAME
+        )
+        wanted = {marks.GROUP: marks.OPTED_OUT} if others else labels.get(name, {})
+        _wish_for_labels(runtime, wish, index, name, wanted)
+        if ruling is not None and ruling.other == "kaiScheduler":
+            wish.values[_pod_slot(index, name, "spec", "schedulerName")] = KAI
+            wish.values[_pod_slot(index, name, "metadata", "labels", KAI_QUEUE)] = ruling.queue or None
+    if ruling is not None and ruling.other == "kaiScheduler":
+        wish.values[Slot((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))] = ruling.queue or None
+        if any(entry.get("dependsOn") for entry in entries.values()):
+            wish.values[Slot((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
+    return wish
+
+
+def _wish_for_labels(
+    runtime: Mapping[str, Any], wish: _Wish, index: int, name: str, wanted: Mapping[str, str]
+) -> None:
+    """The four labels of one template, unless a person wrote its mark."""
+    slots = {label: _pod_slot(index, name, "metadata", "labels", label) for label in LABELS}
+    mine = owned_by(runtime, COMPONENT)
+    by_hand = slots[marks.GROUP].value_in(runtime)
+    if by_hand is not None and slots[marks.GROUP] not in mine:
+        for slot in slots.values():
+            del wish.values[slot]
+        differs = [label for label in wanted if slots[label].value_in(runtime) != wanted[label]]
+        if differs:
+            told = ", ".join(f"{label}: {wanted[label]}" for label in differs)
+            wish.kept.append(f"{name} is marked by hand ({by_hand}) and stays so; the policy asks for {told}")
+        return
+    for label, slot in slots.items():
+        wish.values[slot] = wanted.get(label)
+
+
+def _changed(runtime: Mapping[str, Any], wish: _Wish) -> dict[str, Any] | None:
+    """The runtime with the wishes that may be written; None where nothing changes.
+
+    What somebody else wrote is left, whatever is wished; what is not wished any more goes only if it is ours.
+    """
+    mine = owned_by(runtime, COMPONENT)
+    changed = deepcopy(dict(runtime))
+    for slot, value in wish.values.items():
+        there = slot.value_in(runtime)
+        if there == value:
+            continue
+        if there is not None and slot not in mine:
+            if value is not None:
+                wish.kept.append(f"{slot} is {there}, by somebody else; the policy asks for {value}")
+            continue
+        slot.write(changed, value)
+    return None if changed == runtime else changed
+
+
+def _slots(runtime: Mapping[str, Any]) -> Iterator[Slot]:
+    """Every place that mark_runtime may write."""
+    yield Slot((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))
+    yield Slot((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))
+    for index, name, _ in _entries(runtime):
+        for label in (*LABELS, KAI_QUEUE):
+            yield _pod_slot(index, name, "metadata", "labels", label)
+        yield _pod_slot(index, name, "spec", "schedulerName")
+
+
+def _pod_slot(index: int, name: str, *inside: str) -> Slot:
+    job = (*_TEMPLATE, "spec", "replicatedJobs", (index, name))
+    return Slot((*job, "template", "spec", "template", *inside))
+
+
+def _entries(runtime: Mapping[str, Any]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+    spec = ((runtime.get("spec") or {}).get("template") or {}).get("spec") or {}
+    for index, entry in enumerate(spec.get("replicatedJobs") or []):
+        yield index, entry["name"], entry
+
+
+def _step(entry: Mapping[str, Any]) -> str:
+    metadata = (entry.get("template") or {}).get("metadata") or {}
+    return str((metadata.get("labels") or {}).get(marks.ANCESTOR, ""))
+
+
+def _pod_template(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    job = (entry.get("template") or {}).get("spec") or {}
+    return job.get("template") or {}

@@ -1,0 +1,301 @@
+"""What mark_runtime writes into a runtime, and what it takes back."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from shared.objects.meta import ObjectRef
+from shared.policy import marks
+from shared.policy.homes import ANNOTATION
+from shared.policy.model import Nothing, Observed, Plan, Verb
+from shared.policy.reasons import Reason
+from shared.policy.runtimes import COMPONENT, plan_runtime, settled
+from tests.support.builders import NOW, Object, being_deleted
+
+REF = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "mpi", "runtime-uid")
+
+
+def a_runtime(policy: str | None, *, labels: Any = None, spec: Any = None, pods: Any = None) -> Object:
+    """A runtime of `node` and then `launcher`, which is the Trainer's trainer step.
+
+    Args:
+        policy: its annotation.
+        labels: of the pod template of `node`.
+        spec: more fields of the runtime's spec.
+        pods: more fields of the pod spec of `node`.
+    """
+    node: Object = {"spec": {"containers": [], **(pods or {})}}
+    if labels:
+        node["metadata"] = {"labels": labels}
+    launcher = {
+        "name": "launcher",
+        "dependsOn": [{"name": "node", "status": "Ready"}],
+        "template": {
+            "metadata": {"labels": {marks.ANCESTOR: "trainer"}},
+            "spec": {"template": {"spec": {"containers": []}}},
+        },
+    }
+    entries = [{"name": "node", "template": {"spec": {"template": node}}}, launcher]
+    body: Object = {
+        "apiVersion": REF.api_version,
+        "kind": REF.kind,
+        "metadata": {"name": REF.name, "uid": REF.uid, "resourceVersion": "7"},
+        "spec": {"template": {"spec": {"replicatedJobs": entries}}, **(spec or {})},
+    }
+    if policy is not None:
+        body["metadata"]["annotations"] = {ANNOTATION: policy}
+    return body
+
+
+POD = "f:spec f:template f:spec f:replicatedJobs {entry} f:template f:spec f:template"
+
+
+def ours(body: Object, *fields: str) -> Object:
+    """Fields of `node`'s pod template that the API server remembers as mark_runtime's."""
+    entry = 'k:{"name":"node"}'
+    tree: Object = {}
+    for name in fields:
+        at = tree
+        where = "f:spec" if name == "schedulerName" else "f:metadata f:labels"
+        for key in (*POD.format(entry=entry).split(), *where.split(), f"f:{name}"):
+            at = at.setdefault(key, {})
+    record = {"manager": COMPONENT, "operation": "Update", "fieldsV1": tree}
+    body["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {}}, record]
+    return body
+
+
+def decided(body: Object | None, **rest: Any) -> Plan | Nothing:
+    """The decision, for which the runtime was not changed."""
+    before = copy.deepcopy(body)
+    decision = plan_runtime(Observed(REF, runtime=body, **rest), NOW)
+    assert body == before
+    return decision
+
+
+def marked(body: Object) -> dict[str, Any]:
+    """The runtime as it is put back: labels and schedulerName per replicatedJob, the JobSet's metadata."""
+    decision = decided(body)
+    assert isinstance(decision, Plan), decision
+    update, event = decision.actions
+    assert (update.verb, update.target, event.target.namespace) == (Verb.UPDATE, REF, "default")
+    assert update.body is not None
+    assert update.body["metadata"]["resourceVersion"] == "7"
+    template = update.body["spec"]["template"]
+    told: dict[str, Any] = {}
+    for entry in template["spec"]["replicatedJobs"]:
+        pod = entry["template"]["spec"]["template"]
+        told[entry["name"]] = dict((pod.get("metadata") or {}).get("labels") or {})
+        if "schedulerName" in pod["spec"]:
+            told[entry["name"]]["schedulerName"] = pod["spec"]["schedulerName"]
+    if "metadata" in template:
+        told["JobSet"] = template["metadata"]
+    return told
+
+
+def under(group: str) -> str:
+    """A policy of one group for `node`."""
+    return f"workload: {{groups: [{{name: workers, replicatedJobs: [node]{group}}}]}}"
+
+
+QUEUE = {"kai.scheduler/queue": "team-a"}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param(
+            a_runtime("workload: {}"),
+            {"node": {marks.GROUP: "node"}, "launcher": {marks.GROUP: "launcher"}},
+            id="an empty policy: the groups that mark-jobs would give them",
+        ),
+        pytest.param(
+            a_runtime(under("")),
+            {"node": {marks.GROUP: "workers"}, "launcher": {marks.GROUP: "launcher"}},
+            id="a group of one's own name, the others by the rule",
+        ),
+        pytest.param(
+            a_runtime(under(", per: Job")),
+            {
+                "node": {marks.GROUP: "workers", marks.GROUP_PER: "job"},
+                "launcher": {marks.GROUP: "launcher"},
+            },
+            id="one PodGroup per Job",
+        ),
+        pytest.param(
+            a_runtime(under(", size: 4")),
+            {
+                "node": {marks.GROUP: "workers", marks.GROUP_SIZE: "4"},
+                "launcher": {marks.GROUP: "launcher"},
+            },
+            id="blocks of four",
+        ),
+        pytest.param(
+            a_runtime(under(", leader: true")),
+            {
+                "node": {marks.GROUP: "node", marks.LEADER_GROUP: "workers"},
+                "launcher": {marks.GROUP: "launcher"},
+            },
+            id="a leader",
+        ),
+        pytest.param(
+            a_runtime(
+                "workload: {groups: [{name: root, groups: "
+                "[{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [launcher]}]}]}"
+            ),
+            {"node": {marks.GROUP: "a"}, "launcher": {marks.GROUP: "b"}},
+            id="groups of groups are no marks",
+        ),
+        pytest.param(
+            a_runtime("kaiScheduler: {queue: team-a}"),
+            {
+                "node": {**QUEUE, "schedulerName": "kai-scheduler"},
+                "launcher": {**QUEUE, "schedulerName": "kai-scheduler"},
+                "JobSet": {"labels": QUEUE, "annotations": {"kai.scheduler/batch-min-member": "1"}},
+            },
+            id="KAI: queue, scheduler, and no waiting for Jobs that wait; no mark",
+        ),
+        pytest.param(
+            a_runtime("kaiScheduler: {}"),
+            {
+                "node": {"schedulerName": "kai-scheduler"},
+                "launcher": {"schedulerName": "kai-scheduler"},
+                "JobSet": {"annotations": {"kai.scheduler/batch-min-member": "1"}},
+            },
+            id="KAI's default queue needs no label",
+        ),
+        pytest.param(
+            ours(a_runtime("kaiScheduler: {}", labels={marks.GROUP: "node"}), marks.GROUP),
+            {
+                "node": {"schedulerName": "kai-scheduler"},
+                "launcher": {"schedulerName": "kai-scheduler"},
+                "JobSet": {"annotations": {"kai.scheduler/batch-min-member": "1"}},
+            },
+            id="from groups of ours to KAI: our mark goes",
+        ),
+        pytest.param(
+            ours(
+                a_runtime(
+                    "workload: {}",
+                    labels=QUEUE,
+                    pods={"schedulerName": "kai-scheduler"},
+                ),
+                "kai.scheduler/queue",
+                "schedulerName",
+            ),
+            {"node": {marks.GROUP: "node"}, "launcher": {marks.GROUP: "launcher"}},
+            id="from KAI to groups of ours: queue and scheduler go",
+        ),
+        pytest.param(
+            a_runtime(None, spec={"podGroupPolicy": {"coscheduling": {}}}),
+            {"node": {marks.GROUP: "none"}, "launcher": {marks.GROUP: "none"}},
+            id="coscheduling is the Trainer's: marked none",
+        ),
+        pytest.param(
+            a_runtime(None, spec={"podGroupPolicy": {"volcano": {}}}),
+            {"node": {marks.GROUP: "none"}, "launcher": {marks.GROUP: "none"}},
+            id="Volcano is the Trainer's: marked none",
+        ),
+        pytest.param(
+            a_runtime(None, pods={"schedulerName": "yunikorn"}),
+            {"node": {marks.GROUP: "none", "schedulerName": "yunikorn"}, "launcher": {}},
+            id="YuniKorn by its schedulerName: marked none",
+        ),
+        pytest.param(
+            ours(a_runtime(None, labels={marks.GROUP: "a", "team": "x"}), marks.GROUP),
+            {"node": {"team": "x"}, "launcher": {}},
+            id="the policy is gone: our mark goes, other labels stay",
+        ),
+        pytest.param(
+            ours(
+                a_runtime(under(""), labels={marks.GROUP: "workers", marks.GROUP_SIZE: "4"}),
+                marks.GROUP,
+                marks.GROUP_SIZE,
+            ),
+            {"node": {marks.GROUP: "workers"}, "launcher": {marks.GROUP: "launcher"}},
+            id="the policy says no blocks any more",
+        ),
+        pytest.param(
+            a_runtime("workload: {}", labels={marks.GROUP: "mine", marks.GROUP_SIZE: "2"}),
+            {
+                "node": {marks.GROUP: "mine", marks.GROUP_SIZE: "2"},
+                "launcher": {marks.GROUP: "launcher"},
+            },
+            id="a template marked by hand keeps all of its mark",
+        ),
+    ],
+)
+def test_a_runtime_is_put_back_with_these_labels(body: Object, told: dict[str, Any]) -> None:
+    """Labels and schedulerName of each pod template; a second look finds nothing to do."""
+    assert marked(body) == told
+    assert settled(body) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param(a_runtime(None), Reason.NOT_MARKED, id="no policy and no mark"),
+        pytest.param(a_runtime(None, labels={marks.GROUP: "a"}), Reason.NOT_MARKED, id="a mark by hand"),
+        pytest.param(None, Reason.OBJECT_GONE, id="gone"),
+    ],
+)
+def test_nothing_is_done(body: Object | None, reason: Reason) -> None:
+    """With the reason."""
+    decision = decided(body)
+    assert isinstance(decision, Nothing)
+    assert decision.reason == reason
+    assert body is None or settled(body) == decision
+
+
+def test_a_runtime_being_deleted_is_left() -> None:
+    """Whatever its policy."""
+    body = a_runtime("workload: {}")
+    being_deleted(body)
+    assert decided(body).reason == Reason.DELETED
+
+
+def test_a_mark_by_hand_that_differs_is_told() -> None:
+    """Nobody wonders why the policy has no effect on it."""
+    decision = decided(a_runtime(under(""), labels={marks.GROUP: "mine"}))
+    assert "node is marked by hand (mine) and stays so; the policy asks for muster.dev/group: workers" in (
+        decision.message
+    )
+
+
+def test_a_scheduler_that_a_person_chose_stays_and_is_told() -> None:
+    """It was there before, and is not in our record."""
+    decision = decided(a_runtime("kaiScheduler: {}", pods={"schedulerName": "mine"}))
+    assert "node: schedulerName is mine, by somebody else; the policy asks for kai-scheduler" in (
+        decision.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        pytest.param(
+            "workload: {groups: [{name: a, replicatedJobs: [nod]}]}",
+            "workload.groups[0].replicatedJobs[0]: there is no nod; there are node, launcher",
+            id="a replicatedJob that is not there",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [node]}]}",
+            "workload.groups[1].replicatedJobs[0]: node is taken by workload.groups[0].replicatedJobs[0]",
+            id="a replicatedJob in two groups",
+        ),
+        pytest.param("workload: {bogus: 1}", "workload.bogus: unknown field", id="an unknown field"),
+    ],
+)
+def test_a_broken_policy_is_told_once_and_changes_nothing(policy: str, message: str) -> None:
+    """A Warning on the runtime, with home and path; marks stay as they are."""
+    body = ours(a_runtime(policy, labels={marks.GROUP: "before"}), marks.GROUP)
+    decision = decided(body)
+    assert isinstance(decision, Plan)
+    (event,) = decision.actions
+    assert event.body is not None
+    assert (decision.reason, event.body["type"]) == (Reason.INVALID_POLICY, "Warning")
+    assert event.body["message"] == f"annotation {ANNOTATION} of ClusterTrainingRuntime mpi: {message}"
+    assert decided(body, told=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
+    assert isinstance(decided(body, told=frozenset({event.target.name})), Nothing)
