@@ -1,4 +1,4 @@
-"""The Flask app of a step: one door for events, two for health probes. The only module that uses Flask."""
+"""The Flask app of a step: doors for events, health probes and metrics. The only module that uses Flask."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from shared.cluster.port import Cluster
 from shared.runtime.config import Settings
 from shared.runtime.handle import Clock, Handler
+from shared.runtime.metrics import CONTENT_TYPE
 from shared.runtime.readiness import Readiness
 from shared.runtime.responses import Answer
 from shared.runtime.step import Step
@@ -66,6 +67,10 @@ def app_of(handler: Handler, readiness: Readiness) -> Flask:
     def readiness_now() -> Response:
         ready, words = readiness.ask()
         return _text(200 if ready else 503, words)
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(handler.metrics.exposition(), content_type=CONTENT_TYPE)
 
     @app.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> Response:

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, TypeVar
 
-from shared.cluster.errors import Unavailable
+from shared.cluster.errors import ClusterError, Unavailable
 from shared.cluster.port import Cluster, Object, Objects, PatchType
 from shared.objects.resources import Resource
 from shared.objects.versions import SchedulingApi
 
 T = TypeVar("T")
+
+Told = Callable[[str, str, str], None]
+"""Hears of each call: verb, resource (`jobs/status`), and `ok`, the HTTP status of a refusal, or `none`."""
 
 
 class DeadlineExceeded(Unavailable):
@@ -27,13 +30,17 @@ class BoundedCluster:
     Args:
         cluster: the cluster itself.
         seconds: how long calls are passed on, from now.
+        told: hears of every call that was passed on.
 
     Attributes:
         calls: the number of calls that were passed on.
     """
 
-    def __init__(self, cluster: Cluster, seconds: float) -> None:
+    def __init__(
+        self, cluster: Cluster, seconds: float, told: Told = lambda _verb, _resource, _status: None
+    ) -> None:
         self._cluster = cluster
+        self._told = told
         self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._counting = Lock()
@@ -46,15 +53,21 @@ class BoundedCluster:
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """As the cluster's."""
-        return self._pass_on(lambda: self._cluster.get(resource, name, namespace))
+        return self._pass_on("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """As the cluster's."""
-        return self._pass_on(lambda: self._cluster.list(resource, namespace, labels=labels, fields=fields))
+        return self._pass_on(
+            "list",
+            resource.plural,
+            lambda: self._cluster.list(resource, namespace, labels=labels, fields=fields),
+        )
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """As the cluster's."""
-        return self._pass_on(lambda: self._cluster.create(resource, body, manager=manager))
+        return self._pass_on(
+            "create", resource.plural, lambda: self._cluster.create(resource, body, manager=manager)
+        )
 
     def patch(
         self,
@@ -69,15 +82,19 @@ class BoundedCluster:
     ) -> Object:
         """As the cluster's."""
         return self._pass_on(
+            "patch",
+            _path(resource, subresource),
             lambda: self._cluster.patch(
                 resource, name, namespace, body, patch=patch, manager=manager, subresource=subresource
-            )
+            ),
         )
 
     def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
         """As the cluster's."""
         return self._pass_on(
-            lambda: self._cluster.replace(resource, body, manager=manager, subresource=subresource)
+            "update",
+            _path(resource, subresource),
+            lambda: self._cluster.replace(resource, body, manager=manager, subresource=subresource),
         )
 
     def delete(
@@ -91,12 +108,14 @@ class BoundedCluster:
     ) -> None:
         """As the cluster's."""
         self._pass_on(
-            lambda: self._cluster.delete(resource, name, namespace, uid=uid, propagation=propagation)
+            "delete",
+            resource.plural,
+            lambda: self._cluster.delete(resource, name, namespace, uid=uid, propagation=propagation),
         )
 
     def served_versions(self, group: str) -> frozenset[str]:
         """As the cluster's."""
-        return self._pass_on(lambda: self._cluster.served_versions(group))
+        return self._pass_on("discover", group, lambda: self._cluster.served_versions(group))
 
     def scheduling(self) -> SchedulingApi:
         """As the cluster's; known already, as a rule, and then no call."""
@@ -106,9 +125,19 @@ class BoundedCluster:
         """As the cluster's."""
         self._cluster.refresh()
 
-    def _pass_on(self, call: Callable[[], T]) -> T:
+    def _pass_on(self, verb: str, resource: str, call: Callable[[], T]) -> T:
         if self.time_is_over:
             raise DeadlineExceeded(f"the {self._seconds:g} s for one event are over after {self.calls} calls")
         with self._counting:
             self.calls += 1
-        return call()
+        try:
+            answer = call()
+        except ClusterError as error:
+            self._told(verb, resource, str(error.status or "none"))
+            raise
+        self._told(verb, resource, "404" if answer is None and verb == "get" else "ok")
+        return answer
+
+
+def _path(resource: Resource, subresource: str) -> str:
+    return f"{resource.plural}/{subresource}" if subresource else resource.plural

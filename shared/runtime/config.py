@@ -34,6 +34,8 @@ class Settings:
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
         cluster_name: in log lines and replies, to tell clusters apart.
+        namespace: the only namespace that sweeps look at, for an installation whose roles end there; all
+            namespaces where it is empty.
     """
 
     log_level: str = "INFO"
@@ -45,6 +47,7 @@ class Settings:
     api_server: str = ""
     kubeconfig: str = ""
     cluster_name: str = ""
+    namespace: str = ""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -92,10 +95,11 @@ def connect(
     from shared.cluster.client import Client  # noqa: PLC0415
     from shared.cluster.versioned import Versioned  # noqa: PLC0415
 
+    identity = {"user_agent": user_agent, "namespace": settings.namespace}
     if settings.api_server:
-        return Versioned(Client.for_server(settings.api_server, user_agent=user_agent))
+        return Versioned(Client.for_server(settings.api_server, **identity))
     if settings.kubeconfig:
-        return Versioned(Client.from_kubeconfig(settings.kubeconfig, user_agent=user_agent))
+        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **identity))
     if "KUBERNETES_SERVICE_HOST" not in environment:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
-    return Versioned(Client.in_cluster(user_agent=user_agent))
+    return Versioned(Client.in_cluster(**identity))

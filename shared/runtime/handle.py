@@ -23,6 +23,7 @@ from shared.policy.reasons import Reason
 from shared.runtime import logs, responses
 from shared.runtime.bounded import BoundedCluster
 from shared.runtime.config import Settings
+from shared.runtime.metrics import Metrics
 from shared.runtime.outcome import Kind, Outcome
 from shared.runtime.responses import Answer
 from shared.runtime.step import Step
@@ -61,6 +62,11 @@ class InFlight:
         self._changed = Condition()
         self._count = 0
 
+    @property
+    def count(self) -> int:
+        """How many there are now."""
+        return self._count
+
     def __enter__(self) -> None:
         with self._changed:
             self._count += 1
@@ -89,12 +95,14 @@ class Handler:
 
     Attributes:
         in_flight: the events being worked on.
+        metrics: what became of them so far.
     """
 
     def __init__(self, step: Step, cluster: Cluster, settings: Settings, clock: Clock) -> None:
         self.step = step
         self.settings = settings
         self.in_flight = InFlight()
+        self.metrics = Metrics(step.name, lambda: self.in_flight.count)
         self._cluster = cluster
         self._clock = clock
 
@@ -102,7 +110,7 @@ class Handler:
         """The answer to a request that should be a CloudEvent; never raises."""
         with self.in_flight:
             started = time.perf_counter()
-            cluster = BoundedCluster(self._cluster, self.settings.deadline_seconds)
+            cluster = BoundedCluster(self._cluster, self.settings.deadline_seconds, self.metrics.called)
             event: Event | None = None
             reply: HTTPMessage | None = None
             try:
@@ -112,7 +120,7 @@ class Handler:
             except Exception as error:  # noqa: BLE001 - the last door: behind it an event would be lost
                 outcome = responses.of_error(error)
             about = logs.about(event) if event else logs.claimed(headers)
-            self._log(outcome, started, **about, api_calls=cluster.calls)
+            self._tell(event, outcome, started, **about, api_calls=cluster.calls)
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
     def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
@@ -125,13 +133,13 @@ class Handler:
             f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
             status=413,
         )
-        self._log(outcome, time.perf_counter(), **logs.claimed(headers))
+        self._tell(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     def _outcome(self, event: Event, cluster: BoundedCluster) -> Outcome:
         match event:
             case Sweep():
-                return sweep(self.step, cluster, event, self.settings.sweep_limit, self._run)
+                return sweep(self.step, cluster, event, self.settings.sweep_limit, self._run_swept)
             case Foreign():
                 return Outcome(Kind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
             case ResourceEvent():
@@ -142,6 +150,11 @@ class Handler:
 
     def _run(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
         return run_step(self.step, cluster, subject, self._clock)
+
+    def _run_swept(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
+        outcome = self._run(cluster, subject)
+        self.metrics.swept(outcome)
+        return outcome
 
     def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
         if outcome.reply is None:
@@ -154,8 +167,10 @@ class Handler:
             cluster_name=self.settings.cluster_name,
         )
 
-    def _log(self, outcome: Outcome, started: float, **fields: Any) -> None:
-        fields["duration_ms"] = round((time.perf_counter() - started) * 1000, 1)
+    def _tell(self, event: Event | None, outcome: Outcome, started: float, /, **fields: Any) -> None:
+        seconds = time.perf_counter() - started
+        self.metrics.answered(event, outcome, seconds, self._clock())
+        fields["duration_ms"] = round(seconds * 1000, 1)
         if self.settings.cluster_name:
             fields["cluster"] = self.settings.cluster_name
         logs.outcome_line(self.step.name, outcome, **fields)
