@@ -1,0 +1,255 @@
+"""Faults while the whole chain runs: whatever is refused, lost, doubled or late, gangs are placed in the end.
+
+The simulated cluster is sound here; what fails is between it and the functions. Every choice of what fails is
+made by a seeded generator, so a failure can be run again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from eventing.local import stack as stack_module
+from eventing.local.apiserver.requests import Request
+from eventing.local.broker import Broker
+from eventing.local.stack import Options, Stack
+from shared.objects.resources import (
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+)
+from shared.policy.marks import GATE
+
+NAMESPACE = "faults"
+FUNCTIONS = {f"muster-{folder.name.replace('_', '-')}" for folder in Path("functions").iterdir()}
+"""Their user agents."""
+
+PATIENCE = 25.0
+SWEEP = {"specversion": "1.0", "id": "sweep", "source": "/tests", "type": "dev.muster.sweep"}
+
+Fault = Callable[[random.Random], tuple[int, Mapping[str, str], Any] | None]
+
+
+def status(code: int, reason: str, **headers: str) -> tuple[int, Mapping[str, str], Any]:
+    """An answer of the API server that is no success."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+    return code, headers, body | {"message": f"a fault of this test: {reason}"}
+
+
+def refuses_one_in_eight(chance: random.Random) -> tuple[int, Mapping[str, str], Any] | None:
+    """The request is not carried out: a conflict, an overload, a crash, a lapse of credentials."""
+    answers = (
+        status(409, "Conflict"),
+        status(429, "TooManyRequests", **{"Retry-After": "1"}),
+        status(500, "InternalError"),
+        status(503, "ServiceUnavailable"),
+        status(401, "Unauthorized"),
+    )
+    return chance.choice(answers) if chance.random() < 0.125 else None
+
+
+def is_slow(chance: random.Random) -> None:
+    """Every fifth request takes a while, so that events overtake one another."""
+    if chance.random() < 0.2:
+        time.sleep(0.15)
+
+
+def is_away_for_two_seconds() -> Fault:
+    """Nothing is answered at first."""
+    begin = time.monotonic()
+
+    def away(_chance: random.Random) -> tuple[int, Mapping[str, str], Any] | None:
+        return status(503, "ServiceUnavailable") if time.monotonic() - begin < 2.0 else None
+
+    return away
+
+
+@contextmanager
+def a_cluster(fault: Fault | None = None, seed: int = 1) -> Iterator[Stack]:
+    """The local stack, whose functions (and nobody else) meet a fault."""
+    with Stack(Options()) as stack:
+        assert stack.server is not None
+        labels = {"muster.dev/gang-jobs": "enabled"}
+        namespace = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": NAMESPACE, "labels": labels},
+        }
+        stack.client.create(NAMESPACES, namespace, manager="tests")
+        chance = random.Random(seed)  # noqa: S311 - chance that can be repeated is the point
+
+        def intercept(request: Request) -> tuple[int, Mapping[str, str], Any] | None:
+            return fault(chance) if fault and request.headers.get("user-agent") in FUNCTIONS else None
+
+        stack.server.intercept = intercept
+        yield stack
+
+
+def an_indexed_job(name: str, pods: int) -> dict[str, Any]:
+    """A gang of that many pods, which run until they are deleted."""
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"completionMode": "Indexed", "parallelism": pods, "completions": pods}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec | {"template": template},
+    }
+
+
+def a_trainjob(name: str, nodes: int) -> dict[str, Any]:
+    """A torch TrainJob."""
+    return {
+        "apiVersion": TRAINJOBS.api_version,
+        "kind": TRAINJOBS.kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": nodes}},
+    }
+
+
+def sweep(stack: Stack) -> None:
+    """What a PingSource does every minute, done more often so that the test is short."""
+    headers = {"content-type": "application/cloudevents+json"}
+    event = SWEEP | {"id": f"sweep-{time.monotonic_ns()}"}
+    answer = urllib3.request("POST", stack.broker_url, headers=headers, body=json.dumps(event))
+    assert answer.status == 202
+
+
+def wait_until(holds: Callable[[], bool], told: Callable[[], str], stack: Stack) -> None:
+    """Look again and again, sweeping meanwhile; fail with what is there instead."""
+    end, next_sweep = time.monotonic() + PATIENCE, time.monotonic() + 2.0
+    while not holds():
+        assert time.monotonic() < end, told()
+        if time.monotonic() > next_sweep:
+            sweep(stack)
+            next_sweep = time.monotonic() + 1.0
+        time.sleep(0.05)
+
+
+def listed(stack: Stack, resource: Resource) -> list[dict[str, Any]]:
+    """All objects of a kind in the test's namespace."""
+    return stack.client.list(resource, NAMESPACE)
+
+
+def what_is_there(stack: Stack) -> str:
+    """Pods, groups and conditions, for the message of a failure."""
+    pods = [
+        (pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["spec"].get("schedulingGates"))
+        for pod in listed(stack, PODS)
+    ]
+    groups = [(one["metadata"]["name"], one["spec"]["schedulingPolicy"]) for one in listed(stack, POD_GROUPS)]
+    told = [(owner["metadata"]["name"], conditions_of(owner)) for owner in owners(stack)]
+    return f"pods {pods}, groups {groups}, conditions {told}, dead letters {len(stack.dead_letters)}"
+
+
+def owners(stack: Stack) -> list[dict[str, Any]]:
+    """What the user made: TrainJobs, and Jobs that no JobSet made."""
+    plain = [job for job in listed(stack, JOBS) if not job["metadata"].get("ownerReferences")]
+    return listed(stack, TRAINJOBS) + plain
+
+
+def conditions_of(owner: Mapping[str, Any]) -> dict[str, str]:
+    """Muster's conditions on an owner, by type without prefix."""
+    conditions = (owner.get("status") or {}).get("conditions") or []
+    return {one["type"].removeprefix("muster.dev/"): one["status"] for one in conditions}
+
+
+def all_is_well(stack: Stack, pods: int) -> bool:
+    """Every pod bound and free of Muster's gate, and every owner told so."""
+    there = listed(stack, PODS)
+    bound = [pod for pod in there if pod["spec"].get("nodeName")]
+    gated = [
+        pod for pod in there if GATE in {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
+    ]
+    told = [conditions_of(owner).get("PodGroupsScheduled") for owner in owners(stack)]
+    return len(bound) == len(there) == pods and not gated and set(told) == {"True"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda: refuses_one_in_eight, id="the API server refuses one request in eight"),
+        pytest.param(lambda: is_slow, id="the API server is slow at times, so events overtake one another"),
+        pytest.param(is_away_for_two_seconds, id="the API server is away for two seconds"),
+    ],
+)
+def test_gangs_are_placed_whatever_the_api_server_answers(fault: Callable[[], Fault]) -> None:
+    """Each function meets the fault; in the end every gang has its Workload, its group, its nodes."""
+    with a_cluster(fault()) as stack:
+        stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
+        stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
+        wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
+        sizes = {
+            one["metadata"]["name"].split("-")[0]: one["spec"]["schedulingPolicy"]
+            for one in listed(stack, POD_GROUPS)
+        }
+        assert sizes == {"llama": {"gang": {"minCount": 3}}, "sweep": {"gang": {"minCount": 4}}}
+        assert len(listed(stack, WORKLOADS)) == 2
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A third of the events never comes, another third comes twice: sweeps find what was missed."""
+    chance = random.Random(seed)  # noqa: S311 - chance that can be repeated is the point
+    whole = stack_module._into
+
+    def lossy(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
+        publish = whole(broker)
+
+        def sink(headers: Mapping[str, str], body: bytes) -> int:
+            for _ in range(chance.randrange(3)):
+                publish(headers, body)
+            return 202
+
+        return sink
+
+    monkeypatch.setattr(stack_module, "_into", lossy)
+    with a_cluster() as stack:
+        stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
+        stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
+        wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
+
+
+def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
+    """No event of it was ever delivered."""
+    with a_cluster(lambda _chance: status(503, "ServiceUnavailable")) as stack:
+        assert stack.server is not None
+        stack.client.create(JOBS, an_indexed_job("early", 3), manager="tests")
+        wait_until(lambda: len(listed(stack, PODS)) == 3, lambda: what_is_there(stack), stack)
+        wait_until(lambda: len(stack.dead_letters) > 0, lambda: "no dead letter", stack)
+        assert not listed(stack, WORKLOADS)
+        stack.server.intercept = None
+        sweep(stack)
+        wait_until(lambda: all_is_well(stack, 3), lambda: what_is_there(stack), stack)
+
+
+def test_an_orphaning_delete_leaves_nothing_behind_after_a_sweep() -> None:
+    """The API server deletes a Job so by default; what Muster made for it goes with a sweep."""
+    with a_cluster() as stack:
+        stack.client.create(JOBS, an_indexed_job("brief", 2), manager="tests")
+        wait_until(lambda: all_is_well(stack, 2), lambda: what_is_there(stack), stack)
+        stack.client.delete(JOBS, "brief", NAMESPACE, propagation="Orphan")
+        for pod in listed(stack, PODS):
+            stack.client.delete(PODS, pod["metadata"]["name"], NAMESPACE)
+        wait_until(
+            lambda: not (listed(stack, WORKLOADS) or listed(stack, POD_GROUPS)),
+            lambda: what_is_there(stack),
+            stack,
+        )
+        assert not [event for event in listed(stack, EVENTS) if event.get("type") == "Warning"]
