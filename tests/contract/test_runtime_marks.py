@@ -1,0 +1,190 @@
+"""mark_runtime against API servers: what is ours to take back is what the server's own record says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.controllers import shipped_runtime
+from functions.mark_runtime.function.step import STEP
+from shared.cluster import errors, execute
+from shared.cluster.client import Client
+from shared.cluster.versioned import Versioned
+from shared.objects.meta import KubernetesObject, ObjectRef
+from shared.objects.patches import PatchType
+from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS
+from shared.policy.homes import ANNOTATION
+from shared.policy.model import Plan
+from shared.policy.reasons import Reason
+from tests.cluster import cluster
+from tests.support.builders import NOW
+
+NAME = "marked-by-muster"
+GROUP = "muster.dev/group"
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    """The embedded API server, then Kubernetes 1.37.1."""
+    if request.param == "embedded":
+        with ApiServer() as server:
+            server.load(resource_definitions())
+            yield Client.for_server(server.url)
+        return
+    made: cluster.Cluster = request.getfixturevalue("bare_137")
+    real = Client.from_kubeconfig(str(made.kubeconfig))
+    yield real
+    real.delete(CLUSTER_TRAINING_RUNTIMES, NAME)
+
+
+class Runtime:
+    """The runtime torchtune under another name, and what people do to it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        body = shipped_runtime("torchtune-qwen2.5-1.5b")
+        body["metadata"] = {"name": NAME}
+        client.create(CLUSTER_TRAINING_RUNTIMES, body, manager="kubectl-create")
+
+    def annotate(self, policy: str | None) -> None:
+        """As `kubectl annotate` does; None takes the policy away."""
+        self._patch({"metadata": {"annotations": {ANNOTATION: policy}}}, "kubectl-annotate")
+
+    def relabel(self, name: str, group: str) -> None:
+        """A person edits the label of one template."""
+        body = self._read()
+        self._template(body, name).setdefault("metadata", {}).setdefault("labels", {})[GROUP] = group
+        self._client.replace(CLUSTER_TRAINING_RUNTIMES, body, manager="kubectl-edit")
+
+    def look(self) -> Reason:
+        """One run of mark_runtime; what it found to do."""
+        subject = KubernetesObject.read(self._read()).ref
+        seen = Versioned(self._client)
+        decision = STEP.plan(STEP.observe(seen, subject), NOW)
+        if isinstance(decision, Plan):
+            execute.in_order(seen, decision, STEP.manager)
+        return decision.reason
+
+    def groups(self) -> dict[str, str | None]:
+        """The mark of each replicatedJob."""
+        names = ("dataset-initializer", "model-initializer", "node")
+        body = self._read()
+        return {name: self._labels(body, name).get(GROUP) for name in names}
+
+    def schedulers(self) -> set[str | None]:
+        """The schedulerNames of the pod templates."""
+        body = self._read()
+        names = ("dataset-initializer", "model-initializer", "node")
+        return {self._template(body, name)["spec"].get("schedulerName") for name in names}
+
+    def read(self) -> dict[str, Any]:
+        """As it is stored."""
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        body = self._client.get(CLUSTER_TRAINING_RUNTIMES, NAME)
+        assert body is not None
+        return body
+
+    def _patch(self, change: dict[str, Any], manager: str) -> None:
+        self._client.patch(
+            CLUSTER_TRAINING_RUNTIMES, NAME, "", change, patch=PatchType.MERGE, manager=manager
+        )
+
+    def _labels(self, body: dict[str, Any], name: str) -> dict[str, str]:
+        return (self._template(body, name).get("metadata") or {}).get("labels") or {}
+
+    def _template(self, body: dict[str, Any], name: str) -> dict[str, Any]:
+        entries = body["spec"]["template"]["spec"]["replicatedJobs"]
+        template: dict[str, Any] = next(
+            one["template"]["spec"]["template"] for one in entries if one["name"] == name
+        )
+        return template
+
+
+@pytest.fixture
+def runtime(client: Client) -> Runtime:
+    """A runtime of two initializers and a trainer."""
+    return Runtime(client)
+
+
+ALL = {"dataset-initializer": "dataset-initializer", "model-initializer": "model-initializer"}
+
+
+def test_marks_come_with_the_policy_and_go_with_it(runtime: Runtime) -> None:
+    """Marked, nothing more to do, taken back to what it was, nothing more to do."""
+    before = runtime.read()["spec"]
+    assert runtime.look() == Reason.NOT_MARKED
+    runtime.annotate("workload: {}")
+    assert runtime.look() == Reason.RUNTIME_MARKED
+    assert runtime.groups() == {**ALL, "node": "trainer"}
+    assert runtime.look() == Reason.UP_TO_DATE
+    runtime.annotate(None)
+    assert runtime.look() == Reason.RUNTIME_MARKED
+    assert runtime.groups() == {**dict.fromkeys(ALL), "node": None}
+    assert runtime.look() == Reason.NOT_MARKED
+    assert _without_empty(runtime.read()["spec"]) == _without_empty(before)
+
+
+def test_a_label_that_a_person_changed_is_theirs_from_then_on(runtime: Runtime) -> None:
+    """The server moves it out of our record, so that it stays when the policy goes."""
+    runtime.annotate("workload: {}")
+    runtime.look()
+    runtime.relabel("node", "mine")
+    assert runtime.look() == Reason.UP_TO_DATE
+    runtime.annotate(None)
+    runtime.look()
+    assert runtime.groups() == {**dict.fromkeys(ALL), "node": "mine"}
+
+
+def test_kai_and_back(runtime: Runtime) -> None:
+    """Queue and schedulerName come instead of marks; the JobSet does not wait for Jobs that wait."""
+    runtime.annotate("workload: {}")
+    runtime.look()
+    runtime.annotate("kaiScheduler: {queue: team-a}")
+    assert runtime.look() == Reason.RUNTIME_MARKED
+    assert set(runtime.groups().values()) == {None}
+    assert runtime.schedulers() == {"kai-scheduler"}
+    metadata = runtime.read()["spec"]["template"]["metadata"]
+    assert metadata["labels"] == {"kai.scheduler/queue": "team-a"}
+    assert metadata["annotations"] == {"kai.scheduler/batch-min-member": "1"}
+    runtime.annotate("workload: {}")
+    runtime.look()
+    assert runtime.schedulers() == {None}
+    assert runtime.groups() == {**ALL, "node": "trainer"}
+
+
+def test_what_was_done_is_told_on_the_runtime(runtime: Runtime, client: Client) -> None:
+    """An Event in `default`, where those of objects without a namespace go; a broken policy once."""
+    runtime.annotate("workload: {groups: [{name: a, replicatedJobs: [nod]}]}")
+    assert runtime.look() == Reason.INVALID_POLICY
+    assert runtime.look() == Reason.INVALID_POLICY
+    uid = runtime.read()["metadata"]["uid"]
+    told = client.list(EVENTS, "default", fields=f"involvedObject.uid={uid}")
+    assert [(one["type"], one["reason"]) for one in told] == [("Warning", "InvalidPolicy")]
+    assert "there is no nod" in told[0]["message"]
+
+
+def test_a_runtime_that_changed_meanwhile_is_a_conflict(runtime: Runtime, client: Client) -> None:
+    """The PUT carries the resourceVersion it was read with; the event comes again."""
+    runtime.annotate("workload: {}")
+    seen = Versioned(client)
+    api_version, kind = CLUSTER_TRAINING_RUNTIMES.api_version, CLUSTER_TRAINING_RUNTIMES.kind
+    decision = STEP.plan(STEP.observe(seen, ObjectRef(api_version, kind, "", NAME)), NOW)
+    assert isinstance(decision, Plan)
+    runtime.relabel("node", "mine")
+    with pytest.raises(errors.Conflict):
+        execute.in_order(seen, decision, STEP.manager)
+
+
+def _without_empty(found: Any) -> Any:
+    """An object without empty maps, which mean nothing."""
+    if isinstance(found, list):
+        return [_without_empty(one) for one in found]
+    if not isinstance(found, dict):
+        return found
+    kept = {key: _without_empty(value) for key, value in found.items()}
+    return {key: value for key, value in kept.items() if value != {} and value is not None}
