@@ -67,12 +67,16 @@ def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
 
 def for_pod_groups(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What create_pod_groups decides on: the owner, its Jobs, its Workload and the groups there are."""
-    return _with_groups(cluster, _with_jobs(cluster, _with_workloads(cluster, _owner(cluster, subject))))
+    return _with_groups(cluster, _with_owned_jobs(cluster, subject))
 
 
 def for_resize(cluster: Cluster, subject: ObjectRef) -> Observed:
-    """What resize_gang decides on: all of an owner, its pods included."""
-    return _with_pods(cluster, for_pod_groups(cluster, subject))
+    """What resize_gang decides on: all of an owner, its pods included.
+
+    Pods before groups: the scheduler places a group first and binds its pods then, so a group is never told to
+    be unschedulable beside pods of it that are bound.
+    """
+    return _with_groups(cluster, _with_pods(cluster, _with_owned_jobs(cluster, subject)))
 
 
 def for_conditions(cluster: Cluster, subject: ObjectRef) -> Observed:
@@ -169,6 +173,10 @@ def _jobset_of(cluster: Cluster, trainjob: TrainJob) -> JobSet | None:
     jobset = JobSet.read(body) if body else None
     controller = jobset.metadata.controller if jobset else None
     return jobset if controller and controller.uid == meta.uid else None
+
+
+def _with_owned_jobs(cluster: Cluster, subject: ObjectRef) -> Observed:
+    return _with_jobs(cluster, _with_workloads(cluster, _owner(cluster, subject)))
 
 
 def _with_jobs(cluster: Cluster, observed: Observed) -> Observed:
