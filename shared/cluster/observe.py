@@ -73,8 +73,8 @@ def for_pod_groups(cluster: Cluster, subject: ObjectRef) -> Observed:
 def for_resize(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What resize_gang decides on: all of an owner, its pods included.
 
-    Pods before groups: the scheduler places a group first and binds its pods then, so a group is never told to
-    be unschedulable beside pods of it that are bound.
+    Pods before groups: the scheduler places a group and then binds its pods, so a group is never said to
+    be unschedulable beside bound pods of it.
     """
     return _with_groups(cluster, _with_pods(cluster, _with_owned_jobs(cluster, subject)))
 
