@@ -21,9 +21,10 @@ _STORIES = pytest.StashKey[list[Story]]()
 
 @dataclass
 class Stage:
-    """Where stories take place: a cluster with Muster on it."""
+    """Where stories take place: a cluster with Muster on it, installed as an overlay of eventing/ says."""
 
     options: Options
+    overlay: str
     cluster: Cluster
     muster: Muster
     stops: contextlib.ExitStack
@@ -36,15 +37,16 @@ class Stages:
         self._stage: Stage | None = None
         self._spoiled = False
 
-    def get(self, options: Options) -> Stage:
+    def get(self, options: Options, overlay: str) -> Stage:
         """Returns the stage of such a cluster; another one that stands is taken down first."""
-        if self._stage and self._stage.options == options and not self._spoiled:
-            return self._stage
+        stage = self._stage
+        if stage and (stage.options, stage.overlay) == (options, overlay) and not self._spoiled:
+            return stage
         self.close()
         with contextlib.ExitStack() as stops:
             cluster = stops.enter_context(running(options))
-            installation = stops.enter_context(muster.installed(cluster, options.release.minor))
-            self._stage = Stage(options, cluster, installation, stops.pop_all())
+            installation = stops.enter_context(muster.installed(cluster, overlay))
+            self._stage = Stage(options, overlay, cluster, installation, stops.pop_all())
         return self._stage
 
     def close(self) -> None:
@@ -69,8 +71,10 @@ def stages() -> Iterator[Stages]:
 
 @pytest.fixture
 def stage(stages: Stages, request: pytest.FixtureRequest) -> Stage:
-    """The stage that the test module names with ``OPTIONS``; Kubernetes 1.37.1 with everything by default."""
-    return stages.get(getattr(request.module, "OPTIONS", Options()))
+    """The stage that the test module asks for with ``OPTIONS`` and ``OVERLAY``; else 1.37 with everything."""
+    options: Options = getattr(request.module, "OPTIONS", Options())
+    overlay = "kubernetes-1.36" if options.release.minor == "1.36" else "cluster"
+    return stages.get(options, getattr(request.module, "OVERLAY", overlay))
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from tests.cluster.processes import Process, start, until, wait_ready
 
 NAMESPACE = "muster-system"
 OVERLAYS = Path(kustomize.EVENTING) / "overlays"
-OVERLAY_OF = {"1.37": OVERLAYS / "cluster", "1.36": OVERLAYS / "kubernetes-1.36"}
 
 SWEEP = "dev.muster.sweep"
 
@@ -160,9 +159,9 @@ class Muster:
 
 
 @contextlib.contextmanager
-def installed(cluster: Cluster, release: str) -> Iterator[Muster]:
-    """Starts Muster on a cluster and stops it again."""
-    muster = Muster(cluster, OVERLAY_OF[release])
+def installed(cluster: Cluster, overlay: str) -> Iterator[Muster]:
+    """Starts Muster on a cluster, as an overlay of eventing/ says, and stops it again."""
+    muster = Muster(cluster, OVERLAYS / overlay)
     try:
         muster.start()
         yield muster
@@ -178,7 +177,9 @@ def policies_at_work(cluster: Cluster, namespace: str) -> bool:
 
     def marks() -> bool:
         path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-        probe = {"metadata": {"name": "probe"}, "spec": spec}
+        # A JobSet's, because with the overlay native-jobs plain Jobs get no mark.
+        labels = {"jobset.sigs.k8s.io/jobset-uid": "12345678"}
+        probe = {"metadata": {"name": "probe", "labels": labels}, "spec": spec}
         job = cluster.api.must("POST", path, probe, query={"dryRun": "All"})
         return "muster.dev/group" in job["spec"]["template"]["metadata"].get("labels", {})
 

@@ -1,0 +1,35 @@
+"""The alpha gate WorkloadWithJob, with which the Job controller groups plain Jobs itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster import Options
+from tests.cluster.control_plane import DEFAULT_GATES, Release
+from tests.e2e.support.bystanders import groupers
+from tests.e2e.support.owners import a_job, a_trainjob
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+OPTIONS = Options(release=Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob")))
+JOBS = 100
+
+
+def test_no_job_is_grouped_by_both(story: Story) -> None:
+    """A hundred Jobs at once: each is grouped by Muster or by the Job controller, and all of them run."""
+    story.add_nodes(4, cpu=64)
+    for number in range(JOBS):
+        story.create(a_job(f"job-{number}", pods=2))
+    story.wait("all pods run", lambda now: now.running() == 2 * JOBS, 300)
+    story.recording.quiet(3)
+    makers = groupers(story)
+    assert len(makers) == JOBS
+    assert {job: found for job, found in makers.items() if len(found) != 1} == {}
+
+
+def test_a_trainjob_is_grouped_by_muster(story: Story) -> None:
+    """The Job controller looks at Jobs without an owner only."""
+    story.add_nodes(2)
+    story.create(a_trainjob("llama", "torch-distributed", nodes=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert story.policy("trainer") == {"gang": {"minCount": 3}}
