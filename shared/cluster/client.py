@@ -31,9 +31,17 @@ PAGE = 500
 
 
 class Client:
-    """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads."""
+    """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads.
 
-    def __init__(self, configuration: Configuration, *, user_agent: str = "muster") -> None:
+    Args:
+        configuration: where, and with which credentials.
+        user_agent: how the API server's audit log names the caller.
+        namespace: where a Role is all there is: lists of every namespace become lists of this one.
+    """
+
+    def __init__(
+        self, configuration: Configuration, *, user_agent: str = "muster", namespace: str = ""
+    ) -> None:
         # Without the last word urllib3 would turn a 429 or 503 with Retry-After into an error of its own.
         configuration.retries = urllib3.Retry(
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
@@ -41,25 +49,28 @@ class Client:
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self._user_agent = user_agent
+        self._namespace = namespace
 
     @classmethod
-    def for_server(cls, url: str, *, user_agent: str = "muster") -> Client:
+    def for_server(cls, url: str, *, user_agent: str = "muster", namespace: str = "") -> Client:
         """A client without credentials, for an API server on this machine."""
-        return cls(Configuration(host=url), user_agent=user_agent)
+        return cls(Configuration(host=url), user_agent=user_agent, namespace=namespace)
 
     @classmethod
-    def from_kubeconfig(cls, path: str | None = None, *, user_agent: str = "muster") -> Client:
+    def from_kubeconfig(
+        cls, path: str | None = None, *, user_agent: str = "muster", namespace: str = ""
+    ) -> Client:
         """A client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
         configuration = Configuration()
         load_kube_config(config_file=path, client_configuration=configuration)
-        return cls(configuration, user_agent=user_agent)
+        return cls(configuration, user_agent=user_agent, namespace=namespace)
 
     @classmethod
-    def in_cluster(cls, *, user_agent: str = "muster") -> Client:
+    def in_cluster(cls, *, user_agent: str = "muster", namespace: str = "") -> Client:
         """A client with the pod's service account; the token file is read again as it is renewed."""
         configuration = Configuration()
         load_incluster_config(client_configuration=configuration)
-        return cls(configuration, user_agent=user_agent)
+        return cls(configuration, user_agent=user_agent, namespace=namespace)
 
     @property
     def url(self) -> str:
@@ -84,6 +95,8 @@ class Client:
     ) -> tuple[Objects, str]:
         """All objects of a kind and the resourceVersion from which a watch sees what comes after."""
         found: Objects = []
+        if resource.namespaced:
+            namespace = namespace or self._namespace
         query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields}
         while True:
             page = self._call("GET", resource.path(namespace=namespace), query=query)

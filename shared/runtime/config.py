@@ -33,6 +33,8 @@ class Settings:
         workers: events worked on at the same time; not below `containerConcurrency`.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
+        namespace: Muster's own, where dead letters are kept.
+        dead_letter_limit: the most dead letters that are kept; the oldest make room.
         cluster_name: in log lines and replies, to tell clusters apart.
         namespace: the only namespace that sweeps look at, for an installation whose roles end there; all
             namespaces where it is empty.
@@ -46,6 +48,8 @@ class Settings:
     workers: int = 4
     api_server: str = ""
     kubeconfig: str = ""
+    namespace: str = "muster-system"
+    dead_letter_limit: int = 100
     cluster_name: str = ""
     namespace: str = ""
 

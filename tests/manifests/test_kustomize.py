@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.manifests import EVENTING, load
+from eventing.local.manifests import EVENTING, UnsupportedManifestError, load
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
+KUSTOMIZATIONS = sorted(
+    path
+    for path in EVENTING.rglob("kustomization.yaml")
+    if yaml.safe_load(path.read_text())["kind"] != "Component"
+)
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str(path.name))
@@ -29,17 +34,41 @@ def test_no_file_is_forgotten() -> None:
     assert {path for path in files if path.name != "kustomization.yaml"} <= named
 
 
+@pytest.mark.parametrize(
+    ("kustomization", "words"),
+    [
+        pytest.param({"namePrefix": "a-"}, "namePrefix", id="a field that is not read here"),
+        pytest.param({"patches": [{"patch": "spec: {}"}]}, "a patch is", id="a strategic merge patch"),
+        pytest.param(
+            {"patches": [{"patch": "[]", "target": {"labelSelector": "a=b"}}]},
+            "a patch is",
+            id="a label selector",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_refused(tmp_path: Path, kustomization: dict[str, Any], words: str) -> None:
+    """The local stack and a cluster can never quietly differ."""
+    content = {"kind": "Kustomization", "resources": []} | kustomization
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UnsupportedManifestError, match=words):
+        load(tmp_path)
+
+
 @pytest.mark.real
-@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str(path.name))
-def test_kubectl_builds_the_same(overlay: Path) -> None:
+@pytest.mark.parametrize(
+    "kustomization", KUSTOMIZATIONS, ids=lambda path: str(path.parent.relative_to(EVENTING))
+)
+def test_kubectl_builds_the_same(kustomization: Path) -> None:
     """What `muster run` is wired by is what `kubectl apply -k` installs."""
-    built = subprocess.run(["kubectl", "kustomize", str(overlay)], check=True, capture_output=True, text=True)
+    folder = kustomization.parent
+    built = subprocess.run(["kubectl", "kustomize", str(folder)], check=True, capture_output=True, text=True)
     theirs = {_name(one): one for one in yaml.safe_load_all(built.stdout)}
-    assert {_name(one): one for one in load(overlay)} == theirs
+    assert {_name(one): one for one in load(folder)} == theirs
 
 
 def _resources(kustomization: Path) -> list[Path]:
-    return [kustomization.parent / entry for entry in yaml.safe_load(kustomization.read_text())["resources"]]
+    content = yaml.safe_load(kustomization.read_text())
+    return [kustomization.parent / entry for entry in content.get("resources") or []]
 
 
 def _name(one: dict[str, Any]) -> tuple[str, str, str, str]:

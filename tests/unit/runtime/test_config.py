@@ -28,9 +28,12 @@ def test_every_setting_can_be_set() -> None:
             "MUSTER_API_SERVER": "http://127.0.0.1:8001",
             "KUBECONFIG": "/root/.kube/config",
             "MUSTER_CLUSTER_NAME": "eu-1",
+            "MUSTER_NAMESPACE": "team-a",
             "PATH": "/bin",
         }
-    ) == Settings("DEBUG", 2.5, 1024, 3.0, 10, 8, "http://127.0.0.1:8001", "/root/.kube/config", "eu-1")
+    ) == Settings(
+        "DEBUG", 2.5, 1024, 3.0, 10, 8, "http://127.0.0.1:8001", "/root/.kube/config", "eu-1", "team-a"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""Knative's own CRDs take what eventing/ holds, read from the Go module at test time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eventing.local.manifests import EVENTING, Manifest, load
+from tests.cluster import modules
+
+pytestmark = pytest.mark.real
+
+OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+
+
+@cache
+def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
+    """The schema of each kind and served version."""
+    found = {}
+    for path in sorted((modules.module_folder(modules.ADAPTER) / "config/core/resources").glob("*.yaml")):
+        for definition in yaml.safe_load_all(path.read_text()):
+            if not definition or definition["kind"] != "CustomResourceDefinition":
+                continue
+            spec = definition["spec"]
+            for version in spec["versions"]:
+                key = f"{spec['group']}/{version['name']}", spec["names"]["kind"]
+                found[key] = version["schema"]["openAPIV3Schema"]
+    return found
+
+
+def _faults(value: Any, schema: dict[str, Any], path: str) -> Iterator[str]:
+    """Fields that the schema does not know, and values of another type."""
+    wanted = TYPES.get(schema.get("type", ""))
+    if wanted is not None and not isinstance(value, wanted):
+        yield f"{path}: not of type {schema['type']}"
+    elif isinstance(value, list) and "items" in schema:
+        for number, entry in enumerate(value):
+            yield from _faults(entry, schema["items"], f"{path}[{number}]")
+    elif isinstance(value, dict) and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        free = schema.get("additionalProperties")
+        for name, entry in value.items():
+            below = schema.get("properties", {}).get(name, free)
+            if below is None:
+                yield f"{path}.{name}: unknown"
+            elif isinstance(below, dict):
+                yield from _faults(entry, below, f"{path}.{name}")
+    for name in schema.get("required", []):
+        if isinstance(value, dict) and name not in value:
+            yield f"{path}.{name}: missing"
+
+
+def _ours(overlay: Path) -> list[Manifest]:
+    return [
+        one
+        for one in load(overlay)
+        if one["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}
+    ]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str(path.name))
+def test_knative_takes_every_object(overlay: Path) -> None:
+    """Each is of a kind and version that the module serves, with fields that its schema knows."""
+    objects = _ours(overlay)
+    assert objects
+    for one in objects:
+        schema = _schemas()[one["apiVersion"], one["kind"]]
+        assert list(_faults(one["spec"], schema["properties"]["spec"], f"{one['kind']}.spec")) == []
+
+
+def test_a_misspelt_field_is_seen() -> None:
+    """The schemas do say no."""
+    source = next(one for one in _ours(OVERLAYS[0]) if one["kind"] == "ApiServerSource")
+    source["spec"]["namespaceSelectors"] = {}
+    schema = _schemas()[source["apiVersion"], "ApiServerSource"]
+    assert list(_faults(source["spec"], schema["properties"]["spec"], "spec")) == [
+        "spec.namespaceSelectors: unknown"
+    ]

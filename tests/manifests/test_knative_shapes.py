@@ -1,0 +1,43 @@
+"""What we hand to Knative has the fields that Knative knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from eventing.local.manifests import EVENTING, load
+from tests.manifests.knative_models import SPECS
+
+OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_field_is_one_of_knatives(overlay: str) -> None:
+    """Of eventing and sources; a name misspelt would be dropped by the API server without a word."""
+    kinds = set()
+    for one in load(EVENTING / "overlays" / overlay):
+        if one["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}:
+            SPECS[one["apiVersion"], one["kind"]].model_validate(one["spec"])
+            kinds.add(one["kind"])
+    assert kinds == {kind for _, kind in SPECS}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        pytest.param(
+            "Trigger", "{broker: muster, filter: [], subscriber: {}}", id="filter where filters is meant"
+        ),
+        pytest.param("Broker", "{delivery: {retries: 5}}", id="retries where retry is meant"),
+        pytest.param("ApiServerSource", "{mode: resource}", id="a mode in small letters"),
+    ],
+)
+def test_a_misspelt_field_is_seen(kind: str, spec: str) -> None:
+    """The models would be worth nothing if they took everything."""
+    model = next(model for (_, named), model in SPECS.items() if named == kind)
+    content: Any = yaml.safe_load(spec)
+    with pytest.raises(ValidationError):
+        model.model_validate(content)

@@ -1,0 +1,159 @@
+"""Overlays hold what their comments promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventing.local.broker import Wiring
+from eventing.local.manifests import CLUSTER, EVENTING, Manifest, load, of_kind
+
+ONE_NAMESPACE = load(EVENTING / "overlays" / "one-namespace")
+INSIDE = load(EVENTING / "overlays" / "one-namespace" / "inside")
+EXAMPLE = load(EVENTING / "overlays" / "example")
+WHOLE = load(CLUSTER)
+TEAM = "team-a"
+
+
+def _named(objects: list[Manifest], kind: str) -> set[str]:
+    return {one["metadata"]["name"] for one in of_kind(objects, kind)}
+
+
+class TestOneNamespace:
+    """Everything lives in the team's namespace, and ends there."""
+
+    def test_nothing_inside_is_outside(self) -> None:
+        """Each object is in the namespace, none names Muster's usual one, and none is of the cluster."""
+        assert {one["metadata"]["namespace"] for one in INSIDE} == {TEAM}
+        assert "muster-system" not in str(ONE_NAMESPACE)
+        assert {one["kind"] for one in INSIDE}.isdisjoint({"Namespace", "ClusterRole", "ClusterRoleBinding"})
+
+    def test_what_an_administrator_adds(self) -> None:
+        """Admission policies with their bindings, and one right to read ClusterTrainingRuntimes."""
+        added = [one for one in ONE_NAMESPACE if one not in INSIDE]
+        kinds = {
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+        }
+        assert {one["kind"] for one in added} == kinds
+        (role,) = of_kind(added, "ClusterRole")
+        assert role["rules"] == [
+            {
+                "apiGroups": ["trainer.kubeflow.org"],
+                "resources": ["clustertrainingruntimes"],
+                "verbs": ["get"],
+            }
+        ]
+
+    def test_policies_act_in_the_namespace_alone(self) -> None:
+        """The policies are as everywhere; each binding is the team's own and names its namespace."""
+        assert of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicy") == of_kind(WHOLE, "MutatingAdmissionPolicy")
+        bindings = of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicyBinding")
+        for binding in bindings:
+            policy = binding["spec"]["policyName"]
+            assert binding["metadata"]["name"] == f"{policy}-{TEAM}"
+            assert binding["spec"]["matchResources"] == {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": TEAM}}
+            }
+        assert len(bindings) == len(of_kind(WHOLE, "MutatingAdmissionPolicy"))
+
+    def test_sources_watch_their_own_namespace(self) -> None:
+        """Without a selector, and no kind that is in no namespace."""
+        sources = of_kind(INSIDE, "ApiServerSource")
+        assert _named(INSIDE, "ApiServerSource") == _named(WHOLE, "ApiServerSource")
+        assert not any("namespaceSelector" in source["spec"] for source in sources)
+        watched = {one["kind"] for source in sources for one in source["spec"]["resources"]}
+        assert "TrainJob" in watched
+        assert not any(kind.startswith("Cluster") for kind in watched)
+
+    def test_roles_grant_what_the_cluster_roles_do(self) -> None:
+        """The same rules, bound in the namespace to the same accounts."""
+        everywhere = {one["metadata"]["name"]: one["rules"] for one in of_kind(WHOLE, "ClusterRole")}
+        here = {one["metadata"]["name"]: one["rules"] for one in of_kind(INSIDE, "Role")}
+        assert here == {name: rules for name, rules in everywhere.items() if name != "muster-mark-runtime"}
+        for binding in of_kind(INSIDE, "RoleBinding"):
+            assert binding["roleRef"]["kind"] == "Role"
+            assert [one["namespace"] for one in binding["subjects"]] == [TEAM]
+
+    def test_every_function_sweeps_its_namespace(self) -> None:
+        """A list of all namespaces would be refused, and every sweep would fail."""
+        functions = [one for one in of_kind(INSIDE, "Service") if one["metadata"]["name"] != "dead-letter"]
+        assert {one["metadata"]["name"] for one in functions} == {
+            one["metadata"]["name"] for one in of_kind(INSIDE, "Trigger")
+        }
+        for function in functions:
+            (container,) = function["spec"]["template"]["spec"]["containers"]
+            assert {"name": "MUSTER_NAMESPACE", "value": TEAM} in container["env"]
+
+
+class TestExample:
+    """The overlay that a team copies."""
+
+    def test_one_step_is_left_out_whole(self) -> None:
+        """Nothing of emit-conditions is left, and nothing else is missing."""
+        left_out = [one for one in WHOLE if "emit-conditions" in one["metadata"]["name"]]
+        assert {one["kind"] for one in left_out} == {
+            "Trigger",
+            "Service",
+            "ServiceAccount",
+            "ClusterRole",
+            "ClusterRoleBinding",
+        }
+        assert "emit-conditions" not in str(EXAMPLE)
+        assert len(EXAMPLE) == len(WHOLE) - len(left_out)
+
+    def test_deliveries_are_the_teams_own(self) -> None:
+        """The broker's is for the team's triggers; a trigger's own replaces it."""
+        (broker,) = of_kind(EXAMPLE, "Broker")
+        assert broker["spec"]["delivery"]["retry"] == 8
+        retries = {one.name: one.delivery.retry for one in Wiring.from_manifests(EXAMPLE).triggers}
+        assert retries.pop("patch-pods") == 3
+        assert set(retries.values()) == {5}
+
+    def test_images_come_from_the_teams_registry(self) -> None:
+        """Every function's; a name that is misspelt would be left as it is."""
+        images = {
+            one["spec"]["template"]["spec"]["containers"][0]["image"] for one in of_kind(EXAMPLE, "Service")
+        }
+        assert {image for image in images if not image.startswith("registry.example.com/muster/")} == {
+            "gcr.io/knative-releases/knative.dev/eventing/cmd/event_display"
+        }
+
+
+class TestSecurity:
+    """Who may talk to Muster."""
+
+    @pytest.mark.parametrize("objects", [WHOLE, ONE_NAMESPACE], ids=["cluster", "one namespace"])
+    def test_only_its_own_namespace_sends_to_the_broker(self, objects: list[Manifest]) -> None:
+        """The EventPolicy guards the broker that the sources feed, and names the namespace it stands in."""
+        (policy,), (broker,) = of_kind(objects, "EventPolicy"), of_kind(objects, "Broker")
+        namespace = policy["metadata"]["namespace"]
+        assert namespace == broker["metadata"]["namespace"]
+        assert policy["spec"]["to"] == [
+            {
+                "ref": {
+                    "apiVersion": "eventing.knative.dev/v1",
+                    "kind": "Broker",
+                    "name": broker["metadata"]["name"],
+                }
+            }
+        ]
+        assert policy["spec"]["from"] == [{"sub": f"system:serviceaccount:{namespace}:*"}]
+
+    def test_only_knative_reaches_the_pods(self) -> None:
+        """All pods of the namespace are covered; the broker's namespace is let in, a tenant's is not."""
+        (policy,) = of_kind(WHOLE, "NetworkPolicy")
+        assert policy["spec"]["podSelector"] == {}
+        assert policy["spec"]["policyTypes"] == ["Ingress"]
+        ((peer,),) = (rule["from"] for rule in policy["spec"]["ingress"])
+        (expression,) = peer["namespaceSelector"]["matchExpressions"]
+        assert {"knative-eventing", "knative-serving"} < set(expression["values"])
+        assert TEAM not in expression["values"]
+
+    @pytest.mark.parametrize(
+        "service", of_kind(WHOLE, "Service"), ids=lambda one: str(one["metadata"]["name"])
+    )
+    def test_services_are_cluster_local(self, service: Manifest) -> None:
+        """No function has a public address."""
+        assert service["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
