@@ -35,18 +35,22 @@ def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _faults(value: Any, schema: dict[str, Any], path: str) -> Iterator[str]:
-    """Fields that the schema does not know, and values of another type."""
+    """Fields that the schema does not name, and values of another type.
+
+    Knative's schemas let unknown fields pass in most places (`timeout` of a delivery is one); those are held to
+    our own models in tests/manifests.
+    """
     wanted = TYPES.get(schema.get("type", ""))
     if wanted is not None and not isinstance(value, wanted):
         yield f"{path}: not of type {schema['type']}"
     elif isinstance(value, list) and "items" in schema:
         for number, entry in enumerate(value):
             yield from _faults(entry, schema["items"], f"{path}[{number}]")
-    elif isinstance(value, dict) and not schema.get("x-kubernetes-preserve-unknown-fields"):
+    elif isinstance(value, dict):
         free = schema.get("additionalProperties")
         for name, entry in value.items():
             below = schema.get("properties", {}).get(name, free)
-            if below is None:
+            if below is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
                 yield f"{path}.{name}: unknown"
             elif isinstance(below, dict):
                 yield from _faults(entry, below, f"{path}.{name}")
@@ -73,11 +77,9 @@ def test_knative_takes_every_object(overlay: Path) -> None:
         assert list(_faults(one["spec"], schema["properties"]["spec"], f"{one['kind']}.spec")) == []
 
 
-def test_a_misspelt_field_is_seen() -> None:
+def test_what_does_not_fit_is_seen() -> None:
     """The schemas do say no."""
-    source = next(one for one in _ours(OVERLAYS[0]) if one["kind"] == "ApiServerSource")
-    source["spec"]["namespaceSelectors"] = {}
-    schema = _schemas()[source["apiVersion"], "ApiServerSource"]
-    assert list(_faults(source["spec"], schema["properties"]["spec"], "spec")) == [
-        "spec.namespaceSelectors: unknown"
-    ]
+    (broker,) = (one for one in _ours(OVERLAYS[0]) if one["kind"] == "Broker")
+    broker["spec"]["delivery"]["retry"] = "five"
+    schema = _schemas()[broker["apiVersion"], "Broker"]["properties"]["spec"]
+    assert list(_faults(broker["spec"], schema, "spec")) == ["spec.delivery.retry: not of type integer"]
