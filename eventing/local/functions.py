@@ -100,6 +100,8 @@ class AsProcesses:
             process.terminate()
         for process in self._processes.values():
             process.wait(timeout=15)
+            if process.stdout is not None:
+                process.stdout.close()
 
     def _read(self, lines: IO[str]) -> None:
         for line in lines:

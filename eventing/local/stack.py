@@ -112,6 +112,10 @@ class Stack:
         """Where anybody may POST an event."""
         return self._ingress.url
 
+    def settle(self, seconds: float) -> bool:
+        """Wait until every event that came so far was answered; whether that was so in time."""
+        return self._broker.drain(seconds)
+
     def _start(self) -> None:
         objects = manifests.load()
         settings = self._connected(objects)
@@ -122,7 +126,7 @@ class Stack:
         )
         self._stops.callback(functions.stop)
         subscribers: dict[str, Target | str] = {**functions.urls, **self._dead_letter_sinks(wiring)}
-        broker = Broker(wiring, subscribers, observe=self._reporter)
+        self._broker = broker = Broker(wiring, subscribers, observe=self._reporter)
         self._ingress = Ingress(broker)
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
             part.start()

@@ -14,6 +14,7 @@ import yaml
 
 from eventing.local import outline, worlds
 from eventing.local.activity import Activity
+from eventing.local.broker import CloudEvent
 from eventing.local.captures import Capture, read_events, time_of
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
 from eventing.local.replay import Delivery, End, NeverQuietError, Order, event_of, replay, without_groups
@@ -71,7 +72,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     with told_in_one_line():
         captures = [capture for path in event_files for capture in read_events(path)]
         for capture in captures:
-            event_of(capture)
+            _warn(capture.place, event_of(capture))
         chosen = _worlds(object_files, moments, drop_groups=drop_groups)
         stream = _arranged(captures, without, twice=twice, reverse=reverse)
         now = max((time_of(capture, _EPOCH) for capture in captures), default=_EPOCH)
@@ -85,6 +86,15 @@ def command(  # noqa: PLR0913 - one argument for each option
     else:
         _print(end, told_of, len(stream) * len(chosen))
     _complain(end)
+
+
+def _warn(place: str, event: CloudEvent) -> None:
+    """Say so where an event of ApiServerSource lacks what the triggers of eventing/ choose by."""
+    if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
+        click.echo(
+            f"muster: {place}: without the extensions apiversion and kind no trigger lets it through",
+            err=True,
+        )
 
 
 def _replayed(order: Order, chosen: Sequence[World], now: datetime, told: Callable[[Delivery], None]) -> End:

@@ -23,6 +23,9 @@ from eventing.local.stories import STORIES, Scene, Story, story_named
 from eventing.local.watching import Recorder
 from shared.cluster.errors import ClusterError
 
+_ANSWERS_WITHIN = 2.0
+"""Seconds to wait for the functions' last answers, so that the summary has them."""
+
 _NAMES = ", ".join(story.name for story in STORIES)
 
 
@@ -84,6 +87,10 @@ def _tell(options: Options, stories: Sequence[Story], *, keep: bool) -> bool:
         with shown:
             scenes = [_told(story, stack, recorder, shown) for story in stories]
         _report(console, scenes, recorder, activities)
+        for letter in stack.dead_letters:
+            console.print(
+                f"not delivered: {letter['type']} {letter['subject']}", style="yellow", soft_wrap=True
+            )
         if keep:
             _stay(console, stack)
     return all(scene.held for scene in scenes)
@@ -93,6 +100,7 @@ def _told(story: Story, stack: Stack, recorder: Recorder, shown: Follower) -> Sc
     scene = Scene(story, stack.client, recorder)
     shown.began(scene)
     scene.play()
+    stack.settle(_ANSWERS_WITHIN)
     shown.ended(scene)
     return scene
 

@@ -41,6 +41,7 @@ def a_namespace() -> Object:
 
 def an_event(found: Object | None = None, happened: str = "add", **attributes: Any) -> Object:
     """What ApiServerSource sends about an object, structured; the Job where none is given."""
+    about = a_job() if found is None else found
     return {
         "specversion": "1.0",
         "id": "1",
@@ -48,7 +49,9 @@ def an_event(found: Object | None = None, happened: str = "add", **attributes: A
         "type": f"dev.knative.apiserver.resource.{happened}",
         "datacontenttype": "application/json",
         "time": "2026-11-21T08:17:25.503717088Z",
-        "data": a_job() if found is None else found,
+        "apiversion": about["apiVersion"],
+        "kind": about["kind"],
+        "data": about,
         **attributes,
     }
 

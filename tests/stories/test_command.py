@@ -1,0 +1,281 @@
+"""`muster run` and `muster apiserver` as processes, and kubectl against them."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MUSTER = [sys.executable, "-c", "from eventing.local.cli import main; main()"]
+PATIENCE = 30.0
+"""Seconds to wait for a line; all come within three on an idle machine."""
+
+
+class Process:
+    """A running `muster`, and the lines it printed."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [*MUSTER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.printed: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def line(self, beginning: str) -> str:
+        """The next line that begins like this, waited for."""
+        while (line := self._lines.get(timeout=PATIENCE)) is not None:
+            self.printed.append(line)
+            if line.startswith(beginning):
+                return line
+        raise AssertionError(f"no line begins with {beginning!r}:\n" + "\n".join(self.printed))
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal; the exit status."""
+        self._process.send_signal(number)
+        return self._process.wait(timeout=PATIENCE)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[Process]:
+    """`muster` with these arguments, gone at the end in any case."""
+    process = Process(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def muster(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`muster` until it ends."""
+    return subprocess.run(
+        [*MUSTER, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+def test_run_tells_a_story_and_ends_well() -> None:
+    """Lines while it happens; then the tree, what held, and which function did what when."""
+    ended = muster("run", "--story", "torch")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "create_workload    JobSet torch/llama" in ended.stdout or "TrainJob torch/llama" in ended.stdout
+    assert "gang trainer 3/3 bound ✔" in ended.stdout
+    assert "1 of 1 stories held" in ended.stdout
+    assert "\x1b[" not in ended.stdout
+    table = ended.stdout.split("when    function")[1]
+    for function in ("create_workload", "create_pod_groups", "patch_pods", "emit_conditions"):
+        assert f"  {function}" in table
+
+
+def test_run_with_processes_ends_well_too() -> None:
+    """Each function as a process of its own makes no difference, but for the time they take to come up."""
+    ended = muster("run", "--processes", "--story", "indexed-job")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "gang main 4/4 bound ✔" in ended.stdout
+
+
+def test_run_fails_with_the_timeline_when_a_story_does_not_hold() -> None:
+    """Without patch_pods' writes no gate is lifted: exit status 1, and all that was seen."""
+    broken = (
+        "import dataclasses, sys\n"
+        "from functions.patch_pods.function import step\n"
+        "from shared.policy.model import Nothing\n"
+        "from shared.policy.reasons import Reason\n"
+        "idle = lambda observed, now: Nothing(Reason.UP_TO_DATE)\n"
+        "step.STEP = dataclasses.replace(step.STEP, plan=idle)\n"
+        "from eventing.local.stories import scene\n"
+        "scene.Scene.until.__defaults__ = (2.0,)\n"
+        "from eventing.local.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", broken, "run", "--story", "torch"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "✘ all pods of every group are bound (not within 2 s)" in ended.stdout
+    assert "gang trainer 0/3 bound, 3 gated" in ended.stdout
+    assert "added     PodGroup llama-trainer-" in ended.stdout
+    assert "0 of 1 stories held" in ended.stdout
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[dict[str, str]]:
+    """The environment of kubectl while `muster run --keep` is up; it must end well."""
+    with running("run", "--keep", "--story", "torch") as process:
+        path = process.line("export KUBECONFIG=").removeprefix("export KUBECONFIG=")
+        process.line("Ctrl-C")
+        yield {**os.environ, "KUBECONFIG": path}
+        assert process.end() == 0
+        assert not Path(path).exists()
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+class TestKubectl:
+    """Debian's kubectl against `muster run --keep`."""
+
+    @staticmethod
+    def kubectl(kept: dict[str, str], *arguments: str, given: str = "", fails: bool = False) -> str:
+        """What kubectl says; on standard error where it is to fail."""
+        ended = subprocess.run(
+            ["kubectl", *arguments],
+            env=kept,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (ended.returncode != 0) == fails, ended.stdout + ended.stderr
+        return ended.stderr if fails else ended.stdout
+
+    def test_get_shows_what_muster_made(self, kept: dict[str, str]) -> None:
+        """Workload, PodGroup and pods are listed as any object is."""
+        listed = self.kubectl(kept, "get", "trainjobs,workloads,podgroups,pods", "-n", "torch", "-o", "name")
+        assert "workload.scheduling.k8s.io/llama" in listed
+        assert "podgroup.scheduling.k8s.io/llama-trainer-" in listed
+        assert listed.count("pod/llama-node-0-") == 3
+        table = self.kubectl(kept, "get", "pods", "-n", "torch")
+        assert table.count("Running") == 3
+
+    def test_describe_shows_the_conditions(self, kept: dict[str, str]) -> None:
+        """The owner's conditions are read where people look for them."""
+        described = self.kubectl(kept, "describe", "trainjob", "llama", "-n", "torch")
+        assert "PodGroupsScheduled" in described
+        assert "1 of 1 groups scheduled" in described
+
+    def test_apply_makes_a_gang_of_a_job(self, kept: dict[str, str]) -> None:
+        """A Job that is applied is grouped like any other, and applying it again changes nothing."""
+        job = json.dumps(a_job("applied"))
+        assert "created" in self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=job)
+        self.kubectl(
+            kept,
+            "wait",
+            "job/applied",
+            "-n",
+            "torch",
+            "--for=condition=muster.dev/PodGroupsScheduled",
+            "--timeout=20s",
+        )
+        assert "unchanged" in self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=job)
+
+    def test_the_group_of_a_gated_pod_cannot_be_patched(self, kept: dict[str, str]) -> None:
+        """Refused in the API server's words, as in a real cluster: a pod's group is fixed at its birth."""
+        job = a_job("held")
+        job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/hold"}]
+        self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=json.dumps(job))
+        pods = ["get", "pods", "-n", "torch", "-l", "job-name=held", "-o", "name"]
+        self.kubectl(
+            kept, "wait", "job/held", "-n", "torch", "--for=jsonpath={.status.active}=2", "--timeout=20s"
+        )
+        pod = self.kubectl(kept, *pods).split()[0]
+        patch = '{"spec":{"schedulingGroup":{"podGroupName":"another"}}}'
+        said = self.kubectl(kept, "patch", pod, "-n", "torch", "--type=merge", "-p", patch, fails=True)
+        assert "spec: Forbidden: pod updates may not change fields other than" in said
+        assert "another" in said
+
+    def test_delete_takes_the_groups_along(self, kept: dict[str, str]) -> None:
+        """What Muster made is owned by the Job and goes with it."""
+        self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=json.dumps(a_job("gone")))
+        made = "--for=condition=muster.dev/PodGroupsReady"
+        self.kubectl(kept, "wait", "job/gone", "-n", "torch", made, "--timeout=20s")
+        groups = self.kubectl(kept, "get", "podgroups", "-n", "torch", "-o", "name").split()
+        (group,) = [name for name in groups if "/gone-main-" in name]
+        self.kubectl(kept, "delete", "job", "gone", "-n", "torch", "--cascade=foreground")
+        self.kubectl(kept, "wait", group, "-n", "torch", "--for=delete", "--timeout=20s")
+
+
+def a_job(name: str) -> dict[str, Any]:
+    """An Indexed Job of two pods."""
+    container = {"name": "main", "image": "busybox"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": 2,
+            "completions": 2,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+
+
+def test_apiserver_prints_its_url_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+    """Alone it serves the API and writes a kubeconfig, and it ends without an error."""
+    path = tmp_path / "kubeconfig"
+    with running("apiserver", "--port", "0", "--kubeconfig-out", str(path)) as process:
+        url = process.line("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{url}/readyz") as answer:  # noqa: S310 - loopback
+            assert answer.read() == b"ok"
+        assert url in path.read_text()
+        assert process.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_apiserver_stops_on_either_signal(number: signal.Signals) -> None:
+    """As a child of a script it ends like one at a terminal."""
+    with running("apiserver") as process:
+        process.line("http://")
+        assert process.end(number) == 0
+
+
+def test_a_real_cluster_is_worked_on_until_ctrl_c(tmp_path: Path) -> None:
+    """With a kubeconfig no server is started and no story told; the functions work on that cluster."""
+    path = tmp_path / "kubeconfig"
+    with running("apiserver", "--kubeconfig-out", str(path)) as server:
+        url = server.line("http://")
+        with running("run", "--kubeconfig", str(path)) as process:
+            assert process.line("at work on ").startswith(f"at work on {url}, broker http://")
+            for found in (
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},
+                {**a_job("marked"), "metadata": {"name": "marked", "namespace": "team"}},
+            ):
+                post(url, found)
+            line = process.line(" ")
+            assert "create_workload    Job team/marked add" in line
+            assert process.end() == 0
+        assert server.end() == 0
+
+
+def post(url: str, found: dict[str, Any]) -> None:
+    """Create an object as any client would; the template is marked by hand, since no policy is installed."""
+    if found["kind"] == "Job":
+        found = json.loads(json.dumps(found))
+        found["spec"]["template"]["metadata"] = {"labels": {"muster.dev/group": "main"}}
+    path = "/api/v1/namespaces" if found["kind"] == "Namespace" else "/apis/batch/v1/namespaces/team/jobs"
+    body = json.dumps(found).encode()
+    request = urllib.request.Request(  # noqa: S310 - loopback
+        url + path, data=body, headers={"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:  # noqa: S310 - likewise
+        assert answer.status == 201

@@ -1,0 +1,188 @@
+"""`muster replay`: streams in every form, and what is said about their end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from tests.unit.cli.conftest import Filed, Muster
+from tests.unit.cli.sample import UID, a_capture, a_job, a_namespace, an_event, as_yaml
+
+GROUP = f"sweep-main-{UID[:8]}"
+
+
+def a_pod() -> dict[str, Any]:
+    """A pod of the Job, stamped and gated."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep", "uid": UID, "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "sweep-0-abcde",
+            "namespace": "team",
+            "uid": "0f6a3c1e-0000-4000-8000-000000000001",
+            "labels": {
+                "muster.dev/group": "main",
+                "batch.kubernetes.io/controller-uid": UID,
+                "batch.kubernetes.io/job-name": "sweep",
+                "batch.kubernetes.io/job-completion-index": "0",
+            },
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "schedulingGroup": {"podGroupName": GROUP},
+            "schedulingGates": [{"name": "muster.dev/pod-group"}],
+            "containers": [{"name": "main", "image": "busybox"}],
+        },
+    }
+
+
+CLUSTER = as_yaml(a_namespace(), a_job(), a_pod())
+
+
+def ended(result: Result) -> dict[str, Any]:
+    """What `--output yaml` said."""
+    assert result.exit_code == 0, result.output
+    told: dict[str, Any] = yaml.safe_load(result.stdout)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("e.jsonl", json.dumps(an_event()) + "\n\n", id="JSON Lines"),
+        pytest.param("e.json", [an_event()], id="a JSON batch"),
+        pytest.param("e.json", [a_capture(an_event())], id="captured requests"),
+        pytest.param("e.yaml", as_yaml(an_event()), id="YAML"),
+    ],
+)
+def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed, name: str, content: Any) -> None:
+    """From a Job's add to Workload, PodGroup, lifted gate and conditions: writes are the next events."""
+    told = ended(
+        muster("replay", filed(name, content), "--objects", filed("c.yaml", CLUSTER), "--output", "yaml")
+    )
+    (workload,) = told["workloads"]
+    assert workload["owner"] == "Job sweep"
+    assert workload["groups"] == {"main": {"gang": {"minCount": 2}}}
+    (group,) = told["podGroups"]
+    assert (group["name"], group["schedulingPolicy"]) == (GROUP, {"gang": {"minCount": 2}})
+    assert group["owners"] == ["Job sweep", f"Workload {workload['name']}"]
+    assert group["pods"] == {"total": 1, "gated": 0, "bound": 0}
+    (owner,) = told["owners"]
+    assert [one["type"] for one in owner["conditions"]] == ["PodGroupsReady", "PodGroupsScheduled"]
+    assert told["functions"]["create_workload"] == {"WorkloadCreated": 1}
+
+
+def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
+    muster: Muster, filed: Filed
+) -> None:
+    """`--without` leaves an event out, `--sweep` makes it good."""
+    arguments = [
+        "replay",
+        filed("e.json", [an_event()]),
+        "--objects",
+        filed("c.yaml", CLUSTER),
+        "--output",
+        "yaml",
+    ]
+    assert ended(muster(*arguments, "--without", "1"))["workloads"] == []
+    swept = ended(muster(*arguments, "--without", "1", "--sweep"))
+    assert [one["name"] for one in swept["podGroups"]] == [GROUP]
+
+
+@pytest.mark.parametrize("option", ["--twice", "--reverse"])
+def test_twice_and_in_reverse_make_the_same_groups(muster: Muster, filed: Filed, option: str) -> None:
+    """The printed Workloads and PodGroups do not differ."""
+    stream = filed("e.json", [an_event(), an_event(happened="update", id="2"), an_event(a_pod(), id="3")])
+    arguments = ["replay", stream, "--objects", filed("c.yaml", CLUSTER), "--output", "yaml"]
+    once, again = ended(muster(*arguments)), ended(muster(*arguments, option))
+    assert (once["workloads"], once["podGroups"]) == (again["workloads"], again["podGroups"])
+    assert once["podGroups"] != []
+
+
+def test_the_default_moment_is_the_first_with_a_pod(muster: Muster, filed: Filed) -> None:
+    """That is what a recording shows before any step acted; another one is chosen by name."""
+    recording = as_yaml(
+        a_namespace(),
+        {"kind": "List", "moment": "nothing yet", "items": []},
+        {"kind": "List", "moment": "pods", "items": [a_job(), a_pod()]},
+    )
+    arguments = [
+        "replay",
+        filed("e.json", an_event()),
+        "--objects",
+        filed("r.yaml", recording),
+        "--output",
+        "yaml",
+    ]
+    assert len(ended(muster(*arguments))["podGroups"]) == 1
+    assert ended(muster(*arguments, "--moment", "nothing yet"))["podGroups"] == []
+
+
+def test_groups_of_the_recording_are_kept_unless_dropped(muster: Muster, filed: Filed) -> None:
+    """`--drop-groups` makes the functions do again what was done when the recording was made."""
+    left = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": GROUP,
+            "namespace": "team",
+            "labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": UID},
+        },
+        "spec": {"schedulingPolicy": {"basic": {}}},
+    }
+    cluster = filed("c.yaml", as_yaml(a_namespace(), a_job(), a_pod(), left))
+    arguments = ["replay", filed("e.json", an_event()), "--objects", cluster, "--output", "yaml"]
+    assert ended(muster(*arguments))["podGroups"][0]["schedulingPolicy"] == {"basic": {}}
+    dropped = ended(muster(*arguments, "--drop-groups"))["podGroups"]
+    assert dropped[0]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+
+
+def test_text_is_for_people(muster: Muster, filed: Filed) -> None:
+    """Who acted and why, then what there is."""
+    result = muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER))
+    assert result.exit_code == 0
+    assert "create_workload    Job team/sweep add: WorkloadCreated, 1 write\n" in result.stdout
+    assert f"PodGroup team/{GROUP}: gang of 2, owners Job sweep, Workload " in result.stdout
+    assert "0 of 1 pods bound, 0 gated\n" in result.stdout
+
+
+def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(muster: Muster, filed: Filed) -> None:
+    """The others are delivered all the same; the exit status tells."""
+    broken = an_event({"apiVersion": "batch/v1", "kind": "Job"}, id="7")
+    stream = filed("e.json", [broken, an_event()])
+    result = muster("replay", stream, "--objects", filed("c.yaml", CLUSTER))
+    assert result.exit_code == 1
+    assert "WorkloadCreated" in result.stdout
+    assert (
+        "muster: event 7 (dev.knative.apiserver.resource.add ) could not be delivered: HTTP 400"
+        in result.stderr
+    )
+
+
+def test_an_event_that_is_none_stops_it_before_anything_happens(muster: Muster, filed: Filed) -> None:
+    """A broker would not take it in either; the line is told."""
+    lines = json.dumps(an_event()) + "\n" + json.dumps({**an_event(), "id": ""}) + "\n"
+    result = muster("replay", filed("e.jsonl", lines), "--objects", filed("c.yaml", CLUSTER))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("e.jsonl:2: no id\n")
+
+
+def test_an_event_that_no_trigger_can_choose_is_told(muster: Muster, filed: Filed) -> None:
+    """Triggers look at the extensions that ApiServerSource sends; a hand-made event may lack them."""
+    event = {key: value for key, value in an_event().items() if key not in {"kind", "apiversion"}}
+    result = muster("replay", filed("e.json", event), "--objects", filed("c.yaml", CLUSTER))
+    assert (result.exit_code, "0 deliveries" in result.stdout) == (0, True)
+    assert result.stderr.endswith(
+        "e.json: without the extensions apiversion and kind no trigger lets it through\n"
+    )
+
+
+def test_an_event_that_is_not_there_cannot_be_left_out(muster: Muster, filed: Filed) -> None:
+    """Events are counted from 1."""
+    result = muster("replay", filed("e.json", an_event()), "--without", "2")
+    assert (result.exit_code, result.stderr) == (2, "muster: --without 2: there are 1 events\n")
