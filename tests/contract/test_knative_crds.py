@@ -37,8 +37,8 @@ def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
 def _faults(value: Any, schema: dict[str, Any], path: str) -> Iterator[str]:
     """Fields that the schema does not name, and values of another type.
 
-    Knative's schemas let unknown fields pass in most places (`timeout` of a delivery is one); those are held to
-    our own models in tests/manifests.
+    Knative's schemas let unknown fields pass in most places, as `timeout` of a delivery; our own models in
+    tests/manifests do not.
     """
     wanted = TYPES.get(schema.get("type", ""))
     if wanted is not None and not isinstance(value, wanted):
