@@ -118,7 +118,8 @@ class Picture:
             recent, scenes = list(self._recent), list(self._scenes)
         if not scenes:
             return Spinner("dots", Text(f"the local stack comes up, {time.time() - self._since:.0f} s"))
-        return Group(*_stories(scenes), Text(""), *(Text(display.line(one, self._since)) for one in recent))
+        lines = (Text(display.line(one, self._since), no_wrap=True, overflow="ellipsis") for one in recent)
+        return Group(*_stories(scenes), Text(""), *lines)
 
 
 def _stories(scenes: Sequence[Scene]) -> list[RenderableType]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -42,13 +44,12 @@ class Case:
     @property
     def capture(self) -> Capture:
         """Its event."""
-        (only,) = read_events(self.folder / "event.json")
-        return only
+        return _event(self.folder / "event.json")
 
     @property
     def objects(self) -> Objects:
         """Its cluster."""
-        return read_worlds([self.folder / "cluster.yaml"])[0].objects
+        return copy.deepcopy(_cluster(self.folder / "cluster.yaml"))
 
     @property
     def now(self) -> datetime:
@@ -63,6 +64,17 @@ class Case:
     def planned(self) -> str:
         """The plan as `muster plan` prints it today."""
         return planning.as_yaml(planning.plan_on(self.step, self.capture, self.objects, self.now))
+
+
+@cache
+def _event(path: Path) -> Capture:
+    (only,) = read_events(path)
+    return only
+
+
+@cache
+def _cluster(path: Path) -> Objects:
+    return read_worlds([path])[0].objects
 
 
 def cases(root: Path = ROOT) -> list[Case]:

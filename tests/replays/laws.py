@@ -134,12 +134,10 @@ def older_than(capture: Capture) -> Iterator[Capture]:
     event = recorded.envelope(capture)
     if not event["type"].startswith("dev.knative.apiserver."):
         return
-    for story in recorded.STORIES:
-        for other in recorded.events(story):
-            told = recorded.envelope(other)
-            if _about(told) == _about(event) and _version(told) <= _version(event):
-                yield other
-                yield from reference_to(other)
+    for other in recorded.events_about(event):
+        if _version(recorded.envelope(other)) <= _version(event):
+            yield other
+            yield from reference_to(other)
 
 
 def reference_to(capture: Capture) -> Iterator[Capture]:
@@ -154,10 +152,6 @@ def reference_to(capture: Capture) -> Iterator[Capture]:
 
 def _structured(event: Mapping[str, Any]) -> Capture:
     return Capture({"content-type": STRUCTURED}, json.dumps(event).encode(), "older")
-
-
-def _about(event: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(event[key] for key in ("kind", "namespace", "name"))
 
 
 def _version(event: Mapping[str, Any]) -> int:

@@ -33,6 +33,24 @@ def world_at(story: str, moment: str) -> World:
     return next(world for world in moments(story) if world.moment == moment)
 
 
+@cache
+def _about(story: str) -> dict[tuple[str, ...], list[Capture]]:
+    found: dict[tuple[str, ...], list[Capture]] = {}
+    for capture in events(story):
+        found.setdefault(subject(envelope(capture)), []).append(capture)
+    return found
+
+
+def subject(event: Object) -> tuple[str, ...]:
+    """What an event is about: kind, namespace and name."""
+    return tuple(event[key] for key in ("kind", "namespace", "name"))
+
+
+def events_about(event: Object) -> list[Capture]:
+    """All recorded events about the same object, of whatever story."""
+    return [capture for story in STORIES for capture in _about(story).get(subject(event), [])]
+
+
 def envelope(capture: Capture) -> Object:
     """A recorded event as JSON."""
     event: Object = json.loads(capture.body)
