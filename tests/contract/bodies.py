@@ -222,7 +222,7 @@ _STATUS = {
 
 
 def widget_definition() -> Object:
-    """A CustomResourceDefinition with status, scale, defaults, limits, a keyed list and an immutable field."""
+    """A CustomResourceDefinition with status, scale, defaults, limits, a keyed list, an immutable field."""
     schema = {"type": "object", "properties": {"spec": _SPEC, "status": _STATUS}}
     scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
     version = {

@@ -57,7 +57,7 @@ class Case:
 
 
 class Cases:
-    """The cases of one file: a decorator that collects functions, named by the first line of their docstrings."""
+    """The cases of one file: a decorator that collects functions, named by their docstrings' first lines."""
 
     def __init__(self, module: str) -> None:
         self.all: list[Case] = []

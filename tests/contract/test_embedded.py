@@ -1,4 +1,4 @@
-"""The embedded API server keeps the rules of the real one, and answers word for word as that was recorded to."""
+"""The embedded API server keeps the rules of the real one, and answers word for word what that answered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY_CASE = [
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, Api]]:
-    """An embedded server of each release, with the gates of the real ones (tests/cluster/control_plane.py)."""
+    """An embedded server of each release, with the gates of the real ones (tests.cluster.control_plane)."""
     older_gates = Gates(topology_aware_workload_scheduling=False)
     with ApiServer() as newer, ApiServer(release="1.36", gates=older_gates) as older:
         yield {"1.37": Api(newer.url), "1.36": Api(older.url)}

@@ -1,4 +1,4 @@
-"""An embedded Kubernetes API server: in memory, on the standard library, held to the real one by contract tests.
+"""An embedded Kubernetes API server: in memory, held to the real one by contract tests.
 
 with ApiServer() as server:
     print(server.url)

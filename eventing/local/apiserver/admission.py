@@ -1,8 +1,8 @@
 """What happens to a new object between its defaults and its rules: priorities, finalizers, the policies.
 
-Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`. CEL is not
-evaluated: the effect of Muster's MutatingAdmissionPolicies is computed by `shared.policy.marks`, and is on
-exactly when the policy and its binding are in the server.
+Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`. CEL is
+not evaluated: the effect of Muster's two policies is computed by `shared.policy.marks`, and it is on exactly
+when the policy and its binding are in the server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ NAMESPACES = ("", "namespaces")
 
 PRIORITY_WORDS = {
     "Pod": (
-        "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
+        "the integer value of priority ({given}) must not be provided in pod spec; priority admission "
+        "controller "
         "computed {computed} from the given PriorityClass name"
     ),
     "PodGroup": (
@@ -133,12 +134,12 @@ def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:
 def _one_default(store: Store, obj: Object) -> None:
     for record in store.all(CLASSES):
         if record.obj.get("globalDefault") and name_of(record.obj) != name_of(obj):
-            why = f"PriorityClass {name_of(record.obj)} is already marked as default. Only one default can exist"
-            raise refused(SCHEDULING, "priorityclasses", name_of(obj), why)
+            why = f"PriorityClass {name_of(record.obj)} is already marked as default."
+            raise refused(SCHEDULING, "priorityclasses", name_of(obj), why + " Only one default can exist")
 
 
 def _template_exists(store: Store, group: Object) -> None:
-    """1.36 alone refuses a PodGroup whose template is not there (`plugin/pkg/admission/podgroup`, v1.36.3)."""
+    """Refuse a PodGroup whose template is not there; 1.36 alone does (`plugin/pkg/admission/podgroup`)."""
     reference = at(group, "spec", "podGroupTemplateRef", "workload")
     if reference is None or not reference.get("podGroupTemplateName"):
         return

@@ -27,7 +27,7 @@ from eventing.local.apiserver.writes import Writer
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 Intercept = Callable[[Request], tuple[int, Mapping[str, str], Any] | None]
-"""May answer a request itself, with status, headers and body; None lets it pass. It may also just take time."""
+"""May answer a request itself, with status, headers and body, or take its time; None lets it pass."""
 
 
 NO_PAGE = Answer(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")

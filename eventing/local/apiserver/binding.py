@@ -47,7 +47,8 @@ def bind(store: Store, target: Target, request: Request) -> Answer:
 def _refuse(name: str, pod: Object, body: Object) -> None:
     wanted_uid = at(body, "metadata", "uid")
     if wanted_uid and wanted_uid != pod["metadata"]["uid"]:
-        why = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {pod['metadata']['uid']}"
+        current = pod["metadata"]["uid"]
+        why = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {current}"
         raise conflict("", "pods", name, why)
     why = ""
     if pod["metadata"].get("deletionTimestamp"):

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from eventing.local.apiserver.admission import FINALIZER
-from eventing.local.apiserver.deletes import FOREGROUND, ORPHAN, DeleteOptions, Deleter
+from eventing.local.apiserver.deletes import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
 from eventing.local.apiserver.kinds import SCHEDULING, Kind, Registry
 from eventing.local.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from eventing.local.apiserver.status import ApiError
@@ -69,24 +69,28 @@ class Collector:
         live = self._live(place, change.record.obj)
         if live is None:
             return
-        obj, finalizers = live.obj, at(live.obj, "metadata", "finalizers") or []
+        obj = live.obj
         if obj["metadata"].get("deletionTimestamp"):
-            if place == NAMESPACES:
-                self._empty_namespace(name_of(obj))
-            elif place == DEFINITIONS:
-                self._undefine(live)
-            elif ORPHAN in finalizers:
-                self._orphan(place, live)
-            elif FOREGROUND in finalizers:
-                self._foreground(uid_of(obj))
-            elif place == POD_GROUPS and FINALIZER in finalizers:
-                self._protect(live)
-            elif not finalizers and not obj["metadata"].get("deletionGracePeriodSeconds"):
-                self._store.remove(place, (namespace_of(obj), name_of(obj)))
+            self._leaving(place, live)
         elif change.type == "ADDED" and obj["metadata"].get("ownerReferences"):
             self._without_owner(place, live, at_birth=True)
         if place == PODS and at(obj, "status", "phase") in ENDED:
             self._release_group(obj)
+
+    def _leaving(self, place: Place, live: Record) -> None:
+        obj, finalizers = live.obj, at(live.obj, "metadata", "finalizers") or []
+        if place == NAMESPACES:
+            self._empty_namespace(name_of(obj))
+        elif place == DEFINITIONS and CLEANUP in finalizers:
+            self._undefine(live)
+        elif ORPHAN in finalizers:
+            self._orphan(place, live)
+        elif FOREGROUND in finalizers:
+            self._foreground(uid_of(obj))
+        elif place == POD_GROUPS and FINALIZER in finalizers:
+            self._protect(live)
+        elif not finalizers and not obj["metadata"].get("deletionGracePeriodSeconds"):
+            self._store.remove(place, (namespace_of(obj), name_of(obj)))
 
     def _live(self, place: Place, obj: Object) -> Record | None:
         record = self._store.get(place, (namespace_of(obj), name_of(obj)))

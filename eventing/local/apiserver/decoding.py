@@ -1,8 +1,8 @@
 """From parsed JSON to an object of a kind: types checked, unknown fields dropped, empty ones left out.
 
 The real server does this by decoding into Go structs; here the OpenAPI schema stands for the struct. Built-in
-kinds answer a wrong type with 400 in the words of Go's decoder, custom resources are pruned and defaulted here
-and judged by `validation.custom`.
+kinds answer a wrong type with 400 in the words of Go's decoder, custom resources are pruned and defaulted
+here and judged by `validation.custom`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from eventing.local.apiserver.kinds import Kind
 from eventing.local.apiserver.objects import Object, copied
+from eventing.local.apiserver.requests import json_type
 from eventing.local.apiserver.schemas import Schema
 from eventing.local.apiserver.status import bad_request
 
@@ -84,7 +85,8 @@ class Decoder:
     def _mismatch(self, value: Any, schema: Schema, path: str, owner: str) -> Exception:
         field = f"{owner}.{_INDEX.sub('', path)}"
         return self._wrong(
-            f"json: cannot unmarshal {_json_type(value)} into Go struct field {field} of type {go_type(schema)}"
+            f"json: cannot unmarshal {_json_type(value)} into Go struct field {field} "
+            f"of type {go_type(schema)}"
         )
 
     def _struct(self, value: Any, schema: Schema, path: str, owner: str) -> Object:
@@ -215,7 +217,7 @@ def _json_type(value: Any) -> str:
         return "bool"
     if isinstance(value, (int, float)):
         return "number" if isinstance(value, int) else f"number {value}"
-    return {str: "string", dict: "object", list: "array"}.get(type(value), "null")
+    return json_type(value)
 
 
 def go_type(schema: Schema) -> str:

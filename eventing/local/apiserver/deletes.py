@@ -12,8 +12,8 @@ from typing import Any
 
 from eventing.local.apiserver import strategies
 from eventing.local.apiserver.kinds import Kind
-from eventing.local.apiserver.reads import listed
 from eventing.local.apiserver.objects import Object, at, name_of, namespace_of, uid_of
+from eventing.local.apiserver.reads import listed
 from eventing.local.apiserver.requests import Answer, Request, Target
 from eventing.local.apiserver.status import (
     bad_request,
@@ -35,8 +35,8 @@ RETURNED = frozenset({("", "pods"), ("", "namespaces"), ("", "services"), ("", "
 """Kinds whose deletion answers with the object; the others answer with a Status."""
 
 NAMESPACE_BUSY = (
-    "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will "
-    "automatically be purged by the system."
+    "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace "
+    "will automatically be purged by the system."
 )
 
 
@@ -177,8 +177,8 @@ def _check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> Non
         raise conflict(kind.group, kind.kind, name_of(obj), why)
     if options.version and options.version != version:
         why = (
-            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in "
-            f"record ({version}). The object might have been modified"
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion "
+            f"in record ({version}). The object might have been modified"
         )
         raise conflict(kind.group, kind.kind, name_of(obj), why)
 

@@ -20,7 +20,7 @@ class Gates:
         workload_with_job: `job.spec.scheduling`.
         pod_group_preemption_policy: `preemptionPolicy` of groups and templates.
         dra_workload_resource_claims: `resourceClaims` of groups and templates.
-        workload_aware_preemption: priority and `disruptionMode` of 1.36's groups; part of generic_workload in 1.37.
+        workload_aware_preemption: priority and `disruptionMode` of 1.36's groups; in 1.37 always on.
         served: the versions of scheduling.k8s.io beside v1 that `--runtime-config` switches on.
     """
 

@@ -36,8 +36,9 @@ class Server(ThreadingHTTPServer):
         """Bind without looking up the host's name, which can take seconds."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = self.server_address[0], self.server_address[1]
+        host, port = self.socket.getsockname()[:2]
+        self.server_address = host, port
+        self.server_name, self.server_port = host, port
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Remember the connection and serve it on a thread of its own."""
@@ -150,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
     def _client_left(self) -> bool:
         self.connection.setblocking(False)
         try:
-            return self.connection.recv(1, socket.MSG_PEEK) == b""
+            return not self.connection.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return False
         finally:

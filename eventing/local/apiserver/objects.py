@@ -1,4 +1,7 @@
-"""Small things done to Kubernetes objects as parsed JSON. Stored objects are never changed: writers copy first."""
+"""Small things done to Kubernetes objects as parsed JSON.
+
+Stored objects are never changed: who writes copies first.
+"""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ def list_objects(store: Store, target: Target, request: Request) -> Answer:
     limit = int(request.query.get("limit") or 0)
     rest = found[limit:] if limit else []
     found = found[:limit] if limit else found
-    metadata: dict[str, object] = {"resourceVersion": str(version)} | (
-        {"continue": ""} if kind.custom else {}
-    )
+    metadata: dict[str, object] = {"resourceVersion": str(version)}
+    if kind.custom:
+        metadata["continue"] = ""
     if rest:
         metadata["continue"] = _token(found[-1], version)
         if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
@@ -107,9 +107,9 @@ def _after(store: Store, found: list[Record], token: str, version: int) -> tuple
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     if then < store.forgotten:
         raise expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new "
-            "list without the continue parameter, or use the continue token in this response to retrieve the "
-            "remainder of the results."
+            "The provided continue parameter is too old to display a consistent list result. You can start a "
+            "new list without the continue parameter, or use the continue token in this response to retrieve "
+            "the remainder of the results."
         )
     rest = [record for record in found if (namespace_of(record.obj), name_of(record.obj)) > (namespace, name)]
     return rest, then

@@ -193,7 +193,8 @@ class Target:
         if version != self.kind.api_version and (kind != self.kind.kind or group != self.kind.group):
             raise bad_request(
                 f'{kind} in version "{self.kind.version}" cannot be handled as a {self.kind.kind}: '
-                f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+                f'no kind "{kind}" is registered for version "{version}" '
+                'in scheme "pkg/runtime/scheme.go:111"'
             )
         if version != self.kind.api_version:
             raise bad_request(
@@ -204,7 +205,8 @@ class Target:
             internal = self.kind.group.partition(".")[0] or "core"
             raise bad_request(
                 f'{kind} in version "{self.kind.version}" cannot be handled as a {self.kind.kind}: '
-                f"converting ({self.kind.version}.{kind}) to ({internal}.{self.kind.kind}): unknown conversion"
+                f"converting ({self.kind.version}.{kind}) to ({internal}.{self.kind.kind}): "
+                "unknown conversion"
             )
 
 
@@ -226,7 +228,7 @@ SPECIAL_PLACES = {"nodes": "minions", "services": "services/specs"}
 
 
 def uid_conflict(target: Target, given: str, current: str) -> ApiError:
-    """409: the body is about another object of that name; the words are those of the real server's storage."""
+    """409: the body is about another object of that name; the words are the real storage's."""
     kind = target.kind
     place = f"{kind.group}/{kind.plural}" if kind.custom else SPECIAL_PLACES.get(kind.plural, kind.plural)
     key = "/".join(part for part in ("/registry", place, target.namespace, target.name) if part)

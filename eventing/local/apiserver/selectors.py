@@ -84,7 +84,7 @@ def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a `LabelSelector` object selects these labels; None selects nothing, an empty one everything."""
+    """Whether a `LabelSelector` object selects labels; None selects nothing, an empty one everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}

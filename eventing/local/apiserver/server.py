@@ -101,10 +101,10 @@ class ApiServer:
         self._api.intercept = intercept
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """How often each (user agent, verb, resource) was asked for: `("muster-patch-pods", "patch", "pods")`.
+        """How often each (user agent, verb, resource) was asked for: `("muster", "patch", "jobs/status")`.
 
-        Verbs are Kubernetes': get, list, watch, create, update, patch, delete, deletecollection. A subresource
-        is part of the resource, `podgroups/status`. Discovery is not counted.
+        Verbs are Kubernetes': get, list, watch, create, update, patch, delete, deletecollection.
+        Discovery is not counted.
         """
         return self._api.calls()
 

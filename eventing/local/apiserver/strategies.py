@@ -1,4 +1,4 @@
-"""What each kind does to a body before it is stored, and which rules judge it: Kubernetes' registry strategies.
+"""What each kind does to a body before it is stored, and which rules judge it.
 
 Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`,
 `apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy}.go`.
@@ -43,9 +43,7 @@ def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
         )  # dropped with its gate, defaulted again by the storage
     if kind.has_status and kind.kind not in {"Node", "Service", "CustomResourceDefinition"}:
         obj.pop("status", None)
-    if kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION:
-        obj["metadata"]["generation"] = 1
-    elif kind.kind == "PriorityClass":
+    if kind.custom or kind.kind in {"Pod", "Job", "PriorityClass"} | WITH_GENERATION:
         obj["metadata"]["generation"] = 1
     function = {"Pod": _new_pod, "Job": _new_job, "Namespace": _new_namespace}.get(kind.kind)
     if function is not None and not kind.custom:
@@ -76,7 +74,7 @@ def _new_pod(pod_object: Object) -> None:
 
 
 def quality_of_service(spec: Object) -> str:
-    """The QoS class of a pod: BestEffort without resources, Guaranteed when limits are requests, else Burstable."""
+    """BestEffort without resources, Guaranteed where limits are the requests, else Burstable."""
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
     limits: list[Mapping[str, Any]] = []
     for container in containers:
@@ -129,7 +127,7 @@ def _counts_generation(kind: Kind) -> bool:
 
 
 def _countable(kind: Kind, obj: Object) -> Object:
-    """What a change of counts as a new generation: the spec, of custom resources all but metadata (and status)."""
+    """What changes the generation: the spec; of custom resources everything but metadata and status."""
     if not kind.custom:
         return dict(obj.get("spec") or {})
     left_out = {"metadata", "apiVersion", "kind"} | ({"status"} if kind.has_status else set())
@@ -256,7 +254,8 @@ def check_changed(kind: Kind, obj: Object, old: Object, subresource: str = "") -
     checks = _checks(kind)
     if checks is None:
         return errors
-    return errors + checks[2 if subresource == "status" else 1](obj, old)
+    judge = checks[2] if subresource == "status" else checks[1]
+    return errors + judge(obj, old)
 
 
 def deleted_at_once(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:
@@ -282,7 +281,7 @@ def announces_deletion(kind: Kind) -> bool:
 
 def deletion_mark(obj: Object, seconds: int) -> Object:
     """The metadata of an object that is on its way out."""
-    changed = obj["metadata"] | {"deletionTimestamp": now(), "deletionGracePeriodSeconds": seconds}
+    changed: Object = obj["metadata"] | {"deletionTimestamp": now(), "deletionGracePeriodSeconds": seconds}
     if metadata.generation_of(obj):
         changed["generation"] = metadata.generation_of(obj) + 1
     return changed

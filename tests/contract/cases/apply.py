@@ -10,9 +10,9 @@ from tests.contract.bodies import (
     config_map,
     core,
     gated,
+    groups,
     pod,
     pod_group,
-    groups,
     serve_widgets,
     widget,
     widgets,
@@ -121,7 +121,7 @@ def conflict_with_update(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def forced(api: Conversation, ns: str) -> None:
-    """force takes a field over."""
+    """Force takes a field over."""
     path = core(ns, "configmaps", "one")
     _apply(api, path, config_map(data={"a": "1"}))
     answer = _apply(api, path, config_map(data={"a": "2"}), "second", force="true")
@@ -239,7 +239,7 @@ def custom_owners(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def status_conditions(api: Conversation, ns: str) -> None:
-    """Conditions applied to a custom resource's status belong to the status entry, and survive other writers."""
+    """Conditions applied to a custom resource's status belong to its entry, and survive other writers."""
     serve_widgets(api.api, ns)
     api.must("POST", widgets(ns), widget())
     path = widgets(ns, "widget") + "/status"

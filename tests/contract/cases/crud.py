@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.bodies import config_map, core, groups, job, jobs, pod, pod_group, pod_spec, workload
+from tests.contract.bodies import config_map, core, groups, job, jobs, pod, pod_group, workload
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -16,7 +16,7 @@ def created(api: Conversation, ns: str) -> None:
     answer = api.request("POST", core(ns, "configmaps"), config_map())
     metadata = answer.body["metadata"]
     assert answer.status == 201
-    assert metadata["uid"] and metadata["resourceVersion"] and metadata["creationTimestamp"]
+    assert all(metadata[field] for field in ("uid", "resourceVersion", "creationTimestamp"))
     assert metadata["namespace"] == ns
 
 
@@ -69,7 +69,7 @@ def other_namespace(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def generated_name(api: Conversation, ns: str) -> None:
-    """generateName gets five random characters."""
+    """GenerateName gets five random characters."""
     body = config_map()
     body["metadata"] = {"generateName": "made-"}
     found = api.must("POST", core(ns, "configmaps"), body)["metadata"]["name"]
@@ -128,7 +128,7 @@ def dry_run(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def dry_run_refused(api: Conversation, ns: str) -> None:
-    """dryRun takes no other word than All."""
+    """DryRun takes no other word than All."""
     answer = api.request("POST", core(ns, "configmaps"), config_map(), query={"dryRun": "Some"})
     assert answer.status == 422
 
@@ -173,9 +173,7 @@ def group_without_version(api: Conversation, ns: str) -> None:
     api.must("POST", groups(ns, "podgroups"), pod_group())
     answer = api.request("PUT", groups(ns, "podgroups", "group"), pod_group())
     assert answer.status == 422
-    assert (
-        "metadata.resourceVersion" in answer.message and "must be specified for an update" in answer.message
-    )
+    assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.message
 
 
 @case(releases=BOTH)
@@ -281,216 +279,6 @@ def unknown_field_strict(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def listed(api: Conversation, ns: str) -> None:
-    """A list has its kind, a resourceVersion, and items by name without kind of their own."""
-    for name in ("b", "a"):
-        api.must("POST", core(ns, "configmaps"), config_map(name))
-    found = api.must("GET", core(ns, "configmaps"))
-    assert found["kind"] == "ConfigMapList"
-    names = [item["metadata"]["name"] for item in found["items"] if item["metadata"]["name"] in {"a", "b"}]
-    assert names == ["a", "b"]
-    assert all("kind" not in item for item in found["items"])
-
-
-@case(releases=BOTH)
-def listed_empty(api: Conversation, ns: str) -> None:
-    """A list of nothing has an empty list of items."""
-    assert api.must("GET", core(ns, "pods"))["items"] == []
-
-
-@case(releases=BOTH)
-def paged(api: Conversation, ns: str) -> None:
-    """limit cuts a list and continue goes on with the rest."""
-    for name in ("a", "b", "c"):
-        api.must("POST", core(ns, "pods"), pod(name))
-    first = api.must("GET", core(ns, "pods"), limit="2")
-    assert [item["metadata"]["name"] for item in first["items"]] == ["a", "b"]
-    assert first["metadata"]["remainingItemCount"] == 1
-    rest = api.must("GET", core(ns, "pods"), limit="2", **{"continue": first["metadata"]["continue"]})
-    assert [item["metadata"]["name"] for item in rest["items"]] == ["c"]
-    assert "continue" not in rest["metadata"]
-
-
-@case(releases=BOTH)
-def broken_token(api: Conversation, ns: str) -> None:
-    """A continue token that nobody made is refused with 400."""
-    answer = api.request("GET", core(ns, "pods"), query={"limit": "1", "continue": "nonsense"})
-    assert answer.status == 400
-
-
-@case(releases=BOTH)
-def selected_by_label(api: Conversation, ns: str) -> None:
-    """Label selectors choose by equality, sets, presence and absence."""
-    for name, labels in (("a", {"tier": "x"}), ("b", {"tier": "y"}), ("c", {})):
-        api.must("POST", core(ns, "pods"), pod(name, {"labels": labels}))
-    wanted = {
-        "tier=x": ["a"],
-        "tier==x": ["a"],
-        "tier!=x": ["b", "c"],
-        "tier in (x,y)": ["a", "b"],
-        "tier notin (x)": ["b", "c"],
-        "tier": ["a", "b"],
-        "!tier": ["c"],
-        "tier,tier!=y": ["a"],
-    }
-    for selector, names in wanted.items():
-        found = api.must("GET", core(ns, "pods"), labelSelector=selector)["items"]
-        assert [item["metadata"]["name"] for item in found] == names, selector
-
-
-@case(releases=BOTH)
-def bad_selector(api: Conversation, ns: str) -> None:
-    """A label selector that cannot be parsed is refused with 400."""
-    assert api.request("GET", core(ns, "pods"), query={"labelSelector": "a in"}).status == 400
-
-
-@case(releases=BOTH)
-def selected_by_field(api: Conversation, ns: str) -> None:
-    """Pods are selected by name, node and phase."""
-    api.must("POST", core(ns, "pods"), pod("a"))
-    api.must("POST", core(ns, "pods"), pod("b", nodeName="node-1"))
-    for selector, names in {
-        "metadata.name=a": ["a"],
-        "spec.nodeName=node-1": ["b"],
-        "spec.nodeName=": ["a"],
-        "status.phase=Pending": ["a", "b"],
-        "status.phase!=Pending": [],
-    }.items():
-        found = api.must("GET", core(ns, "pods"), fieldSelector=selector)["items"]
-        assert [item["metadata"]["name"] for item in found] == names, selector
-
-
-@case(releases=BOTH)
-def unselectable(api: Conversation, ns: str) -> None:
-    """A field that a kind cannot be selected by is refused with 400."""
-    answer = api.request("GET", core(ns, "pods"), query={"fieldSelector": "spec.priority=1"})
-    assert answer.status == 400
-    assert "field label not supported: spec.priority" in answer.message
-
-
-@case()
-def groups_unselectable(api: Conversation, ns: str) -> None:
-    """PodGroups are selected by no field but name and namespace."""
-    answer = api.request("GET", groups(ns, "podgroups"), query={"fieldSelector": "spec.priority=1"})
-    assert answer.status == 400
-
-
-@case(releases=BOTH)
 def method_refused(api: Conversation, ns: str) -> None:
     """A PUT on a collection is answered with 405."""
     assert api.request("PUT", core(ns, "configmaps"), config_map()).status == 405
-
-
-@case(releases=BOTH)
-def pod_defaults(api: Conversation, ns: str) -> None:
-    """A Pod gets its defaults: scheduler, restart policy, priority, tolerations, phase Pending."""
-    found = api.must("POST", core(ns, "pods"), pod(volumes=[{"name": "v"}]))
-    spec = found["spec"]
-    assert (spec["schedulerName"], spec["restartPolicy"], spec["priority"]) == (
-        "default-scheduler",
-        "Always",
-        0,
-    )
-    assert found["status"]["phase"] == "Pending"
-    assert found["metadata"]["generation"] == 1
-
-
-@case(releases=BOTH)
-def pod_resources(api: Conversation, ns: str) -> None:
-    """A Pod's requests default to its limits, and its quality of service follows."""
-    containers = [{"name": "a", "image": "b", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]
-    found = api.must("POST", core(ns, "pods"), {**pod(), "spec": {"containers": containers}})
-    assert found["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
-    assert found["status"]["qosClass"] == "Guaranteed"
-
-
-@case(releases=BOTH)
-def job_defaults(api: Conversation, ns: str) -> None:
-    """A Job gets its defaults, a selector, and the labels of its pods."""
-    found = api.must("POST", jobs(ns), job())
-    spec, uid = found["spec"], found["metadata"]["uid"]
-    assert (spec["parallelism"], spec["completions"], spec["completionMode"]) == (1, 1, "NonIndexed")
-    assert (spec["suspend"], spec["backoffLimit"], spec["podReplacementPolicy"]) == (
-        False,
-        6,
-        "TerminatingOrFailed",
-    )
-    assert spec["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
-    assert spec["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "job"
-
-
-@case(releases=BOTH)
-def job_labels(api: Conversation, ns: str) -> None:
-    """A Job without labels takes those of its template."""
-    body = job()
-    body["spec"]["template"]["metadata"] = {"labels": {"tier": "x"}}
-    assert api.must("POST", jobs(ns), body)["metadata"]["labels"]["tier"] == "x"
-
-
-@case(releases=BOTH)
-def job_parallelism_alone(api: Conversation, ns: str) -> None:
-    """A Job with parallelism alone has no completions."""
-    assert "completions" not in api.must("POST", jobs(ns), job(parallelism=3))["spec"]
-
-
-@case(releases=BOTH)
-def event(api: Conversation, ns: str) -> None:
-    """An Event about an object of its namespace is stored; of another it is refused."""
-    body = {
-        "metadata": {"generateName": "made-"},
-        "involvedObject": {"kind": "Pod", "name": "p", "namespace": ns, "apiVersion": "v1"},
-        "reason": "Tested",
-        "message": "a word",
-        "type": "Normal",
-    }
-    api.must("POST", core(ns, "events"), body)
-    body["involvedObject"] = {"kind": "Pod", "name": "p", "namespace": "elsewhere"}
-    assert api.request("POST", core(ns, "events"), body).status == 422
-
-
-@case(releases=BOTH)
-def binding(api: Conversation, ns: str) -> None:
-    """A binding puts a pod on a node and says so in its conditions."""
-    api.must("POST", core(ns, "pods"), pod())
-    body = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "pod"},
-        "target": {"kind": "Node", "name": "n"},
-    }
-    assert api.request("POST", core(ns, "pods", "pod") + "/binding", body).status == 201
-    found = api.must("GET", core(ns, "pods", "pod"))
-    assert found["spec"]["nodeName"] == "n"
-    assert [c["type"] for c in found["status"]["conditions"]] == ["PodScheduled"]
-    again = api.request("POST", core(ns, "pods", "pod") + "/binding", body)
-    assert again.status == 409
-
-
-@case(releases=BOTH)
-def binding_gated(api: Conversation, ns: str) -> None:
-    """A gated pod cannot be bound."""
-    api.must("POST", core(ns, "pods"), pod(schedulingGates=[{"name": "example.com/wait"}]))
-    body = {"metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "n"}}
-    answer = api.request("POST", core(ns, "pods", "pod") + "/binding", body)
-    assert answer.status == 409
-    assert "pod pod has non-empty .spec.schedulingGates" in answer.message
-
-
-@case(releases=BOTH)
-def containers_needed(api: Conversation, ns: str) -> None:
-    """A Pod without containers is refused with 422."""
-    answer = api.request("POST", core(ns, "pods"), {**pod(), "spec": {}})
-    assert answer.status == 422
-    assert "spec.containers: Required value" in answer.message
-
-
-@case(releases=BOTH)
-def container_names(api: Conversation, ns: str) -> None:
-    """Two containers of one name, and one without an image, are refused with 422."""
-    containers = [{"name": "a", "image": "b"}, {"name": "a", "image": "b"}, {"name": "c"}]
-    answer = api.request(
-        "POST", core(ns, "pods"), {**pod(), "spec": {**pod_spec(), "containers": containers}}
-    )
-    assert answer.status == 422
-    assert 'spec.containers[1].name: Duplicate value: "a"' in answer.message
-    assert "spec.containers[2].image: Required value" in answer.message

@@ -1,4 +1,4 @@
-"""Custom resources: schemas, defaults, pruning, status, scale, and the definitions of JobSet and the Trainer."""
+"""Custom resources: schemas, defaults, pruning, status, scale, and definitions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def pruned(api: Conversation, ns: str) -> None:
 def wrong_type(api: Conversation, ns: str) -> None:
     """A wrong type is answered with 422, unlike in a built-in kind."""
     serve_widgets(api.api, ns)
-    words = 'spec.parts[0].count: Invalid value: "string": spec.parts[0].count in body must be of type integer: "string"'
+    where = "spec.parts[0].count"
+    words = f'{where}: Invalid value: "string": {where} in body must be of type integer: "string"'
     _refused(api, ns, words, parts=[{"name": "a", "count": "x"}])
     _refused(api, ns, 'spec.parts: Invalid value: "object"', parts={"a": 1})
 

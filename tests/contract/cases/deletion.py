@@ -163,7 +163,7 @@ def ended_pod(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def collection(api: Conversation, ns: str) -> None:
-    """deletecollection takes what the selector chooses."""
+    """Deletecollection takes what the selector chooses."""
     for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("c", {})):
         api.must("POST", core(ns, "pods"), pod(name, {"labels": labels}))
     found = api.must("DELETE", core(ns, "pods"), labelSelector="x=1")
@@ -263,7 +263,8 @@ def protected_group(api: Conversation, ns: str) -> None:
     api.must("DELETE", groups(ns, "podgroups", "group"))
     assert api.request("GET", groups(ns, "podgroups", "group")).status == 200
     answer = api.request("POST", groups(ns, "podgroups"), pod_group())
-    assert answer.reason == "AlreadyExists" and "object is being deleted" in answer.message
+    assert answer.reason == "AlreadyExists"
+    assert "object is being deleted" in answer.message
     api.must("DELETE", core(ns, "pods", "pod"))
     assert _gone(api, groups(ns, "podgroups", "group"))
 

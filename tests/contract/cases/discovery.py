@@ -11,7 +11,7 @@ BOTH = ("1.37", "1.36")
 
 
 def _names(api: Conversation, path: str) -> dict[str, str]:
-    """Resource names and kinds; asked without writing down the whole list, which is longer on the real server."""
+    """Resource names and kinds; not written down, for the real server has more of them."""
     return {entry["name"]: entry["kind"] for entry in api.api.must("GET", path)["resources"]}
 
 

@@ -59,7 +59,7 @@ def parallelism_free(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def mode_frozen(api: Conversation, ns: str) -> None:
-    """completionMode and backoffLimitPerIndex are immutable."""
+    """CompletionMode and backoffLimitPerIndex are immutable."""
     api.must("POST", jobs(ns), job(**INDEXED))
     assert _patch(api, ns, {"completionMode": "NonIndexed"}) == 422
     assert _patch(api, ns, {"backoffLimitPerIndex": 1}) == 422
@@ -125,7 +125,7 @@ def template_frozen(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def template_open_while_suspended(api: Conversation, ns: str) -> None:
-    """A suspended Job that never started may get labels, node selectors, tolerations and gates in its template."""
+    """A suspended Job that never started may get labels, node selectors and gates in its template."""
     api.must("POST", jobs(ns), job(suspend=True))
     changes: list[Object] = [
         {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},

@@ -21,35 +21,35 @@ def _refused(api: Conversation, ns: str, spec: Object) -> None:
 
 @case()
 def group_kept(api: Conversation, ns: str) -> None:
-    """schedulingGroup is kept at creation, though no such PodGroup exists."""
+    """SchedulingGroup is kept at creation, though no such PodGroup exists."""
     found = api.must("POST", core(ns, "pods"), pod(schedulingGroup=GROUP))
     assert found["spec"]["schedulingGroup"] == GROUP
 
 
 @case(releases=BOTH)
 def group_added(api: Conversation, ns: str) -> None:
-    """schedulingGroup cannot be added to a pod."""
+    """SchedulingGroup cannot be added to a pod."""
     api.must("POST", core(ns, "pods"), pod())
     _refused(api, ns, {"schedulingGroup": GROUP})
 
 
 @case(releases=BOTH)
 def group_added_while_gated(api: Conversation, ns: str) -> None:
-    """schedulingGroup cannot be added to a gated pod either."""
+    """SchedulingGroup cannot be added to a gated pod either."""
     api.must("POST", core(ns, "pods"), gated())
     _refused(api, ns, {"schedulingGroup": GROUP})
 
 
 @case(releases=BOTH)
 def group_changed(api: Conversation, ns: str) -> None:
-    """schedulingGroup cannot change."""
+    """SchedulingGroup cannot change."""
     api.must("POST", core(ns, "pods"), gated(schedulingGroup=GROUP))
     _refused(api, ns, {"schedulingGroup": {"podGroupName": "other"}})
 
 
 @case(releases=BOTH)
 def group_removed(api: Conversation, ns: str) -> None:
-    """schedulingGroup cannot be removed."""
+    """SchedulingGroup cannot be removed."""
     api.must("POST", core(ns, "pods"), gated(schedulingGroup=GROUP))
     _refused(api, ns, {"schedulingGroup": None})
 
@@ -161,7 +161,8 @@ def command_frozen(api: Conversation, ns: str) -> None:
     api.must("POST", core(ns, "pods"), pod())
     operations = [{"op": "add", "path": "/spec/containers/0/command", "value": ["sh"]}]
     answer = api.request("PATCH", core(ns, "pods", "pod"), operations, JSON_PATCH)
-    assert answer.status == 422 and FROZEN in answer.message
+    assert answer.status == 422
+    assert FROZEN in answer.message
 
 
 @case(releases=BOTH)
@@ -176,14 +177,14 @@ def containers_frozen(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def scheduler_frozen(api: Conversation, ns: str) -> None:
-    """schedulerName may not change."""
+    """SchedulerName may not change."""
     api.must("POST", core(ns, "pods"), gated())
     _refused(api, ns, {"schedulerName": "other"})
 
 
 @case(releases=BOTH)
 def priority_frozen(api: Conversation, ns: str) -> None:
-    """priority may not change."""
+    """Priority may not change."""
     api.must("POST", core(ns, "pods"), gated())
     _refused(api, ns, {"priority": 5})
 
@@ -261,7 +262,7 @@ def tolerations_shrink(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def deadline(api: Conversation, ns: str) -> None:
-    """activeDeadlineSeconds may be set and lowered, not raised or cleared."""
+    """ActiveDeadlineSeconds may be set and lowered, not raised or cleared."""
     api.must("POST", core(ns, "pods"), pod())
     for value, accepted in ((100, True), (50, True), (60, False), (None, False)):
         body = {"spec": {"activeDeadlineSeconds": value}}

@@ -6,13 +6,11 @@ from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.bodies import (
     CLASSES,
     Object,
-    composite_group,
     condition,
     gang,
     groups,
     pod_group,
     priority_class,
-    workload,
 )
 from tests.contract.case import Cases, Conversation
 
@@ -36,7 +34,7 @@ def _patch(api: Conversation, ns: str, spec: Object) -> tuple[int, str]:
 
 @case()
 def stamped(api: Conversation, ns: str) -> None:
-    """A PodGroup gets its finalizer, disruption mode single, priority 0 and an empty status, but no generation."""
+    """A PodGroup gets a finalizer, disruption mode single, priority 0, an empty status, but no generation."""
     found = api.must("POST", groups(ns, "podgroups"), pod_group())
     assert found["metadata"]["finalizers"] == [FINALIZER]
     assert found["spec"]["disruptionMode"] == {"single": {}}
@@ -125,7 +123,7 @@ def no_policy(api: Conversation, ns: str) -> None:
 
 @case()
 def zero(api: Conversation, ns: str) -> None:
-    """minCount 0 is a missing value."""
+    """MinCount 0 is a missing value."""
     _refused(api, ns, "spec.schedulingPolicy.gang.minCount: Required value", schedulingPolicy=gang(0))
 
 
@@ -138,7 +136,7 @@ def one_topology_key(api: Conversation, ns: str) -> None:
 
 @case()
 def reference_fields(api: Conversation, ns: str) -> None:
-    """workloadRef names a Workload and a template."""
+    """WorkloadRef names a Workload and a template."""
     _refused(api, ns, "spec.workloadRef.templateName: Required value", workloadRef={"workloadName": "work"})
     _refused(
         api,
@@ -160,7 +158,7 @@ def parent_needs_reference(api: Conversation, ns: str) -> None:
 
 @case()
 def min_count_changes(api: Conversation, ns: str) -> None:
-    """minCount may go up and down, not to 0."""
+    """MinCount may go up and down, not to 0."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
     assert _patch(api, ns, {"schedulingPolicy": gang(9)})[0] == 200
     assert _patch(api, ns, {"schedulingPolicy": gang(1)})[0] == 200
@@ -248,7 +246,7 @@ def system_class(api: Conversation, ns: str) -> None:
 
 @case()
 def gated_fields(api: Conversation, ns: str) -> None:
-    """preemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
+    """PreemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
     claims = [{"name": "gpu", "resourceClaimName": "one"}]
     body = pod_group(preemptionPolicy="Never", resourceClaims=claims)
     found = api.must("POST", groups(ns, "podgroups"), body)["spec"]
@@ -272,115 +270,3 @@ def deleted_slowly(api: Conversation, ns: str) -> None:
     found = api.must("DELETE", groups(ns, "podgroups", "group"))
     assert found["kind"] == "PodGroup"
     assert found["metadata"]["deletionTimestamp"]
-
-
-@case()
-def composite_stamped(api: Conversation, ns: str) -> None:
-    """A CompositePodGroup gets disruption mode and priority, but no finalizer and no generation."""
-    path = groups(ns, "compositepodgroups", version="v1alpha3")
-    found = api.must("POST", path, composite_group())
-    assert found["spec"]["disruptionMode"] == {"single": {}}
-    assert found["spec"]["priority"] == 0
-    assert "finalizers" not in found["metadata"]
-    assert "generation" not in found["metadata"]
-
-
-@case()
-def composite_needs_reference(api: Conversation, ns: str) -> None:
-    """A CompositePodGroup needs a workloadRef and a policy."""
-    path = groups(ns, "compositepodgroups", version="v1alpha3")
-    answer = api.request("POST", path, composite_group(workloadRef=None))
-    assert answer.status == 422
-    assert "spec.workloadRef: Required value" in answer.message
-    assert api.request("POST", path, composite_group(schedulingPolicy={})).status == 422
-
-
-@case()
-def composite_frozen(api: Conversation, ns: str) -> None:
-    """A CompositePodGroup's spec is immutable, minGroupCount included."""
-    path = groups(ns, "compositepodgroups", version="v1alpha3")
-    api.must("POST", path, composite_group())
-    changes: list[Object] = [
-        {"schedulingPolicy": {"gang": {"minGroupCount": 3}}},
-        {"parentCompositePodGroupName": "parent"},
-        {"workloadRef": {"workloadName": "other", "templateName": "root"}},
-    ]
-    for change in changes:
-        answer = api.request("PATCH", f"{path}/composite", {"spec": change}, MERGE_PATCH)
-        assert answer.status == 422
-        assert f"spec.{next(iter(change))}: Invalid value: null: field is immutable" in answer.message
-
-
-@case()
-def composite_only_alpha(api: Conversation, ns: str) -> None:
-    """CompositePodGroups are not served in v1beta1."""
-    assert api.request("GET", groups(ns, "compositepodgroups")).status == 404
-
-
-@case()
-def composite_status(api: Conversation, ns: str) -> None:
-    """A CompositePodGroup has a status endpoint with conditions."""
-    path = groups(ns, "compositepodgroups", version="v1alpha3")
-    api.must("POST", path, composite_group())
-    body = {"status": {"conditions": [condition("CompositePodGroupInitiallyScheduled", "False")]}}
-    found = api.must("PATCH", f"{path}/composite/status", body, MERGE_PATCH)
-    assert found["status"]["conditions"][0]["status"] == "False"
-
-
-@case(releases=("1.36",))
-def older(api: Conversation, ns: str) -> None:
-    """In v1alpha2 a PodGroup's spec is immutable, minCount included."""
-    path = groups(ns, "podgroups", version="v1alpha2")
-    api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
-    reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "main"}}
-    found = api.must("POST", path, pod_group(version="v1alpha2", podGroupTemplateRef=reference))
-    assert found["metadata"]["finalizers"] == [FINALIZER]
-    answer = api.request("PATCH", f"{path}/group", {"spec": {"schedulingPolicy": gang(5)}}, MERGE_PATCH)
-    assert answer.status == 422
-    assert "spec.schedulingPolicy: Invalid value" in answer.message
-
-
-@case(releases=("1.36",))
-def older_refused(api: Conversation, ns: str) -> None:
-    """In v1alpha2 a PodGroup has one policy and a whole reference."""
-    path = groups(ns, "podgroups", version="v1alpha2")
-    for spec in (
-        {"schedulingPolicy": {}},
-        {"schedulingPolicy": gang(0)},
-        {"podGroupTemplateRef": {"workload": {"workloadName": "work"}}},
-        {"podGroupTemplateRef": {}},
-    ):
-        assert api.request("POST", path, pod_group(version="v1alpha2", **spec)).status == 422
-
-
-@case(releases=("1.36",))
-def older_reference_checked(api: Conversation, ns: str) -> None:
-    """In v1alpha2 alone a PodGroup's Workload and template have to exist."""
-    path = groups(ns, "podgroups", version="v1alpha2")
-    reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "other"}}
-    body = pod_group(version="v1alpha2", podGroupTemplateRef=reference)
-    answer = api.request("POST", path, body)
-    assert (answer.status, answer.reason) == (403, "Forbidden")
-    assert 'PodGroup rejected: Workload "work" not found' in answer.message
-    api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
-    answer = api.request("POST", path, body)
-    assert 'PodGroup rejected: PodGroupTemplate "other" not found in Workload "work"' in answer.message
-
-
-@case(releases=("1.36",))
-def older_topology_dropped(api: Conversation, ns: str) -> None:
-    """Topology is dropped without a word while its gate is off."""
-    path = groups(ns, "podgroups", version="v1alpha2")
-    body = pod_group(version="v1alpha2", schedulingConstraints={"topology": [{"key": "rack"}]})
-    assert "schedulingConstraints" not in api.must("POST", path, body)["spec"]
-
-
-@case(releases=("1.36",))
-def older_without_preemption(api: Conversation, ns: str) -> None:
-    """In v1alpha2 priority and disruptionMode are what they are by default while WorkloadAwarePreemption is off."""
-    path = groups(ns, "podgroups", version="v1alpha2")
-    body = pod_group(version="v1alpha2", priorityClassName="system-node-critical", disruptionMode="PodGroup")
-    found = api.must("POST", path, body)["spec"]
-    assert "priority" not in found
-    assert "priorityClassName" not in found
-    assert found["disruptionMode"] == "Pod"

@@ -106,7 +106,7 @@ def no_policy(api: Conversation, ns: str) -> None:
 
 @case()
 def zero(api: Conversation, ns: str) -> None:
-    """minCount 0 is a missing value, a negative one too small."""
+    """MinCount 0 is a missing value, a negative one too small."""
     where = "spec.podGroupTemplates[0].schedulingPolicy.gang.minCount"
     _refused(api, ns, workload("work", template(schedulingPolicy=gang(0))), f"{where}: Required value")
     _refused(
@@ -178,7 +178,7 @@ def priority_limit(api: Conversation, ns: str) -> None:
 
 @case()
 def gated_fields(api: Conversation, ns: str) -> None:
-    """preemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
+    """PreemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
     claims = [{"name": "gpu", "resourceClaimName": "one"}]
     body = workload("work", template(preemptionPolicy="Never", resourceClaims=claims))
     found = api.must("POST", groups(ns, "workloads"), body)["spec"]["podGroupTemplates"][0]
@@ -198,7 +198,7 @@ def reference_fields(api: Conversation, ns: str) -> None:
 
 @case()
 def min_count_changes(api: Conversation, ns: str) -> None:
-    """minCount of a template may change."""
+    """MinCount of a template may change."""
     api.must("POST", groups(ns, "workloads"), workload())
     body = {"spec": {"podGroupTemplates": [template(schedulingPolicy=gang(5))]}}
     found = api.must("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH)
@@ -254,7 +254,7 @@ def template_fields_frozen(api: Conversation, ns: str) -> None:
 
 @case()
 def reference_frozen(api: Conversation, ns: str) -> None:
-    """controllerRef cannot be set, changed or cleared later."""
+    """ControllerRef cannot be set, changed or cleared later."""
     path = groups(ns, "workloads", "work")
     reference = {"apiGroup": "batch", "kind": "Job", "name": "one"}
     api.must("POST", groups(ns, "workloads"), workload())
@@ -296,122 +296,3 @@ def two_versions(api: Conversation, ns: str) -> None:
 def other_version(api: Conversation, ns: str) -> None:
     """A body of v1alpha3 is refused at the path of v1beta1."""
     assert api.request("POST", groups(ns, "workloads"), workload(version="v1alpha3")).status == 400
-
-
-@case()
-def tree(api: Conversation, ns: str) -> None:
-    """A tree of four levels is accepted, five are refused."""
-    deep = template("leaf")
-    node = composite("c3", deep)
-    for name in ("c2", "c1"):
-        node = {"name": name, "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
-    found = api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[node]))
-    assert found["spec"]["podGroupTemplates"] is None
-    deeper = {"name": "c0", "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
-    _refused(
-        api,
-        ns,
-        workload("deep", compositePodGroupTemplates=[deeper]),
-        "maximum template hierarchy depth is 4",
-    )
-
-
-@case()
-def tree_names(api: Conversation, ns: str) -> None:
-    """Names are unique in the whole tree."""
-    body = workload(compositePodGroupTemplates=[composite("a", template("a"))])
-    _refused(
-        api, ns, body, 'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "a"'
-    )
-    two = [composite("a", template("x")), composite("b", template("x"))]
-    _refused(api, ns, workload(compositePodGroupTemplates=two), 'Duplicate value: "x"')
-
-
-@case()
-def tree_needs_leaves(api: Conversation, ns: str) -> None:
-    """A composite template has at least one child."""
-    _refused(
-        api,
-        ns,
-        workload(compositePodGroupTemplates=[composite("a")]),
-        "must have at least one child PodGroupTemplate or CompositePodGroupTemplate",
-    )
-
-
-@case()
-def tree_priority(api: Conversation, ns: str) -> None:
-    """One priority holds in the whole tree."""
-    body = workload(compositePodGroupTemplates=[composite("a", template("b", priorityClassName="x"))])
-    _refused(
-        api, ns, body, "all priority and priorityClassName values must be identical, detected multiple values"
-    )
-
-
-@case()
-def tree_one_child(api: Conversation, ns: str) -> None:
-    """A composite with one child is accepted; its minGroupCount is at least 1."""
-    api.must(
-        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
-    )
-    none = composite("a", template("b"), schedulingPolicy={"gang": {"minGroupCount": 0}})
-    where = "spec.compositePodGroupTemplates[0].schedulingPolicy.gang.minGroupCount"
-    _refused(api, ns, workload("none", compositePodGroupTemplates=[none]), f"{where}: Required value")
-
-
-@case()
-def tree_counts_change(api: Conversation, ns: str) -> None:
-    """minCount and minGroupCount inside a tree may change, children may not come."""
-    api.must(
-        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
-    )
-    path = groups(ns, "workloads", "work")
-    policy = {"gang": {"minGroupCount": 3}}
-    changed = composite("a", template("b", schedulingPolicy=gang(9)), schedulingPolicy=policy)
-    api.must("PATCH", path, {"spec": {"compositePodGroupTemplates": [changed]}}, MERGE_PATCH)
-    more = composite("a", template("b"), template("c"))
-    answer = api.request("PATCH", path, {"spec": {"compositePodGroupTemplates": [more]}}, MERGE_PATCH)
-    assert answer.status == 422
-    assert "podGroupTemplates[1]: Forbidden: item may not be added" in answer.message
-
-
-@case(releases=("1.36",))
-def older(api: Conversation, ns: str) -> None:
-    """In v1alpha2 a Workload's templates are immutable, minCount included."""
-    path = groups(ns, "workloads", version="v1alpha2")
-    api.must("POST", path, workload(version="v1alpha2"))
-    body = {"spec": {"podGroupTemplates": [template(schedulingPolicy=gang(5))]}}
-    answer = api.request("PATCH", f"{path}/work", body, MERGE_PATCH)
-    assert answer.status == 422
-    assert "spec.podGroupTemplates: Invalid value: " in answer.message
-    assert "field is immutable" in answer.message
-
-
-@case(releases=("1.36",))
-def older_refused(api: Conversation, ns: str) -> None:
-    """In v1alpha2 a Workload needs templates, with names and one policy each."""
-    for body in (
-        workload(version="v1alpha2", podGroupTemplates=[]),
-        workload("work", {"name": "main"}, version="v1alpha2"),
-        workload("work", template("a.b"), version="v1alpha2"),
-        workload("work", template(schedulingPolicy=gang(0)), version="v1alpha2"),
-        workload("work", template("a"), template("a"), version="v1alpha2"),
-        workload("work", *(template(f"t{i}") for i in range(9)), version="v1alpha2"),
-    ):
-        _refused(api, ns, body, version="v1alpha2")
-
-
-@case(releases=("1.36",))
-def older_priority_dropped(api: Conversation, ns: str) -> None:
-    """In v1alpha2 priority and disruptionMode are dropped while WorkloadAwarePreemption is off."""
-    body = workload("work", template(priorityClassName="x", disruptionMode="PodGroup"), version="v1alpha2")
-    found = api.must("POST", groups(ns, "workloads", version="v1alpha2"), body)["spec"]["podGroupTemplates"][
-        0
-    ]
-    assert "priorityClassName" not in found
-    assert "disruptionMode" not in found
-
-
-@case(releases=("1.36",))
-def newer_version_absent(api: Conversation, ns: str) -> None:
-    """1.36 does not serve v1beta1."""
-    assert api.request("GET", groups(ns, "workloads")).status == 404

@@ -8,7 +8,6 @@ from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
 CASES = case.all
-BOTH = ("1.37", "1.36")
 
 
 def _version(api: Conversation, path: str) -> str:
@@ -16,7 +15,7 @@ def _version(api: Conversation, path: str) -> str:
     return found
 
 
-@case(releases=BOTH)
+@case()
 def from_a_version(api: Conversation, ns: str) -> None:
     """A watch from a resourceVersion tells what came after it, in order."""
     version = _version(api, core(ns, "pods"))
@@ -30,7 +29,7 @@ def from_a_version(api: Conversation, ns: str) -> None:
     assert versions == sorted(versions)
 
 
-@case(releases=BOTH)
+@case()
 def from_now(api: Conversation, ns: str) -> None:
     """A watch without a resourceVersion begins with what is there."""
     api.must("POST", core(ns, "pods"), pod("a"))
@@ -42,7 +41,7 @@ def from_now(api: Conversation, ns: str) -> None:
     ]
 
 
-@case(releases=BOTH)
+@case(releases=("1.37", "1.36"))
 def selected(api: Conversation, ns: str) -> None:
     """With a selector, entering is ADDED and leaving is DELETED."""
     version = _version(api, core(ns, "pods"))
@@ -60,7 +59,7 @@ def selected(api: Conversation, ns: str) -> None:
     assert int(left["resourceVersion"]) > int(events[0]["object"]["metadata"]["resourceVersion"])
 
 
-@case(releases=BOTH)
+@case()
 def one_object(api: Conversation, ns: str) -> None:
     """A field selector on the name watches one object."""
     version = _version(api, core(ns, "pods"))
@@ -71,7 +70,7 @@ def one_object(api: Conversation, ns: str) -> None:
     assert [event["object"]["metadata"]["name"] for event in events] == ["b"]
 
 
-@case(releases=BOTH)
+@case()
 def whole_objects(api: Conversation, ns: str) -> None:
     """An event's object has its kind and apiVersion."""
     api.must("POST", core(ns, "pods"), pod())
@@ -89,7 +88,7 @@ def in_its_version(api: Conversation, ns: str) -> None:
     assert event["object"]["apiVersion"] == "scheduling.k8s.io/v1alpha3"
 
 
-@case(releases=BOTH)
+@case()
 def all_namespaces(api: Conversation, ns: str) -> None:
     """A watch over all namespaces is answered, and ends by itself."""
     api.must("POST", core(ns, "configmaps"), config_map())
@@ -103,9 +102,9 @@ def all_namespaces(api: Conversation, ns: str) -> None:
     assert '"name":"one"' in str(answer.body) or answer.body["object"]["metadata"]["name"] == "one"
 
 
-@case(releases=BOTH)
+@case()
 def initial_events(api: Conversation, ns: str) -> None:
-    """sendInitialEvents lists first and marks the end of the list by a bookmark."""
+    """SendInitialEvents lists first and marks the end of the list by a bookmark."""
     api.must("POST", core(ns, "pods"), pod())
     query = {
         "sendInitialEvents": "true",
@@ -118,7 +117,7 @@ def initial_events(api: Conversation, ns: str) -> None:
     assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-@case(releases=BOTH)
+@case()
 def deletion_version(api: Conversation, ns: str) -> None:
     """A DELETED event carries the version of the deletion."""
     version = _version(api, core(ns, "pods"))

@@ -1,4 +1,4 @@
-"""Sets of fields, as server-side apply counts them: what a value holds, what changed, what to merge or remove.
+"""Sets of fields, as server-side apply counts them: what a value holds, what changed, what goes.
 
 A field is a path: a tuple of elements as `FieldsV1` spells them, `f:spec`, `k:{"name":"a"}`, `v:"x"`. The
 rules are those of sigs.k8s.io/structured-merge-diff v6.4.2, `typed/{tofieldset,compare,merge,remove}.go`.

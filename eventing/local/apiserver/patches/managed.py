@@ -104,7 +104,11 @@ def entries(owners: Owners) -> list[Object]:
         if not owned.fields:
             continue
         manager = owned.manager
-        entry = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.api_version}
+        entry: Object = {
+            "manager": manager.name,
+            "operation": manager.operation,
+            "apiVersion": manager.api_version,
+        }
         entry |= {"time": owned.time, "fieldsType": "FieldsV1", "fieldsV1": to_v1(owned.fields)}
         found.append(entry | ({"subresource": manager.subresource} if manager.subresource else {}))
     return sorted(found, key=lambda e: (e["operation"], e["time"], e["manager"], e["apiVersion"]))

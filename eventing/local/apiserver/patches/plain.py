@@ -21,7 +21,8 @@ def json_patch(current: Object, operations: Any) -> Object:
 
     if not isinstance(operations, list):
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_type(operations)} into Go value of type []handlers.jsonPatchOp"
+            f"error decoding patch: json: cannot unmarshal {json_type(operations)} into Go value "
+            "of type []handlers.jsonPatchOp"
         )
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
@@ -56,6 +57,7 @@ def checked_merge_patch(patch: Any) -> Object:
     if not isinstance(patch, dict):
         what = json_type(patch)
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+            f"error decoding patch: json: cannot unmarshal {what} into Go value "
+            "of type map[string]interface {}"
         )
     return patch

@@ -6,7 +6,6 @@ comes from `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +106,7 @@ def _key_of(item: Any, key: str) -> Any:
 
 
 def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, server: list[Any]) -> list[Any]:
-    """The merged list in the order that the patch asks for, or has itself; what it leaves out keeps its place."""
+    """The merged list in the order the patch asks for, or has itself; what it leaves out keeps its place."""
     key = schema.get("x-kubernetes-patch-merge-key")
 
     def identity(item: Any) -> Any:

@@ -1,10 +1,12 @@
-"""Make the schema data of this package again from the Kubernetes sources and the CRDs of JobSet and Trainer.
+r"""Make the schema data of this package again from the Kubernetes sources and the CRDs of JobSet and Trainer.
 
 Run it with the folders of the Go modules (`go mod download -json k8s.io/kubernetes@v1.37.1` prints `Dir`):
 
     python -m eventing.local.apiserver.schemas.regenerate kubernetes 1.37.1 DIR
-    python -m eventing.local.apiserver.schemas.regenerate crds jobset-0.12.0 DIR/config/components/crd/bases/*.yaml
-    python -m eventing.local.apiserver.schemas.regenerate crds trainer-2.3.0 DIR/manifests/base/crds/trainer*.yaml
+    python -m eventing.local.apiserver.schemas.regenerate crds jobset-0.12.0 \
+        DIR/config/components/crd/bases/*.yaml
+    python -m eventing.local.apiserver.schemas.regenerate crds trainer-2.3.0 \
+        DIR/manifests/base/crds/trainer*.yaml
 
 Descriptions are left out: they are nine tenths of the size and nothing here reads them.
 """
@@ -82,12 +84,12 @@ def references(node: Any) -> set[str]:
 
 def wanted(components: dict[str, Any]) -> list[str]:
     """The component names of the kinds in `KINDS`."""
-    names = []
-    for name, schema in components.items():
-        for gvk in schema.get("x-kubernetes-group-version-kind") or []:
-            if gvk["kind"] in KINDS.get((gvk["group"], gvk["version"]), "").split():
-                names.append(name)
-    return names
+    return [
+        name
+        for name, schema in components.items()
+        for gvk in schema.get("x-kubernetes-group-version-kind") or []
+        if gvk["kind"] in KINDS.get((gvk["group"], gvk["version"]), "").split()
+    ]
 
 
 def kubernetes(release: str, module: Path) -> None:

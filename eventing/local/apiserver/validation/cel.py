@@ -1,7 +1,7 @@
 """The CEL rules of CustomResourceDefinitions that are understood here: `self == oldSelf`.
 
-That one form makes fields immutable, and nearly all rules of JobSet's and the Trainer's definitions are of it.
-Rules of other forms are not judged.
+That one form makes fields immutable, and nearly all rules of JobSet's and the Trainer's definitions are of
+it. Rules of other forms are not judged.
 """
 
 from __future__ import annotations

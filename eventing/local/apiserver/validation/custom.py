@@ -57,18 +57,10 @@ def _without_meta(schema: Schema) -> Schema:
 
 
 def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
-    if value is None:
-        if not schema.get("nullable") and "type" in schema:
-            yield _wrong_type(value, schema["type"], path)
+    if value is None and (schema.get("nullable") or "type" not in schema):
         return
-    if schema.get("x-kubernetes-int-or-string"):
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
-            yield _wrong_type(value, "integer,string", path)
-        return
-    wanted = schema.get("type")
-    if wanted in TYPES and (
-        not isinstance(value, TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean")
-    ):
+    wanted = _type_wanted(value, schema)
+    if wanted:
         yield _wrong_type(value, wanted, path)
         return
     if "enum" in schema and value not in schema["enum"]:
@@ -81,6 +73,17 @@ def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
         yield from _text(value, schema, path)
     elif not isinstance(value, bool):
         yield from _number(value, schema, path)
+
+
+def _type_wanted(value: Any, schema: Schema) -> str:
+    """The type a value should have and has not; empty when it fits."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "" if isinstance(value, (int, str)) and not isinstance(value, bool) else "integer,string"
+    wanted = str(schema.get("type", ""))
+    if wanted not in TYPES:
+        return ""
+    fits = isinstance(value, TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+    return "" if fits else wanted
 
 
 def _wrong_type(value: Any, wanted: str, path: str) -> FieldError:

@@ -1,6 +1,6 @@
 """CustomResourceDefinitions: what is wrong with them, and the kinds they define.
 
-Source (v1.37.1): `apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go`. Structural rules of
+Source: k8s.io/apiextensions-apiserver v0.37.1, `pkg/apis/apiextensions/validation`. Structural rules of
 the schemas are not judged; a schema is taken as it is.
 """
 

@@ -111,7 +111,7 @@ PG_TEMPLATE = Struct(
         **_settings(constraints=lambda: CONSTRAINTS, disruption=optional),
     }
 )
-CPG_TEMPLATE = Struct(
+CPG_TEMPLATE: Struct = Struct(
     {
         "name": Field((required_value, SHORT)),
         "schedulingPolicy": Field((), lambda: CPG_POLICY, always=True),

@@ -135,14 +135,11 @@ def _mode(spec: Object) -> list[FieldError]:
                 invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions")
             )
         return errors
-    for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
-        if spec.get(field) is not None:
-            errors.append(invalid(f"spec.{field}", spec[field], "requires indexed completion mode"))
-    if spec.get("successPolicy") is not None:
-        errors.append(
-            invalid("spec.successPolicy", spec["successPolicy"], "requires indexed completion mode")
-        )
-    return errors
+    return errors + [
+        invalid(f"spec.{field}", spec[field], "requires indexed completion mode")
+        for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+        if spec.get(field) is not None
+    ]
 
 
 def _min_count(spec: Object) -> list[FieldError]:

@@ -50,8 +50,8 @@ def dns_subdomain(text: str) -> list[str]:
 def dns_1035_label(text: str) -> list[str]:
     """A DNS label of RFC 1035, as Services are named."""
     message = (
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-        "character, and end with an alphanumeric character"
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+        "alphabetic character, and end with an alphanumeric character"
     )
     return _at_most(text, 63) + _unless(DNS_1035_FORMAT, text, message, "my-name", "abc-123")
 
@@ -96,8 +96,8 @@ def label_value(text: str) -> list[str]:
 def condition_reason(text: str) -> list[str]:
     """The reason of a condition."""
     message = (
-        "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
-        "characters or '_,:', and must end with an alphanumeric character or '_'"
+        "a condition reason must start with alphabetic character, optionally followed by a string of "
+        "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'"
     )
     return _unless(
         REASON_FORMAT, text, message, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"

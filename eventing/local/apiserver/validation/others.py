@@ -50,12 +50,14 @@ def changed_priority_class(new: Object, old: Object) -> list[FieldError]:
 def new_config_map(obj: Object) -> list[FieldError]:
     """What is wrong with a ConfigMap."""
     message = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-    shown = f"{message} (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '{CONFIG_KEY}')"
-    errors: list[FieldError] = []
-    for field in ("data", "binaryData"):
-        for key in obj.get(field) or {}:
-            if not re.fullmatch(CONFIG_KEY, key):
-                errors.append(invalid(f"{field}[{key}]", key, shown))
+    examples = "'key.name',  or 'KEY_NAME',  or 'key-name', "
+    shown = f"{message} (e.g. {examples}regex used for validation is '{CONFIG_KEY}')"
+    errors = [
+        invalid(f"{field}[{key}]", key, shown)
+        for field in ("data", "binaryData")
+        for key in obj.get(field) or {}
+        if not re.fullmatch(CONFIG_KEY, key)
+    ]
     both = set(obj.get("data") or {}) & set(obj.get("binaryData") or {})
     errors += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in sorted(both)]
     return errors

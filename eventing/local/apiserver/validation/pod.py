@@ -24,14 +24,12 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 MAX_INT32 = 2**31 - 1
 
-UPDATABLE = ",".join(
-    (
-        "`spec.containers[*].image`",
-        "`spec.initContainers[*].image`",
-        "`spec.activeDeadlineSeconds`",
-        "`spec.tolerations` (only additions to existing tolerations)",
-        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    )
+UPDATABLE = (
+    "`spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 
 
@@ -121,9 +119,7 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
     errors = check_spec(spec, "spec")
     for field in ("containers", "initContainers"):
         if len(spec.get(field) or ()) != len(before.get(field) or ()):
-            detail = (
-                f"pod updates may not add or remove {'containers' if field == 'containers' else 'containers'}"
-            )
+            detail = "pod updates may not add or remove containers"
             return [*errors, forbidden(f"spec.{field}", detail)]
     found, ends = _deadline(spec, before)
     errors += found

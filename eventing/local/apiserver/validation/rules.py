@@ -1,8 +1,8 @@
 """Rules about fields as data: the Python form of Kubernetes' declarative validation.
 
 Source: k8s.io/apimachinery v0.37.1, `pkg/api/validate`. A `Struct` says which rules hold for each of its
-fields, in the order of the generated Go code; a rule that ends a field's validation answers `STOP` or an error
-marked so. Data that an update does not change is not judged again.
+fields, in the order of the generated Go code; a rule may end a field's validation. Data that an update does
+not change is not judged again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _check_items(spec: Field, items: list[Any], old: Any, path: str) -> list[Fie
 
 
 def _empty(value: Any) -> bool:
-    return value is None or value == "" or value == [] or (value == 0 and not isinstance(value, bool))
+    return value is None or value in ("", []) or (value == 0 and not isinstance(value, bool))
 
 
 def required_value(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:

@@ -1,0 +1,105 @@
+"""Lists: pages and selectors."""
+
+from __future__ import annotations
+
+from tests.contract.bodies import config_map, core, groups, pod
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+
+
+@case(releases=BOTH)
+def listed(api: Conversation, ns: str) -> None:
+    """A list has its kind, a resourceVersion, and items by name without kind of their own."""
+    for name in ("b", "a"):
+        api.must("POST", core(ns, "configmaps"), config_map(name))
+    found = api.must("GET", core(ns, "configmaps"))
+    assert found["kind"] == "ConfigMapList"
+    names = [item["metadata"]["name"] for item in found["items"] if item["metadata"]["name"] in {"a", "b"}]
+    assert names == ["a", "b"]
+    assert all("kind" not in item for item in found["items"])
+
+
+@case(releases=BOTH)
+def listed_empty(api: Conversation, ns: str) -> None:
+    """A list of nothing has an empty list of items."""
+    assert api.must("GET", core(ns, "pods"))["items"] == []
+
+
+@case(releases=BOTH)
+def paged(api: Conversation, ns: str) -> None:
+    """Limit cuts a list and continue goes on with the rest."""
+    for name in ("a", "b", "c"):
+        api.must("POST", core(ns, "pods"), pod(name))
+    first = api.must("GET", core(ns, "pods"), limit="2")
+    assert [item["metadata"]["name"] for item in first["items"]] == ["a", "b"]
+    assert first["metadata"]["remainingItemCount"] == 1
+    rest = api.must("GET", core(ns, "pods"), limit="2", **{"continue": first["metadata"]["continue"]})
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["c"]
+    assert "continue" not in rest["metadata"]
+
+
+@case(releases=BOTH)
+def broken_token(api: Conversation, ns: str) -> None:
+    """A continue token that nobody made is refused with 400."""
+    answer = api.request("GET", core(ns, "pods"), query={"limit": "1", "continue": "nonsense"})
+    assert answer.status == 400
+
+
+@case(releases=BOTH)
+def selected_by_label(api: Conversation, ns: str) -> None:
+    """Label selectors choose by equality, sets, presence and absence."""
+    for name, labels in (("a", {"tier": "x"}), ("b", {"tier": "y"}), ("c", {})):
+        api.must("POST", core(ns, "pods"), pod(name, {"labels": labels}))
+    wanted = {
+        "tier=x": ["a"],
+        "tier==x": ["a"],
+        "tier!=x": ["b", "c"],
+        "tier in (x,y)": ["a", "b"],
+        "tier notin (x)": ["b", "c"],
+        "tier": ["a", "b"],
+        "!tier": ["c"],
+        "tier,tier!=y": ["a"],
+    }
+    for selector, names in wanted.items():
+        found = api.must("GET", core(ns, "pods"), labelSelector=selector)["items"]
+        assert [item["metadata"]["name"] for item in found] == names, selector
+
+
+@case(releases=BOTH)
+def bad_selector(api: Conversation, ns: str) -> None:
+    """A label selector that cannot be parsed is refused with 400."""
+    assert api.request("GET", core(ns, "pods"), query={"labelSelector": "a in"}).status == 400
+
+
+@case(releases=BOTH)
+def selected_by_field(api: Conversation, ns: str) -> None:
+    """Pods are selected by name, node and phase."""
+    api.must("POST", core(ns, "pods"), pod("a"))
+    api.must("POST", core(ns, "pods"), pod("b", nodeName="node-1"))
+    for selector, names in {
+        "metadata.name=a": ["a"],
+        "spec.nodeName=node-1": ["b"],
+        "spec.nodeName=": ["a"],
+        "status.phase=Pending": ["a", "b"],
+        "status.phase!=Pending": [],
+    }.items():
+        found = api.must("GET", core(ns, "pods"), fieldSelector=selector)["items"]
+        assert [item["metadata"]["name"] for item in found] == names, selector
+
+
+@case(releases=BOTH)
+def unselectable(api: Conversation, ns: str) -> None:
+    """A field that a kind cannot be selected by is refused with 400."""
+    answer = api.request("GET", core(ns, "pods"), query={"fieldSelector": "spec.priority=1"})
+    assert answer.status == 400
+    assert "field label not supported: spec.priority" in answer.message
+
+
+@case()
+def groups_unselectable(api: Conversation, ns: str) -> None:
+    """PodGroups are selected by no field but name and namespace."""
+    answer = api.request("GET", groups(ns, "podgroups"), query={"fieldSelector": "spec.priority=1"})
+    assert answer.status == 400

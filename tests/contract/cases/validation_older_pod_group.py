@@ -1,0 +1,89 @@
+"""PodGroups of Kubernetes 1.36."""
+
+from __future__ import annotations
+
+from tests.cluster.api import MERGE_PATCH
+from tests.contract.bodies import (
+    Object,
+    gang,
+    groups,
+    pod_group,
+    workload,
+)
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+FINALIZER = "scheduling.k8s.io/podgroup-protection"
+REFERENCE = {"workloadName": "work", "templateName": "main"}
+
+
+def _refused(api: Conversation, ns: str, *words: str, **spec: object) -> None:
+    answer = api.request("POST", groups(ns, "podgroups"), pod_group(**spec))
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    for word in words:
+        assert word in answer.message
+
+
+def _patch(api: Conversation, ns: str, spec: Object) -> tuple[int, str]:
+    answer = api.request("PATCH", groups(ns, "podgroups", "group"), {"spec": spec}, MERGE_PATCH)
+    return answer.status, answer.message
+
+
+@case(releases=("1.36",))
+def older(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a PodGroup's spec is immutable, minCount included."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
+    reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "main"}}
+    found = api.must("POST", path, pod_group(version="v1alpha2", podGroupTemplateRef=reference))
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+    answer = api.request("PATCH", f"{path}/group", {"spec": {"schedulingPolicy": gang(5)}}, MERGE_PATCH)
+    assert answer.status == 422
+    assert "spec.schedulingPolicy: Invalid value" in answer.message
+
+
+@case(releases=("1.36",))
+def older_refused(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a PodGroup has one policy and a whole reference."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    for spec in (
+        {"schedulingPolicy": {}},
+        {"schedulingPolicy": gang(0)},
+        {"podGroupTemplateRef": {"workload": {"workloadName": "work"}}},
+        {"podGroupTemplateRef": {}},
+    ):
+        assert api.request("POST", path, pod_group(version="v1alpha2", **spec)).status == 422
+
+
+@case(releases=("1.36",))
+def older_reference_checked(api: Conversation, ns: str) -> None:
+    """In v1alpha2 alone a PodGroup's Workload and template have to exist."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "other"}}
+    body = pod_group(version="v1alpha2", podGroupTemplateRef=reference)
+    answer = api.request("POST", path, body)
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert 'PodGroup rejected: Workload "work" not found' in answer.message
+    api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
+    answer = api.request("POST", path, body)
+    assert 'PodGroup rejected: PodGroupTemplate "other" not found in Workload "work"' in answer.message
+
+
+@case(releases=("1.36",))
+def older_topology_dropped(api: Conversation, ns: str) -> None:
+    """Topology is dropped without a word while its gate is off."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    body = pod_group(version="v1alpha2", schedulingConstraints={"topology": [{"key": "rack"}]})
+    assert "schedulingConstraints" not in api.must("POST", path, body)["spec"]
+
+
+@case(releases=("1.36",))
+def older_without_preemption(api: Conversation, ns: str) -> None:
+    """In v1alpha2 priority and disruptionMode keep to their defaults while WorkloadAwarePreemption is off."""
+    path = groups(ns, "podgroups", version="v1alpha2")
+    body = pod_group(version="v1alpha2", priorityClassName="system-node-critical", disruptionMode="PodGroup")
+    found = api.must("POST", path, body)["spec"]
+    assert "priority" not in found
+    assert "priorityClassName" not in found
+    assert found["disruptionMode"] == "Pod"
