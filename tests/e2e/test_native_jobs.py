@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import DEFAULT_GATES, Release
-from tests.e2e.support.bystanders import groupers
+from tests.e2e.support.bystanders import groupers, made_twice, scattered
 from tests.e2e.support.owners import a_job, a_trainjob
 from tests.e2e.support.story import Story
 
@@ -27,6 +27,8 @@ def test_every_plain_job_is_a_gang_of_the_job_controller(story: Story) -> None:
     assert len(makers) == JOBS
     assert {job: found for job, found in makers.items() if found != {"upstream"}} == {}
     assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {2}
+    assert made_twice(story) == {}
+    assert scattered(story) == {}
     assert story.writes() == []
 
 

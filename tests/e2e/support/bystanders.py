@@ -23,5 +23,26 @@ def groupers(story: Story) -> dict[str, set[str]]:
     return found
 
 
+def made_twice(story: Story) -> dict[tuple[str, str], list[str]]:
+    """Returns the Jobs that ever had more than one Workload or PodGroup, whether a pod names it or not."""
+    made: dict[tuple[str, str], list[str]] = {}
+    for entry in story.recording.entries():
+        if entry.kind in ("Workload", "PodGroup") and entry.change == "ADDED":
+            owners = entry.body["metadata"]["ownerReferences"]
+            (job,) = (one["name"] for one in owners if one.get("controller"))
+            made.setdefault((entry.kind, job), []).append(entry.name)
+    return {whose: names for whose, names in made.items() if len(names) > 1}
+
+
+def scattered(story: Story) -> dict[str, set[str]]:
+    """Returns the Jobs whose pods are in several groups, in none, or in one that does not exist."""
+    found: dict[str, set[str]] = {}
+    for pod in story.pods():
+        job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        found.setdefault(job, set()).add(laws.group_of(pod))
+    there = set(story.groups())
+    return {job: groups for job, groups in found.items() if len(groups) > 1 or not groups <= there}
+
+
 def _maker(labels: dict[str, str]) -> str:
     return "muster" if labels.get(OURS[0]) == OURS[1] else "upstream"

@@ -75,6 +75,12 @@ class Muster:
         plain = [one for one in self._objects if not one["apiVersion"].startswith(knative)]
         manifests.apply(self._cluster.api, plain)
 
+    def remove_policies(self) -> None:
+        """Deletes the admission policies: from now on nothing is marked or stamped."""
+        for one in self._objects:
+            if one["kind"].startswith("MutatingAdmissionPolicy"):
+                self._cluster.api.must("DELETE", manifests.path(one))
+
     def start_function(self, name: str) -> None:
         """Starts a function and waits until it listens, each time on another port."""
         kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, name)

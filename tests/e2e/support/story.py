@@ -9,6 +9,7 @@ from typing import Any
 from tests.cluster import controllers, manifests
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
+from tests.cluster.processes import until
 from tests.e2e.support import laws
 from tests.e2e.support.laws import Write
 from tests.e2e.support.timeline import Entry, Recording
@@ -79,6 +80,20 @@ class Story:
         """Waits until a condition on this story holds."""
         self.recording.wait(what, lambda _: condition(self), seconds)
 
+    def wait_for(
+        self, one: Object, what: str, condition: Callable[[Object], bool], seconds: float = 20.0
+    ) -> None:
+        """Waits until a condition on an object that the recording does not follow holds."""
+        path = manifests.path(one)
+        assert until(lambda: condition(self.api.must("GET", path)), seconds), (
+            f"after {seconds} s still not: {what}"
+        )
+
+    def opt_out(self) -> None:
+        """Takes the label away by which the namespace opted in."""
+        change = {"metadata": {"labels": {"muster.dev/gang-jobs": None}}}
+        self.api.must("PATCH", f"/api/v1/namespaces/{self.namespace}", change, MERGE_PATCH)
+
     def pods(self) -> list[Object]:
         """Returns the pods that exist."""
         return list(self.recording.now("Pod").values())
@@ -87,6 +102,15 @@ class Story:
         """Returns the pods that name a PodGroup and have not ended."""
         pods = [pod for pod in self.pods() if laws.group_of(pod) == group]
         return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+
+    def gates(self, pod: Object) -> set[str]:
+        """Returns the names of a pod's scheduling gates."""
+        return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
+
+    def ungrouped(self) -> list[Object]:
+        """Returns the running pods that name no PodGroup."""
+        running = [pod for pod in self.pods() if pod["status"].get("phase") == "Running"]
+        return [pod for pod in running if not laws.group_of(pod)]
 
     def group_name(self, pod: Object) -> str:
         """Returns the PodGroup that a pod names; empty without one."""

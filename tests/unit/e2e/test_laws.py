@@ -127,6 +127,7 @@ STATUS = {"metadata": {"resourceVersion": "7"}, "status": {"conditions": []}}
     [
         pytest.param("patch-pods", "patch", "pods", LIFT, id="patch-pods lifts Muster's gate"),
         pytest.param("emit-conditions", "patch", "jobs/status", STATUS, id="conditions are written on a Job"),
+        pytest.param("mark-runtime", "update", "trainingruntimes", {"spec": {}}, id="a runtime is marked"),
         pytest.param(
             "create-workload", "create", "workloads", {"spec": {}}, id="a Workload is nobody's but Muster's"
         ),
@@ -143,6 +144,8 @@ def test_what_the_design_allows_to_write(
     ("writer", "verb", "resource", "request_body"),
     [
         pytest.param("patch-pods", "delete", "pods", {}, id="a pod is deleted"),
+        pytest.param("mark-runtime", "patch", "trainingruntimes", {"spec": {}}, id="a runtime is patched"),
+        pytest.param("emit-conditions", "update", "trainingruntimes", {}, id="another one writes a runtime"),
         pytest.param(
             "create-workload", "patch", "pods", LIFT, id="another function than patch-pods writes a pod"
         ),

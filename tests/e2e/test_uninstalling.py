@@ -1,0 +1,39 @@
+"""Muster is removed while jobs run, in the order that eventing/README.md gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.conftest import Stage, Stages
+from tests.e2e.support.laws import GATE
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def test_jobs_outlive_muster(stage: Stage, stages: Stages, tell: Callable[..., Story]) -> None:
+    """What runs runs on, what waits is bound when there is room, replacements and new Jobs are plain."""
+    stages.spoil()
+    story = tell()
+    story.add_nodes(2)
+    story.create(a_job("runs", pods=3, cpu=4))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    story.create(a_job("waits", pods=3, cpu=3))
+    story.wait(
+        "the other one waits", lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable"
+    )
+
+    story.opt_out()
+    stage.muster.remove_policies()
+    story.wait("no pod has the gate", lambda now: not any(GATE in now.gates(pod) for pod in now.pods()))
+    stage.muster.stop()
+
+    story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"][:1], "Failed")
+    story.wait("its replacement runs", lambda now: now.running() == 3 and len(now.ungrouped()) == 1, 60)
+    story.add_nodes(1)
+    story.wait("what waited runs", lambda now: now.running() == 6, 60)
+    story.create(a_job("later", pods=2))
+    story.wait("a new Job runs as a plain one", lambda now: now.running() == 8 and len(now.ungrouped()) == 3)
