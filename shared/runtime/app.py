@@ -12,6 +12,7 @@ from shared.runtime.config import Settings
 from shared.runtime.handle import Clock, Handler
 from shared.runtime.metrics import CONTENT_TYPE
 from shared.runtime.readiness import Readiness
+from shared.runtime.receiver import Receiver
 from shared.runtime.responses import Answer
 from shared.runtime.step import Step
 
@@ -37,9 +38,9 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
     return app_of(Handler(step, cluster, settings, clock), Readiness(cluster))
 
 
-def app_of(handler: Handler, readiness: Readiness) -> Flask:
+def app_of(handler: Receiver, readiness: Readiness) -> Flask:
     """The app around a handler that its maker wants to hold on to."""
-    app = Flask(handler.step.name)
+    app = Flask(handler.name)
     limit = handler.settings.body_limit_bytes
     # Werkzeug cuts a body of unknown length at its maximum without a word; one byte too many tells.
     app.config["MAX_CONTENT_LENGTH"] = limit + 1
@@ -57,7 +58,7 @@ def app_of(handler: Handler, readiness: Readiness) -> Flask:
 
     @app.get("/")
     def explain() -> Response:
-        return _text(200, f"Muster's step {handler.step.name}: POST one CloudEvent here.")
+        return _text(200, f"Muster's step {handler.name}: POST one CloudEvent here.")
 
     @app.get("/health/liveness")
     def liveness() -> Response:

@@ -6,11 +6,13 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shared.cluster.versioned import Versioned
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MEBIBYTE = 1024 * 1024
 
 
@@ -33,11 +35,11 @@ class Settings:
         workers: events worked on at the same time; not below `containerConcurrency`.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
-        namespace: Muster's own, where dead letters are kept.
-        dead_letter_limit: the most dead letters that are kept; the oldest make room.
         cluster_name: in log lines and replies, to tell clusters apart.
         namespace: the only namespace that sweeps look at, for an installation whose roles end there; all
             namespaces where it is empty.
+        dead_letter_limit: the most dead letters that are kept; the oldest make room.
+        dead_letter_namespace: where dead letters are kept; where it is empty, the pod's own namespace.
     """
 
     log_level: str = "INFO"
@@ -48,10 +50,10 @@ class Settings:
     workers: int = 4
     api_server: str = ""
     kubeconfig: str = ""
-    namespace: str = "muster-system"
-    dead_letter_limit: int = 100
     cluster_name: str = ""
     namespace: str = ""
+    dead_letter_limit: int = 100
+    dead_letter_namespace: str = ""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -83,6 +85,12 @@ def _value(variable: str, text: str, kind: type[Any]) -> Any:
     if not 0 < value < float("inf"):
         raise BadSettingError(f"{variable}={text}: not a {'whole ' if kind is int else ''}number above 0")
     return value
+
+
+def own_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
+    """The namespace of this pod; `muster-system` outside of one."""
+    file = folder / "namespace"
+    return file.read_text().strip() if file.exists() else "muster-system"
 
 
 def connect(

@@ -94,12 +94,14 @@ class Handler:
         clock: tells the time, with a time zone.
 
     Attributes:
+        name: of the function: the step's.
         in_flight: the events being worked on.
         metrics: what became of them so far.
     """
 
     def __init__(self, step: Step, cluster: Cluster, settings: Settings, clock: Clock) -> None:
         self.step = step
+        self.name = step.name
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)

@@ -12,12 +12,14 @@ from a2wsgi import WSGIMiddleware
 from a2wsgi.asgi_typing import Receive, Scope, Send
 from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 
-from shared.cluster.port import Cluster
-from shared.runtime import config, logs
+from shared.cluster.port import Cluster, RawCluster
+from shared.runtime import config, dead_letter, logs
 from shared.runtime.app import app_of, wall_clock
 from shared.runtime.config import Settings
+from shared.runtime.dead_letter import DeadLetters
 from shared.runtime.handle import Handler
 from shared.runtime.readiness import Readiness, State
+from shared.runtime.receiver import Receiver
 from shared.runtime.step import Step
 
 CHUNK = 1 << 16
@@ -26,10 +28,11 @@ LARGEST_REFUSED = 64
 
 
 class Function:
-    """One step, served by func's middleware; the Flask app behind it works in threads."""
+    """What takes events in, served by func's middleware; the Flask app behind it works in threads."""
 
-    def __init__(self, step: Step, cluster: Cluster, settings: Settings) -> None:
-        self._handler = Handler(step, cluster, settings, wall_clock)
+    def __init__(self, handler: Receiver, cluster: RawCluster) -> None:
+        settings = handler.settings
+        self._handler = handler
         self._readiness = Readiness(cluster)
         self._asgi = WSGIMiddleware(
             _reading_whole_bodies(
@@ -62,9 +65,24 @@ def serve_step(step: Step) -> Function:
     Raises:
         BadSettingError: the environment names no cluster, or has a value that cannot be used.
     """
+    settings, cluster = _set_up(step.manager)
+    return Function(Handler(step, cluster, settings, wall_clock), cluster)
+
+
+def serve_dead_letters() -> Function:
+    """The function that keeps dead letters, set up likewise.
+
+    Raises:
+        BadSettingError: as above.
+    """
+    settings, cluster = _set_up(dead_letter.MANAGER)
+    return Function(DeadLetters(cluster, settings, wall_clock), cluster)
+
+
+def _set_up(user_agent: str) -> tuple[Settings, Cluster]:
     settings = config.from_environment()
     logs.configure(settings.log_level)
-    return Function(step, config.connect(settings, user_agent=step.manager), settings)
+    return settings, config.connect(settings, user_agent=user_agent)
 
 
 def _reading_whole_bodies(app: WSGIApp, limit: int) -> WSGIApp:

@@ -75,6 +75,12 @@ class Metrics:
             ("function", "verb", "resource", "status"),
             registry=self._registry,
         )
+        self._dead_letters = Counter(
+            "muster_dead_letters",
+            "Events that no function took; code is the failed function's answer, none where it gave none.",
+            ("function", "code"),
+            registry=self._registry,
+        )
         self._last_sweep = Gauge(
             "muster_last_sweep_timestamp_seconds",
             "When a sweep was last answered; 0 before the first one.",
@@ -105,6 +111,11 @@ class Metrics:
     def called(self, verb: str, resource: str, status: str) -> None:
         """Count a call to the API server."""
         self._calls.labels(self._function, verb, resource, status).inc()
+
+    def buried(self, code: str) -> None:
+        """Count a dead letter, by the HTTP status that its function answered with."""
+        known = len(code) == 3 and code.isdecimal()  # noqa: PLR2004 - digits of an HTTP status
+        self._dead_letters.labels(self._function, code if known else "none").inc()
 
     def exposition(self) -> bytes:
         """All of it, in Prometheus' text format."""

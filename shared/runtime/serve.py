@@ -1,6 +1,7 @@
 """A step behind waitress: in a container image of its own, and on one machine.
 
 python -m shared.runtime.serve functions.create_workload.function.step --port 8080
+python -m shared.runtime.serve shared.runtime.dead_letter --port 8080
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from types import FrameType
 
 from waitress import create_server
 
-from shared.runtime import config, logs
+from shared.runtime import config, dead_letter, logs
 from shared.runtime.app import app_of, wall_clock
+from shared.runtime.dead_letter import DeadLetters
 from shared.runtime.handle import Handler
 from shared.runtime.readiness import Readiness
+from shared.runtime.receiver import Receiver
 from shared.runtime.step import Step
 
 WHOLE_BODY = 64
@@ -30,18 +33,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m shared.runtime.serve", description="Serve a step over HTTP."
     )
-    parser.add_argument("module", help="where STEP is: functions.create_workload.function.step")
+    parser.add_argument("module", help="functions.<step>.function.step or shared.runtime.dead_letter")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
     parser.add_argument("--port", type=int, default=8080, help="0 takes any free one; it is printed")
     options = parser.parse_args(arguments)
     try:
         settings = config.from_environment()
-        step: Step = importlib.import_module(options.module).STEP
-        cluster = config.connect(settings, user_agent=step.manager)
+        module = importlib.import_module(options.module)
+        step: Step | None = getattr(module, "STEP", None)
+        cluster = config.connect(settings, user_agent=step.manager if step else dead_letter.MANAGER)
     except config.BadSettingError as error:
         parser.exit(2, f"{error}\n")
     logs.configure(settings.log_level)
-    handler = Handler(step, cluster, settings, wall_clock)
+    handler: Receiver = (
+        Handler(step, cluster, settings, wall_clock) if step else DeadLetters(cluster, settings, wall_clock)
+    )
     largest = WHOLE_BODY * settings.body_limit_bytes
     server = create_server(
         app_of(handler, Readiness(cluster)),
@@ -54,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     signal.signal(signal.SIGTERM, _interrupt)
     address = f"http://{options.host}:{server.effective_port}"
-    print(f"{step.name} listens on {address}", flush=True)  # noqa: T201 - whoever started it waits for this line
+    print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - whoever started it waits for this line
     server.run()
     handler.in_flight.wait_until_none(settings.deadline_seconds)
     return 0

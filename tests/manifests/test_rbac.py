@@ -56,7 +56,7 @@ def test_every_function_has_a_role_and_every_role_is_used() -> None:
     functions = {trigger["metadata"]["name"] for trigger in of_kind(OBJECTS, "Trigger")}
     assert set(ROLES) == set(WRITES) == functions | {"source"}
     accounts = {one["metadata"]["name"] for one in of_kind(OBJECTS, "ServiceAccount")}
-    assert accounts == functions | {"muster-source"}
+    assert accounts == functions | {"muster-source", "dead-letter"}
 
 
 @pytest.mark.parametrize("name", sorted(ROLES))
@@ -73,10 +73,7 @@ def test_functions_and_sources_run_as_their_accounts() -> None:
     """An account that nothing runs as protects nothing; the default account may do nothing."""
     for service in of_kind(OBJECTS, "Service"):
         pod, name = service["spec"]["template"]["spec"], service["metadata"]["name"]
-        if name == "dead-letter":
-            assert pod["automountServiceAccountToken"] is False
-        else:
-            assert pod["serviceAccountName"] == name
+        assert pod["serviceAccountName"] == name
     accounts = {source["spec"]["serviceAccountName"] for source in of_kind(OBJECTS, "ApiServerSource")}
     assert accounts == {"muster-source"}
 
@@ -112,3 +109,16 @@ def test_the_source_may_watch_what_it_watches() -> None:
         for resource in source["spec"]["resources"]:
             plural = f"{resource['kind'].lower()}s"
             assert {f"{verb} {plural}" for verb in READS} <= granted
+
+
+def test_dead_letters_may_keep_config_maps_of_their_own_namespace_only() -> None:
+    """A Role, no ClusterRole; nothing is read back, and nothing else is touched."""
+    (role,) = of_kind(OBJECTS, "Role")
+    (binding,) = of_kind(OBJECTS, "RoleBinding")
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "list", "delete"]}
+    ]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "dead-letter", "namespace": "muster-system"}
+    ]

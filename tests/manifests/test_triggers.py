@@ -17,7 +17,7 @@ TRIGGERS = {trigger.name: trigger for trigger in WIRING.triggers}
 FUNCTIONS = sorted(
     folder.name.replace("_", "-")
     for folder in (EVENTING.parent / "functions").iterdir()
-    if (folder / "function").is_dir()
+    if (folder / "function" / "step.py").is_file()
 )
 SWEEPS = {"dev.muster.sweep", "dev.knative.sources.ping"}
 

@@ -16,9 +16,12 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))
+FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
+"""The steps, and what keeps the dead letters."""
 SETTINGS = {"pyproject.toml", "func.yaml", "README.md", "function"}
 
 each_step = pytest.mark.parametrize("step", STEPS)
+each_function = pytest.mark.parametrize("step", FUNCTIONS)
 
 
 def read_yaml(path: str) -> Any:
@@ -37,7 +40,7 @@ def test_there_are_functions() -> None:
     assert len(STEPS) >= 5
 
 
-@each_step
+@each_function
 def test_same_files_everywhere(step: str) -> None:
     """Who knows one function's folder knows them all."""
     found = {path.name for path in (ROOT / "functions" / step).iterdir()}
@@ -78,7 +81,7 @@ def test_func_and_kustomize_agree(step: str) -> None:
     assert str(options["scale"]["min"]) == min_scale
 
 
-@each_step
+@each_function
 def test_func_settings(step: str) -> None:
     """Func leaves the request alone, and makes no triggers of its own: those have no retries."""
     func = read_yaml(f"functions/{step}/func.yaml")
@@ -87,7 +90,7 @@ def test_func_settings(step: str) -> None:
     assert "subscriptions" not in func["deploy"]
 
 
-@each_step
+@each_function
 def test_dependencies_are_the_roots(step: str) -> None:
     """What a function installs is what the tests ran with."""
     root = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -110,6 +113,27 @@ def test_links_and_commands_of_the_readme_are_good(step: str) -> None:
     assert {path.name for path in (ROOT / case).iterdir()} == {"event.json", "cluster.yaml", "plan.yaml"}
 
 
+def test_dead_letters_are_no_step() -> None:
+    """One function beside the steps; func deploys it as kustomize does."""
+    assert set(FUNCTIONS) - set(STEPS) == {"dead_letter"}
+    func, service = read_yaml("functions/dead_letter/func.yaml"), read_yaml("eventing/base/dead-letter.yaml")
+    revision = service["spec"]["template"]
+    (container,) = revision["spec"]["containers"]
+    limits = func["deploy"]["options"]["resources"]["limits"]
+    assert func["name"] == func["deploy"]["serviceAccountName"] == service["metadata"]["name"]
+    assert revision["spec"]["serviceAccountName"] == service["metadata"]["name"]
+    assert limits == {
+        **container["resources"]["limits"],
+        "concurrency": revision["spec"]["containerConcurrency"],
+    }
+    most = revision["metadata"]["annotations"]["autoscaling.knative.dev/max-scale"]
+    assert func["deploy"]["options"]["scale"] == {"max": int(most)}
+    readme = ROOT / "functions" / "dead_letter" / "README.md"
+    links = re.findall(r"\]\(([^)]+)\)", readme.read_text())
+    assert links
+    assert [link for link in links if not (readme.parent / link).exists()] == []
+
+
 def test_table_names_every_function_and_its_events_out() -> None:
     """functions/README.md has one row for each function, and each word it answers with."""
     text = (ROOT / "functions" / "README.md").read_text()
@@ -122,17 +146,18 @@ def test_table_names_every_function_and_its_events_out() -> None:
         assert f"`{word}`" in text, f"the table does not tell of {word}"
 
 
-def test_what_make_functions_builds_runs_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("project_name", [STEPS[0], "dead_letter"])
+def test_what_make_functions_builds_runs_alone(tmp_path: Path, project_name: str) -> None:
     """The folder that func gets holds all that `new` needs, and none of the repository."""
     subprocess.run(["make", "-s", "functions", f"OUT={tmp_path}"], cwd=ROOT, check=True, capture_output=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == STEPS
+    assert sorted(path.name for path in tmp_path.iterdir()) == FUNCTIONS
     script = (
         "import function, shared\n"
         "made = function.new()\n"
         "print(function.__file__, shared.__file__, function.new.__name__, made.alive(), made.ready()[0])\n"
         "made.stop()\n"
     )
-    project = tmp_path / STEPS[0]
+    project = tmp_path / project_name
     ran = subprocess.run(
         [sys.executable, "-c", script],
         cwd=project,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.runtime.config import BadSettingError, Settings, connect, from_environment
+from shared.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 
 
 def test_defaults_need_no_environment() -> None:
@@ -29,11 +29,31 @@ def test_every_setting_can_be_set() -> None:
             "KUBECONFIG": "/root/.kube/config",
             "MUSTER_CLUSTER_NAME": "eu-1",
             "MUSTER_NAMESPACE": "team-a",
+            "MUSTER_DEAD_LETTER_LIMIT": "5",
+            "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
             "PATH": "/bin",
         }
     ) == Settings(
-        "DEBUG", 2.5, 1024, 3.0, 10, 8, "http://127.0.0.1:8001", "/root/.kube/config", "eu-1", "team-a"
+        log_level="DEBUG",
+        retry_after_seconds=2.5,
+        body_limit_bytes=1024,
+        deadline_seconds=3.0,
+        sweep_limit=10,
+        workers=8,
+        api_server="http://127.0.0.1:8001",
+        kubeconfig="/root/.kube/config",
+        cluster_name="eu-1",
+        namespace="team-a",
+        dead_letter_limit=5,
+        dead_letter_namespace="letters",
     )
+
+
+def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:
+    """The file that every service account's volume has; elsewhere Muster's usual namespace."""
+    assert own_namespace(tmp_path) == "muster-system"
+    (tmp_path / "namespace").write_text("team-a\n")
+    assert own_namespace(tmp_path) == "team-a"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 from shared.objects.meta import ObjectRef
 from shared.policy.model import Observed
 from shared.runtime.config import Settings
+from shared.runtime.handle import Handler
 from shared.runtime.knative import Function
-from tests.unit.runtime.fakes import FakeCluster, a_step, an_event, observe
+from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event, observe
 from tests.unit.runtime.test_readiness import wait_for_answer
 
 
@@ -67,7 +68,8 @@ def made() -> Iterator[Any]:
         settings = Settings(
             **{name: parts.pop(name) for name in ("deadline_seconds", "body_limit_bytes") if name in parts}
         )
-        functions.append(Function(a_step(**parts), cluster or FakeCluster(), settings))
+        cluster = cluster or FakeCluster()
+        functions.append(Function(Handler(a_step(**parts), cluster, settings, lambda: NOW), cluster))
         return functions[-1]
 
     yield make

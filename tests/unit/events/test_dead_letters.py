@@ -1,0 +1,114 @@
+"""A dead letter becomes a ConfigMap, and the event comes out of it as it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from shared.events.cloudevent import UnreadableEvent
+from shared.events.dead_letters import SIZE_LIMIT, DeadLetter, from_config_map, of_request, to_config_map
+
+EVENT: dict[str, Any] = {
+    "specversion": "1.0",
+    "id": "421c",
+    "source": "https://10.96.0.1:443",
+    "type": "dev.knative.apiserver.resource.add",
+    "subject": "/apis/batch/v1/namespaces/team-a/jobs/llama",
+    "kind": "Job",
+    "namespace": "team-a",
+    "name": "llama",
+    "datacontenttype": "application/json",
+    "data": {"kind": "Job", "metadata": {"name": "llama"}},
+}
+TOLD = {
+    "knativeerrordest": "http://create-workload.muster-system.svc.cluster.local",
+    "knativeerrorcode": "500",
+    "knativeerrordata": base64.b64encode(b'{"reason": "Invalid"}').decode(),
+    "knativearrivaltime": "2026-11-21T08:00:00Z",
+}
+
+
+def binary(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:
+    """The event in binary mode, as a broker sends it."""
+    attributes = {name: value for name, value in event.items() if name not in {"data", "datacontenttype"}}
+    headers = {f"Ce-{name.capitalize()}": value for name, value in attributes.items()}
+    return headers | {"Content-Type": "application/json"}, json.dumps(event["data"]).encode()
+
+
+def structured(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:
+    """The event in structured mode."""
+    return {"content-type": "application/cloudevents+json"}, json.dumps(event).encode()
+
+
+@pytest.mark.parametrize("mode", [binary, structured])
+def test_what_the_broker_added_is_told_apart_from_the_event(mode: Any) -> None:
+    """Who failed and how stands beside the event, which is as it was before."""
+    letter = of_request(*mode(EVENT | TOLD))
+    assert letter == DeadLetter(EVENT, "create-workload", "500", '{"reason": "Invalid"}')
+    assert letter.about == "Job team-a/llama"
+
+
+@pytest.mark.parametrize("mode", [binary, structured])
+def test_event_without_a_word_about_the_failure(mode: Any) -> None:
+    """Knative tells nothing after a time-out."""
+    assert of_request(*mode(EVENT)) == DeadLetter(EVENT)
+
+
+def test_config_map_and_back() -> None:
+    """Nothing of a letter is lost in its ConfigMap."""
+    letter = of_request(*binary(EVENT | TOLD))
+    stored = to_config_map(letter, "muster-system")
+    assert from_config_map(stored) == letter
+    assert stored["metadata"]["labels"]["muster.dev/dead-letter"] == "true"
+    assert (stored["data"]["about"], stored["data"]["code"]) == ("Job team-a/llama", "500")
+    assert all(isinstance(value, str) for value in stored["data"].values())
+
+
+def test_data_that_is_no_json_is_kept_as_bytes() -> None:
+    """A team's own events may be anything."""
+    headers, _ = binary(EVENT)
+    letter = of_request(headers | {"Content-Type": "image/png"}, b"\x89PNG")
+    assert (letter.event["data_base64"], letter.event["datacontenttype"]) == ("iVBORw==", "image/png")
+    assert from_config_map(to_config_map(letter, "n")) == letter
+
+
+def test_large_event_keeps_its_attributes_only() -> None:
+    """A ConfigMap holds a mebibyte, and a hundred of them are listed at once."""
+    letter = of_request(*binary(EVENT | TOLD | {"data": {"words": "x" * SIZE_LIMIT}}))
+    assert not letter.whole
+    assert "data" not in letter.event
+    assert letter.about == "Job team-a/llama"
+    assert from_config_map(to_config_map(letter, "n")) == letter
+
+
+def test_answer_cut_in_the_middle_of_its_base64_is_read_as_far_as_it_goes() -> None:
+    """A broker keeps 1024 characters of it."""
+    cut = base64.b64encode(b"a long answer of the function").decode()[:30]
+    assert of_request(*binary(EVENT | TOLD | {"knativeerrordata": cut})).answer == "a long answer of the "
+    assert of_request(*binary(EVENT | TOLD | {"knativeerrordata": "???"})).answer == ""
+
+
+def test_one_name_for_each_turn() -> None:
+    """A broker that delivers a letter twice makes one of it; an event that fails once more makes another."""
+    first = of_request(*binary(EVENT | TOLD))
+    assert first.name == of_request(*structured(EVENT | TOLD)).name == "dead-letter-b03c7a2269fd"
+    second = of_request(*structured({**first.again(), **TOLD}))
+    assert (second.event["musterredrive"], second.again()["musterredrive"]) == ("1", "2")
+    other = of_request(*binary(EVENT | TOLD | {"knativeerrordest": "http://patch-pods.muster-system"}))
+    assert len({first.name, second.name, other.name}) == 3
+
+
+def test_no_event_is_refused() -> None:
+    """The broker would never send one; anybody else may."""
+    with pytest.raises(UnreadableEvent):
+        of_request({}, b"{}")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "1"}'])
+def test_config_map_that_somebody_changed(text: str) -> None:
+    """What holds no event any more is named, not sent."""
+    with pytest.raises(ValueError, match=r"dead-letter-1: event\.json is no CloudEvent"):
+        from_config_map({"metadata": {"name": "dead-letter-1"}, "data": {"event.json": text}})

@@ -1,0 +1,146 @@
+"""Events that no function took are kept, so many of them, on the embedded API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from eventing.local.apiserver import ApiServer
+from eventing.local.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
+from eventing.local.manifests import load
+from shared.cluster.client import Client
+from shared.cluster.errors import Unavailable
+from shared.events.dead_letters import SELECTOR, from_config_map
+from shared.objects.resources import CONFIGMAPS, NAMESPACES
+from shared.runtime.app import app_of
+from shared.runtime.config import Settings
+from shared.runtime.dead_letter import DeadLetters
+from shared.runtime.readiness import Readiness
+from tests.unit.events.test_dead_letters import EVENT, TOLD, binary, structured
+from tests.unit.runtime.fakes import NOW, FakeCluster
+
+HOME = "muster-system"
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """An embedded API server with Muster's namespace."""
+    with ApiServer() as server:
+        made = Client.for_server(server.url)
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
+        made.create(NAMESPACES, body, manager="test")
+        yield made
+
+
+def keeper(client: Any, limit: int = 100) -> DeadLetters:
+    """What keeps dead letters."""
+    return DeadLetters(client, Settings(dead_letter_limit=limit, dead_letter_namespace=HOME), lambda: NOW)
+
+
+def kept(client: Client) -> list[str]:
+    """The ids of the events that are kept, sorted."""
+    found = client.list(CONFIGMAPS, HOME, labels=SELECTOR)
+    return sorted(str(from_config_map(one).event["id"]) for one in found)
+
+
+def send(letters: DeadLetters, **change: Any) -> int:
+    """Give it one event; the status of the answer."""
+    return letters.handle(*binary(EVENT | change)).status
+
+
+def test_letter_is_kept_once(client: Client) -> None:
+    """202 without a body, also when the broker delivers it a second time."""
+    letters = keeper(client)
+    for _ in range(2):
+        answer = letters.handle(*binary(EVENT | TOLD))
+        assert (answer.status, answer.body) == (202, b"")
+    assert kept(client) == ["421c"]
+    assert b'muster_dead_letters_total{code="500",function="dead_letter"} 2.0' in letters.metrics.exposition()
+
+
+def test_letter_without_a_cause_is_kept(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Knative gives none after a time-out; log and metrics say that much."""
+    caplog.set_level("INFO", "muster")
+    letters = keeper(client)
+    assert send(letters) == 202
+    assert kept(client) == ["421c"]
+    assert caplog.messages == ["a function did not answer in time, or not with an event"]
+    assert b'muster_dead_letters_total{code="none"' in letters.metrics.exposition()
+
+
+def test_oldest_make_room(client: Client) -> None:
+    """No more than the limit are kept, counted over a restart too; what is no dead letter stays."""
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other", "namespace": HOME}}
+    client.create(CONFIGMAPS, other, manager="test")
+    for number in range(4):
+        assert send(keeper(client, limit=3) if number == 3 else keeper(client), id=str(number)) == 202
+    assert len(kept(client)) == 3
+    letters = keeper(client, limit=3)
+    for number in range(10, 13):
+        send(letters, id=str(number))
+    assert kept(client) == ["10", "11", "12"]
+    assert client.get(CONFIGMAPS, "other", HOME) is not None
+
+
+@pytest.mark.parametrize(
+    ("cluster", "request_", "status", "reason"),
+    [
+        pytest.param(FakeCluster(on_read=Unavailable("refused")), binary(EVENT), 503, "Unavailable",
+                     id="with the API server away the broker comes again"),
+        pytest.param(FakeCluster(on_write=KeyError("uid")), binary(EVENT), 500, "KeyError",
+                     id="a bug is told too"),
+        pytest.param(FakeCluster(), ({}, b"{}"), 400, "UnreadableEvent", id="no event at all"),
+        pytest.param(FakeCluster(), structured({"id": "1"}), 400, "UnreadableEvent", id="half an event"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_kept(cluster: FakeCluster, request_: Any, status: int, reason: str) -> None:
+    """Each failure has its answer and its reason; nothing is raised."""
+    answer = keeper(cluster).handle(*request_)
+    assert (answer.status, json.loads(answer.body)["reason"]) == (status, reason)
+
+
+def test_it_is_served_as_a_function_is() -> None:
+    """The same doors as those of a step."""
+    cluster = FakeCluster()
+    app = app_of(keeper(cluster), Readiness(cluster)).test_client()
+    headers, body = binary(EVENT)
+    assert app.post("/", headers=headers, data=body).status_code == 202
+    assert cluster.calls == [f"list configmaps {HOME}{SELECTOR}", "create configmaps muster-dead-letter"]
+    assert app.get("/health/readiness").status_code == 200
+    assert "muster_dead_letters_total" in app.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param(Answer(400, {}, b"no"), "400", id="a function that refuses"),
+        pytest.param(NoAnswerError("slow", timed_out=True), "", id="a function that is too slow"),
+    ],
+)
+def test_behind_the_broker_of_eventing(client: Client, answer: Answer | NoAnswerError, code: str) -> None:
+    """The broker and triggers of eventing/ bring what a function did not take, with or without a cause."""
+    wiring = Wiring.from_manifests(load()).without_timers()
+    letters = keeper(client)
+
+    def fails(_headers: Any, _body: bytes, _timeout: float | None) -> Answer:
+        if isinstance(answer, NoAnswerError):
+            raise answer
+        return answer
+
+    def buries(headers: Any, body: bytes, _timeout: float | None) -> Answer:
+        said = letters.handle(headers, body)
+        return Answer(said.status, said.headers, said.body)
+
+    services = {trigger.subscriber: fails for trigger in wiring.triggers}
+    broker = Broker(wiring, {**services, "dead-letter": buries}, workers=0)
+    job_added = EVENT | {"apiversion": "batch/v1"}
+    broker.publish(CloudEvent.from_structured(job_added))
+    broker.pump()
+    found = [from_config_map(one) for one in client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
+    heard = {"create-workload", "create-pod-groups"}
+    assert {letter.function for letter in found} == (heard if code else {""})
+    assert {letter.code for letter in found} == {code}
+    assert all(letter.event == job_added for letter in found)
