@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,8 +18,8 @@ _Answer = TypeVar("_Answer")
 class Versioned:
     """A `Cluster` that speaks v1beta1 to us and whatever is served to the API server.
 
-    What is served is asked at the first need, again when the API answers 404, and after `refresh`: an API
-    that is switched on later is used without a restart.
+    What is served is asked at the first need, again when the API answers 404 and after `refresh`, and always
+    while there are no PodGroups at all: an API that is switched on later is used without a restart.
     """
 
     def __init__(self, cluster: RawCluster) -> None:
@@ -29,8 +29,11 @@ class Versioned:
     def scheduling(self) -> SchedulingApi:
         """What the API server serves of scheduling.k8s.io."""
         api = self._api
-        if api is None:  # another thread may refresh at any time, so the answer is what this one asked
-            api = self._api = versions.choose(self._cluster.served_versions(versions.GROUP))
+        if api is None:
+            api = versions.choose(self._cluster.served_versions(versions.GROUP))
+            # "Not served" is not remembered: until the next sweep pods would be let go without their group.
+            # And another thread may refresh at any time, so the answer is what this one asked.
+            self._api = api if api.served else None
         return api
 
     def refresh(self) -> None:
@@ -39,15 +42,11 @@ class Versioned:
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """The live object, or None when there is none of that name."""
-        if not _versioned(resource):
-            return self._cluster.get(resource, name, namespace)
         body = self._asking(resource, lambda served: self._cluster.get(served, name, namespace))
         return versions.from_served(body) if body else None
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """All objects of a kind that the selectors choose."""
-        if not _versioned(resource):
-            return self._cluster.list(resource, namespace, labels=labels, fields=fields)
         found = self._asking(
             resource, lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields)
         )
@@ -55,13 +54,9 @@ class Versioned:
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """The stored object."""
-        if not _versioned(resource):
-            return self._cluster.create(resource, body, manager=manager)
         stored = self._asking(
             resource,
-            lambda served: self._cluster.create(
-                served, versions.to_served(self.scheduling(), body), manager=manager
-            ),
+            lambda served: self._cluster.create(served, _to_served(served, body), manager=manager),
         )
         return versions.from_served(stored)
 
@@ -79,11 +74,12 @@ class Versioned:
         """The object after the patch."""
 
         def send(served: Resource) -> Object:
+            change = _to_served(served, body)
             return self._cluster.patch(
-                served, name, namespace, body, patch=patch, manager=manager, subresource=subresource
+                served, name, namespace, change, patch=patch, manager=manager, subresource=subresource
             )
 
-        return versions.from_served(self._asking(resource, send)) if _versioned(resource) else send(resource)
+        return versions.from_served(self._asking(resource, send))
 
     def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
         """The object after a PUT; kinds that differ between versions are patched, never replaced."""
@@ -103,32 +99,32 @@ class Versioned:
         def send(served: Resource) -> None:
             self._cluster.delete(served, name, namespace, uid=uid, propagation=propagation)
 
-        if _versioned(resource):
-            self._asking(resource, send)
-        else:
-            send(resource)
+        self._asking(resource, send)
 
     def served_versions(self, group: str) -> frozenset[str]:
         """The versions of an API group and what they serve."""
         return self._cluster.served_versions(group)
 
-    def _served(self, resource: Resource) -> str:
+    def _served(self, resource: Resource) -> Resource:
+        if resource not in (WORKLOADS, POD_GROUPS):
+            return resource
         version = self.scheduling().version
         if not version:
-            self.refresh()
-            version = self.scheduling().version
-        if not version:
             raise errors.ApiGone(f"{resource.plural}: {versions.HOW_TO_SWITCH_ON}", status=404)
-        return version
+        return replace(resource, version=version)
 
     def _asking(self, resource: Resource, call: Callable[[Resource], _Answer]) -> _Answer:
         """Call with the served version; once more after a 404 of the whole API, which may have changed."""
         try:
-            return call(replace(resource, version=self._served(resource)))
+            return call(self._served(resource))
         except errors.ApiGone:
+            if resource.group != versions.GROUP:
+                raise
             self.refresh()
-            return call(replace(resource, version=self._served(resource)))
+            return call(self._served(resource))
 
 
-def _versioned(resource: Resource) -> bool:
-    return resource in {WORKLOADS, POD_GROUPS}
+def _to_served(served: Resource, body: Any) -> Any:
+    """A body or patch as this version wants it; a JSON patch is a list of paths that are the same in both."""
+    is_object = served.group == versions.GROUP and isinstance(body, Mapping)
+    return versions.to_served(SchedulingApi(served.version), body) if is_object else body

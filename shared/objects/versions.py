@@ -71,8 +71,8 @@ def to_served(api: SchedulingApi, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def from_served(body: Mapping[str, Any]) -> dict[str, Any]:
     """An object as the API server gave it in our shape."""
-    served = str(body.get("apiVersion", "")).rpartition("/")[2]
-    return _translated(body, WORKLOADS.version, _object_from_old) if served == _OLD else dict(body)
+    of_old = body.get("apiVersion") == f"{GROUP}/{_OLD}"  # JobSet has a v1alpha2 too
+    return _translated(body, WORKLOADS.version, _object_from_old) if of_old else dict(body)
 
 
 def _translated(

@@ -1,4 +1,4 @@
-"""Every variant of schedule-jobs, one sentence each: the Job that comes in, the spec.scheduling that comes out."""
+"""Every variant of schedule-jobs, one sentence each: the Job that comes in, what it asks for afterwards."""
 
 from __future__ import annotations
 

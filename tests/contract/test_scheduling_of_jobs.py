@@ -14,7 +14,8 @@ from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.cluster.processes import until
-from tests.contract.scheduling_variants import GANG, JOBS, MARKED, job
+from tests.contract.admission_variants import job
+from tests.contract.scheduling_variants import GANG, JOBS, MARKED
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
@@ -49,7 +50,7 @@ def test_the_policy_asks_for(gate_on: Api, made: dict[str, Any], asked: dict[str
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_a_job_that_mark_jobs_marks_asks_too(gate_on: Api) -> None:
-    """The mark of one policy is seen by the other, in one request: no event is needed to tell who groups it."""
+    """The mark of one policy is seen by the other in the same request, so no event has to tell."""
     spec = _stored(gate_on, job())
     assert spec["template"]["metadata"]["labels"][marks.GROUP] == "main"
     assert spec["scheduling"] == GANG
@@ -71,7 +72,7 @@ def test_without_the_gate_nothing_is_asked(real_server: Cluster) -> None:
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: Api) -> None:
-    """Without mark-jobs, in a namespace that opted in: gang-shaped Jobs that nobody opted out, marked or not."""
+    """With the two other policies away: gang-shaped Jobs that nobody opted out, marked or not."""
     names = ("muster-mark-jobs", "muster-schedule-jobs")
     policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
     for name in names:

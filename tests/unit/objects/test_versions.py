@@ -1,0 +1,201 @@
+"""Which version of scheduling.k8s.io is spoken, and what differs between v1beta1 and v1alpha2."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from shared.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi, choose, from_served, to_served
+
+BOTH = {"workloads", "podgroups", "podgroups/status"}
+OLD = SchedulingApi("v1alpha2", composites=False)
+NEW = SchedulingApi("v1beta1")
+
+Object = dict[str, Any]
+
+
+def served(**versions: set[str]) -> frozenset[str]:
+    """What discovery lists, as `v1beta1/podgroups`."""
+    return frozenset(f"{version}/{plural}" for version, plurals in versions.items() for plural in plurals)
+
+
+@pytest.mark.parametrize(
+    ("listed", "api"),
+    [
+        pytest.param(
+            served(v1={"priorityclasses"}, v1beta1=BOTH, v1alpha3={*BOTH, "compositepodgroups"}),
+            SchedulingApi("v1beta1", composites=True),
+            id="1.37 with everything on",
+        ),
+        pytest.param(
+            served(v1={"priorityclasses"}, v1beta1=BOTH, v1alpha3=BOTH),
+            SchedulingApi("v1beta1", composites=False),
+            id="1.37 with the gate CompositePodGroup off",
+        ),
+        pytest.param(
+            served(v1={"priorityclasses"}, v1alpha2=BOTH),
+            SchedulingApi("v1alpha2", composites=False),
+            id="1.36 serves v1alpha2 alone",
+        ),
+        pytest.param(
+            served(v1beta1=BOTH, v1alpha2=BOTH),
+            SchedulingApi("v1beta1", composites=False),
+            id="the newer one where both are served",
+        ),
+        pytest.param(
+            served(v1={"priorityclasses"}, v1alpha3=BOTH),
+            SchedulingApi("", composites=False),
+            id="v1alpha3 alone is none: scheduler and Job controller read v1beta1",
+        ),
+        pytest.param(
+            served(v1beta1={"workloads"}, v1alpha2={"podgroups"}),
+            SchedulingApi("", composites=False),
+            id="Workload and PodGroup in different versions are none",
+        ),
+        pytest.param(frozenset(), SchedulingApi("", composites=False), id="nothing served"),
+    ],
+)
+def test_choose(listed: frozenset[str], api: SchedulingApi) -> None:
+    """The newest version that has both kinds; composites are asked for by themselves."""
+    assert choose(listed) == api
+
+
+@pytest.mark.parametrize(
+    ("api", "is_served", "resizable"),
+    [
+        pytest.param(NEW, True, True, id="v1beta1 lets minCount change"),
+        pytest.param(OLD, True, False, id="v1alpha2 does not"),
+        pytest.param(SchedulingApi(""), False, True, id="where nothing is served nothing is resized either"),
+    ],
+)
+def test_what_an_api_can_do(api: SchedulingApi, is_served: bool, resizable: bool) -> None:
+    """Served or not, resizable or not."""
+    assert (api.served, api.resizable) == (is_served, resizable)
+
+
+def test_who_switches_it_on_is_told_every_gate_and_flag() -> None:
+    """For each release the feature gates and the runtime-config, and the components that need them."""
+    for word in (
+        "--feature-gates=GenericWorkload=true",
+        "--runtime-config=scheduling.k8s.io/v1beta1=true",
+        "GangScheduling=true",
+        "v1alpha2",
+        "kube-scheduler",
+        "kube-controller-manager",
+    ):
+        assert word in HOW_TO_SWITCH_ON
+
+
+WORKLOAD: Object = {
+    "apiVersion": "scheduling.k8s.io/v1beta1",
+    "kind": "Workload",
+    "metadata": {"name": "llama", "ownerReferences": [{"apiVersion": "batch/v1", "name": "llama"}]},
+    "spec": {
+        "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": "llama"},
+        "podGroupTemplates": [
+            {
+                "name": "main",
+                "schedulingPolicy": {"gang": {"minCount": 2}},
+                "disruptionMode": {"all": {}},
+                "schedulingConstraints": {"topology": [{"key": "rack"}]},
+            },
+            {"name": "init", "schedulingPolicy": {"basic": {}}, "disruptionMode": {"single": {}}},
+            {"name": "plain", "schedulingPolicy": {"basic": {}}},
+        ],
+    },
+}
+POD_GROUP: Object = {
+    "apiVersion": "scheduling.k8s.io/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {
+        "name": "llama-main-33333333",
+        "ownerReferences": [
+            {"apiVersion": "batch/v1", "kind": "Job", "name": "llama", "uid": "1"},
+            {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "name": "llama", "uid": "2"},
+        ],
+    },
+    "spec": {
+        "workloadRef": {"workloadName": "llama", "templateName": "main"},
+        "schedulingPolicy": {"gang": {"minCount": 2}},
+        "disruptionMode": {"single": {}},
+    },
+    "status": {
+        "conditions": [
+            {"type": "PodGroupInitiallyScheduled", "status": "True"},
+            {"type": "DisruptionTarget", "status": "False"},
+        ]
+    },
+}
+
+
+def test_a_workload_of_1_36() -> None:
+    """Its disruption modes are words; all else is the same."""
+    old = to_served(OLD, WORKLOAD)
+    assert old["apiVersion"] == "scheduling.k8s.io/v1alpha2"
+    modes = [template.get("disruptionMode") for template in old["spec"]["podGroupTemplates"]]
+    assert modes == ["PodGroup", "Pod", None]
+    assert old["spec"]["podGroupTemplates"][0]["schedulingConstraints"] == {"topology": [{"key": "rack"}]}
+    assert old["metadata"] == WORKLOAD["metadata"]
+
+
+def test_a_pod_group_of_1_36() -> None:
+    """It names its template by another path, and its owners of this group have the version that is served."""
+    old = to_served(OLD, POD_GROUP)
+    assert old["spec"] == {
+        "podGroupTemplateRef": {"workload": {"workloadName": "llama", "podGroupTemplateName": "main"}},
+        "schedulingPolicy": {"gang": {"minCount": 2}},
+        "disruptionMode": "Pod",
+    }
+    versions = [owner["apiVersion"] for owner in old["metadata"]["ownerReferences"]]
+    assert versions == ["batch/v1", "scheduling.k8s.io/v1alpha2"]
+
+
+def test_a_condition_of_1_36_is_read_under_its_new_name() -> None:
+    """PodGroupScheduled became PodGroupInitiallyScheduled in 1.37; other types are kept."""
+    old = to_served(OLD, POD_GROUP)
+    old["status"] = {"conditions": [{"type": "PodGroupScheduled", "status": "False"}, {"type": "Ours"}]}
+    read = from_served(old)
+    assert [one["type"] for one in read["status"]["conditions"]] == ["PodGroupInitiallyScheduled", "Ours"]
+
+
+STANDALONE: Object = {**POD_GROUP, "spec": {"schedulingPolicy": {"basic": {}}}, "status": {}}
+PATCH: Object = {"metadata": {"uid": "2"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(WORKLOAD, id="a Workload"),
+        pytest.param(POD_GROUP, id="a PodGroup"),
+        pytest.param(STANDALONE, id="a PodGroup without a Workload"),
+        pytest.param({**POD_GROUP, "status": None}, id="fields that are null"),
+    ],
+)
+def test_there_and_back(body: Object) -> None:
+    """Nothing is lost on the way to 1.36 and back, and what was given is not changed."""
+    before = deepcopy(body)
+    assert from_served(to_served(OLD, body)) == body == before
+
+
+@pytest.mark.parametrize("body", [WORKLOAD, POD_GROUP, PATCH])
+def test_v1beta1_is_spoken_as_it_is(body: Object) -> None:
+    """Nothing is translated for 1.37, nor on the way back."""
+    assert to_served(NEW, body) == body
+    assert from_served(body) == body
+
+
+def test_a_patch_stays_a_patch() -> None:
+    """Only what differs is translated; no apiVersion is put in."""
+    assert to_served(OLD, PATCH) == PATCH
+
+
+def test_another_groups_v1alpha2_is_not_ours() -> None:
+    """JobSet is at v1alpha2 as well; its condition types are its own."""
+    jobset = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "status": {"conditions": [{"type": "PodGroupScheduled"}]},
+    }
+    assert from_served(jobset) == jobset
