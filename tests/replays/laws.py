@@ -62,6 +62,16 @@ def gone_is_nothing(step: Step, case: Case) -> None:
         assert not _writes(decision), f"{event.ref} is gone, and still there is a plan: {decision.reason}"
 
 
+def another_uid_is_nothing(step: Step, case: Case) -> None:
+    """An event about an earlier object of the same name is not about the one there is now."""
+    event = copy.deepcopy(recorded.envelope(case.capture))
+    if not event["type"].startswith("dev.knative.apiserver.resource."):
+        return
+    event["data"]["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000"
+    for decision in decisions(step, _structured(event), Snapshot(case.objects), case.now):
+        assert not _writes(decision), f"an event of another UID made a plan: {decision.reason}"
+
+
 def executed_twice_is_nothing(step: Step, case: Case) -> None:
     """Once a plan was carried out, the same event plans nothing."""
     with cluster_of(case.objects, step) as cluster:
@@ -87,6 +97,7 @@ LAWS: tuple[Callable[[Step, Case], None], ...] = (
     same_input_same_plan,
     arguments_unchanged,
     gone_is_nothing,
+    another_uid_is_nothing,
     executed_twice_is_nothing,
     older_after_newer_changes_nothing,
 )

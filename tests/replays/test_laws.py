@@ -22,6 +22,9 @@ from tests.replays.golden import Case, cases
 CASE = next(case for case in cases() if case.folder.name == "a-TrainJob-that-has-its-Workload-is-left")
 """The newest update of a TrainJob that has everything: every law holds for create_workload."""
 
+NEW = next(case for case in cases() if case.folder.name == "a-TrainJob-gets-a-Workload")
+"""The first event of a TrainJob, which makes a plan."""
+
 _GROUP = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", "made-up")
 
 
@@ -58,6 +61,16 @@ def that_acts_for_what_is_gone(good: Step) -> Step:
     return replace(good, plan=lambda *_: a_plan())
 
 
+def that_takes_any_uid(good: Step) -> Step:
+    """A step that looks objects up by their names alone."""
+
+    def subject(event: ResourceEvent) -> ObjectRef | Nothing:
+        found = good.subject(event)
+        return found if isinstance(found, Nothing) else replace(found, uid="")
+
+    return replace(good, subject=subject)
+
+
 def that_never_has_enough(good: Step) -> Step:
     """A step that does not look at what it made before."""
     return replace(good, plan=lambda *_: a_plan(), execute=lambda _cluster, plan, _manager: plan)
@@ -86,6 +99,7 @@ BROKEN: dict[Any, Callable[[Step], Step]] = {
     laws.same_input_same_plan: whose_plans_differ,
     laws.arguments_unchanged: that_changes_what_it_observed,
     laws.gone_is_nothing: that_acts_for_what_is_gone,
+    laws.another_uid_is_nothing: that_takes_any_uid,
     laws.executed_twice_is_nothing: that_never_has_enough,
     laws.older_after_newer_changes_nothing: that_believes_events,
 }
@@ -94,9 +108,10 @@ BROKEN: dict[Any, Callable[[Step], Step]] = {
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.replace("_", " "))
 def test_a_law_notices_the_step_that_breaks_it(law: Callable[[Step, Case], None]) -> None:
     """The good step passes, and the same step broken in one way does not."""
-    law(CASE.step, CASE)
+    case = NEW if law is laws.another_uid_is_nothing else CASE
+    law(case.step, case)
     with pytest.raises(AssertionError):
-        law(BROKEN[law](CASE.step), CASE)
+        law(BROKEN[law](case.step), case)
 
 
 def test_a_step_that_believes_events_breaks_no_other_law() -> None:
