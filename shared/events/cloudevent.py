@@ -26,6 +26,9 @@ JSON_TYPE = re.compile(r"(application|text)/([a-z0-9.-]+\+)?json")
 REQUIRED = ("specversion", "id", "source", "type")
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What CloudEvents 1.0 keeps out of strings (spec.md, type system)."""
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
+"""RFC 3339: Python reads more of ISO 8601 than that."""
+MEDIA_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+\s*(;.*)?")
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
 
 
@@ -84,6 +87,7 @@ def _binary(headers: Mapping[str, str], media_type: str, body: bytes) -> Receive
         )
     for name in REQUIRED:
         _check_required(attributes.get(f"ce-{name}"), name, f"ce-{name}")
+    _check_time(attributes.get("ce-time"), "ce-time")
     event = _checked(lambda: from_binary(HTTPMessage(attributes, b""), JSONFormat(), CloudEvent), "ce-")
     is_json = not media_type or JSON_TYPE.fullmatch(media_type)
     data: Any = None
@@ -104,6 +108,10 @@ def _structured(body: bytes) -> Received:
         _check_required(attributes.get(name), name, name)
     for name, value in attributes.items():
         _check_type(name, value)
+    _check_time(attributes.get("time"), "time")
+    media_type = attributes.get("datacontenttype")
+    if media_type and not MEDIA_TYPE.fullmatch(media_type):
+        raise UnreadableEvent(f"{shown(media_type)} is no media type", "datacontenttype")
     # Without the data, which was parsed above and may be large.
     event = _checked(lambda: JSONFormat().read(CloudEvent, json.dumps(attributes)), "")
     return Received(event.get_id(), event.get_type(), _structured_data(members))
@@ -134,6 +142,11 @@ def _check_type(name: str, value: Any) -> None:
         raise UnreadableEvent(f"must be a string, not {shown(value)}", name)
     if isinstance(value, dict | list | float):
         raise UnreadableEvent("an attribute is a string, an integer or a boolean", name)
+
+
+def _check_time(value: str | None, path: str) -> None:
+    if value and not TIME.fullmatch(value):
+        raise UnreadableEvent("is not a time as in RFC 3339", path)
 
 
 def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
