@@ -1,0 +1,124 @@
+"""Dashboard and alerts ask for what the functions tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from eventing.local.manifests import EVENTING, load
+from shared.events.model import Sweep
+from shared.policy.reasons import Reason
+from shared.runtime.metrics import Metrics
+from shared.runtime.outcome import Kind, Outcome
+from shared.runtime.sweep import SWEPT
+
+FOLDER = EVENTING / "observability"
+DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())
+(ALERTS, MONITOR) = load(FOLDER)
+RULES: list[dict[str, Any]] = [rule for group in ALERTS["spec"]["groups"] for rule in group["rules"]]
+
+NAME = re.compile(r"\b(?:muster|process)_[a-z_]+\b")
+SELECTOR = re.compile(r'(\w+)(?:=|!=|=~|!~)"([^"]*)"')
+GROUPED = re.compile(r"by \(([^)]+)\)")
+
+
+def expressions() -> Iterator[Any]:
+    """Each expression, named after its panel or alert."""
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            yield pytest.param(target["expr"], id=f"panel {panel['title']} {target['refId']}")
+    for rule in RULES:
+        yield pytest.param(rule["expr"], id=f"alert {rule['alert']}")
+
+
+EXPRESSIONS = list(expressions())
+
+
+def told() -> dict[str, set[str]]:
+    """Of each sample that a function can tell: its labels."""
+    metrics = Metrics("patch_pods", lambda: 0)
+    metrics.answered(Sweep("1"), Outcome(Kind.DONE, SWEPT), 0.1, datetime(2026, 11, 21, tzinfo=UTC))
+    metrics.swept(Outcome(Kind.DONE, Reason.GATES_LIFTED))
+    metrics.called("get", "pods", "ok")
+    metrics.buried("500")
+    families = text_string_to_metric_families(metrics.exposition().decode())
+    return {sample.name: set(sample.labels) for family in families for sample in family.samples}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_metrics_and_labels_exist(expression: str) -> None:
+    """A metric or label that nobody has is an empty panel, and an alert that never comes."""
+    names = set(NAME.findall(expression))
+    samples = told()
+    assert names
+    assert names <= set(samples)
+    labels = set.union(*(samples[name] for name in names)) | {"job"}  # which Prometheus adds
+    asked = {label for label, _ in SELECTOR.findall(expression)}
+    asked |= {label.strip() for group in GROUPED.findall(expression) for label in group.split(",")}
+    assert asked <= labels
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_reasons_and_outcomes_exist(expression: str) -> None:
+    """What is asked for is what outcomes say."""
+    known = {"reason": {*map(str, Reason), SWEPT}, "outcome": set(map(str, Kind))}
+    for label, values in SELECTOR.findall(expression):
+        if label in known:
+            assert set(values.split("|")) <= known[label]
+
+
+def test_every_metric_of_muster_is_shown() -> None:
+    """What nobody looks at need not be counted."""
+    shown = " ".join(str(one.values[0]) for one in EXPRESSIONS)
+    ours = {name for name in told() if name.startswith("muster_") and not name.endswith("_created")}
+    families = {name.removesuffix("_sum").removesuffix("_count") for name in ours}
+    assert {name for name in families if name not in shown and f"{name}_bucket" not in shown} == set()
+
+
+def test_every_reason_for_giving_up_is_an_alert() -> None:
+    """The reasons that leave a job without its gang, as reasons.py lists them."""
+    order = list(Reason)
+    gives_up = order[order.index(Reason.INVALID_POLICY) : order.index(Reason.API_NOT_SERVED)]
+    (rule,) = (rule for rule in RULES if rule["alert"] == "MusterGaveUp")
+    ((_, values),) = SELECTOR.findall(rule["expr"])
+    assert values.split("|") == [str(reason) for reason in gives_up]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
+    """Whoever is woken reads what is the matter, with labels that the expression keeps, and what to do."""
+    words = f"{rule['annotations']['summary']} {rule['annotations']['action']}"
+    assert rule["labels"]["severity"] in {"info", "warning", "critical"}
+    kept = {label.strip() for group in GROUPED.findall(rule["expr"]) for label in group.split(",")}
+    assert set(re.findall(r"\$labels\.(\w+)", words)) <= kept
+
+
+def test_panels_do_not_cover_each_other() -> None:
+    """Each has its place, and its own id."""
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(ids) == len(set(ids))
+
+
+def test_pods_are_asked_where_the_app_answers() -> None:
+    """The path that the Flask app serves."""
+    (endpoint,) = MONITOR["spec"]["podMetricsEndpoints"]
+    assert endpoint["path"] == "/metrics"
+    assert yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"] == [
+        "alerts.yaml",
+        "pod-monitor.yaml",
+    ]
