@@ -173,17 +173,33 @@ def _default_tolerations(pod: Object) -> None:
             tolerations.append(wanted)
 
 
-def _in_force(store: Store, policy: str) -> bool:
-    """Whether a MutatingAdmissionPolicy of that name exists and a binding refers to it."""
-    if store.get(POLICIES, ("", policy)) is None:
+def _acts_on(store: Store, name: str, obj: Object) -> bool:
+    """Whether a MutatingAdmissionPolicy and a binding of it are there, and both select a new object."""
+    policy = store.get(POLICIES, ("", name))
+    if policy is None or not _selected(store, at(policy.obj, "spec", "matchConstraints"), obj):
         return False
-    return any(at(record.obj, "spec", "policyName") == policy for record in store.all(BINDINGS))
+    bindings = [record.obj for record in store.all(BINDINGS) if at(record.obj, "spec", "policyName") == name]
+    return any(_selected(store, at(binding, "spec", "matchResources"), obj) for binding in bindings)
+
+
+def _selected(store: Store, constraints: Any, obj: Object) -> bool:
+    everything: Object = {}
+    of_namespace = at(constraints, "namespaceSelector")
+    of_object = at(constraints, "objectSelector")
+    labels = at(obj, "metadata", "labels") or {}
+    return selects(everything if of_object is None else of_object, labels) and selects(
+        everything if of_namespace is None else of_namespace, _namespace_labels(store, obj)
+    )
+
+
+def _namespace_labels(store: Store, obj: Object) -> Mapping[str, str]:
+    record = store.get(NAMESPACES, ("", namespace_of(obj)))
+    found: Mapping[str, str] = at(record.obj, "metadata", "labels") or {} if record else {}
+    return found
 
 
 def _stamp(store: Store, pod: Object) -> None:
-    if not _in_force(store, STAMP_PODS):
-        return
-    effect = _marks().stamp(pod)
+    effect = _marks().stamp(pod) if _acts_on(store, STAMP_PODS, pod) else None
     if effect is None:
         return
     pod["spec"]["schedulingGroup"] = {"podGroupName": effect["podGroupName"]}
@@ -193,22 +209,16 @@ def _stamp(store: Store, pod: Object) -> None:
 
 
 def _mark(store: Store, job: Object) -> None:
-    if not _in_force(store, MARK_JOBS):
+    if not _acts_on(store, MARK_JOBS, job):
         return
-    namespace = store.get(NAMESPACES, ("", namespace_of(job)))
-    labels: Mapping[str, str] = at(namespace.obj, "metadata", "labels") or {} if namespace else {}
-    policy = store.get(POLICIES, ("", MARK_JOBS))
-    selector = at(policy.obj, "spec", "matchConstraints", "namespaceSelector") if policy else None
-    if not selects(selector if selector is not None else {}, labels):
-        return
-    group = _marks().mark_for_job(job, labels)
+    group = _marks().mark_for_job(job, _namespace_labels(store, job))
     if group is not None:
         metadata = job["spec"]["template"]["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), GROUP_LABEL: group}
 
 
 def _schedule(store: Store, job: Object) -> None:
-    effect = _marks().scheduling_for_job(job) if _in_force(store, SCHEDULE_JOBS) else None
+    effect = _marks().scheduling_for_job(job) if _acts_on(store, SCHEDULE_JOBS, job) else None
     if effect is not None:
         job["spec"]["scheduling"] = effect
 

@@ -21,6 +21,7 @@ from eventing.local.apiserver.status import (
     invalid_object,
     not_found,
     not_supported,
+    refused,
     success,
 )
 from eventing.local.apiserver.store import Record, Store, encoded
@@ -34,6 +35,7 @@ POLICIES = ("Foreground", "Background", "Orphan")
 RETURNED = frozenset({("", "pods"), ("", "namespaces"), ("", "services"), ("", "serviceaccounts")})
 """Kinds whose deletion answers with the object; the others answer with a Status."""
 
+IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
 NAMESPACE_BUSY = (
     "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace "
     "will automatically be purged by the system."
@@ -158,6 +160,8 @@ class Deleter:
 
     def _namespace(self, kind: Kind, record: Record, options: DeleteOptions) -> Record:
         obj = record.obj
+        if name_of(obj) in IMMORTAL:
+            raise refused("", "namespaces", name_of(obj), "this namespace may not be deleted")
         if obj["metadata"].get("deletionTimestamp"):
             raise conflict("", "namespaces", name_of(obj), NAMESPACE_BUSY)
         metadata = strategies.deletion_mark(obj, 0)

@@ -162,6 +162,13 @@ def ended_pod(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def default_namespace(api: Conversation, ns: str) -> None:
+    """The namespace `default` may not be deleted."""
+    answer = api.request("DELETE", "/api/v1/namespaces/default", query={"dryRun": "All"})
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+
+
+@case(releases=BOTH)
 def collection(api: Conversation, ns: str) -> None:
     """Deletecollection takes what the selector chooses."""
     for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("c", {})):

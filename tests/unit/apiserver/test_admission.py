@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from eventing.local.apiserver import ApiServer
 from tests.cluster.api import Api
 from tests.contract.bodies import core, job, jobs, pod
 
@@ -95,3 +97,25 @@ def test_a_removed_policy_has_no_effect(policies: Api) -> None:
         "DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/muster-stamp-pods"
     )
     assert "schedulingGroup" not in policies.must("POST", core("team", "pods"), pod("p", MEMBER))["spec"]
+
+
+def test_a_binding_may_be_for_one_namespace(api: Api) -> None:
+    """A binding with a namespaceSelector has its effect there and nowhere else."""
+    _install(api, "MutatingAdmissionPolicy")
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+    spec = {"policyName": "muster-stamp-pods", "matchResources": {"namespaceSelector": selector}}
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
+    api.must("POST", path, {"metadata": {"name": "here"}, "spec": spec})
+    api.must("POST", "/api/v1/namespaces", {"metadata": {"name": "there"}})
+    assert "schedulingGroup" in api.must("POST", core("default", "pods"), pod("p", MEMBER))["spec"]
+    assert "schedulingGroup" not in api.must("POST", core("there", "pods"), pod("p", MEMBER))["spec"]
+
+
+def test_a_marked_job_says_that_it_is_a_gang_where_jobs_are_grouped_upstream(
+    server: ApiServer, policies: Api
+) -> None:
+    """With WorkloadWithJob schedule-jobs fills spec.scheduling; without, the field is dropped."""
+    assert "scheduling" not in policies.must("POST", jobs("team"), job("before", **INDEXED))["spec"]
+    server.gates = replace(server.gates, workload_with_job=True)
+    found = policies.must("POST", jobs("team"), job("after", **INDEXED))["spec"]
+    assert found["scheduling"] == {"schedulingPolicy": {"gang": {}}}
