@@ -3,8 +3,8 @@
 `with ApiServer() as server: print(server.url)`.
 
 Not there, and told so where it shows: authentication, roles, quota, webhooks, CEL (but for `self == oldSelf`
-in CustomResourceDefinitions), protobuf bodies, rules of fields that no step reads, conversion between versions
-of a custom resource. Controllers other than those that collect are in `eventing.local.controllers`.
+in CustomResourceDefinitions), protobuf bodies, rules of fields that no step reads, conversion of custom
+resources. Controllers other than those that collect are in `eventing.local.controllers`.
 """
 
 from eventing.local.apiserver.gates import Gates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.api import APPLY, MERGE_PATCH, Answer
+from tests.cluster.api import APPLY, JSON_PATCH, MERGE_PATCH, Answer
 from tests.contract.bodies import (
     Object,
     config_map,
@@ -354,3 +354,16 @@ def dry(api: Conversation, ns: str) -> None:
 def other_name(api: Conversation, ns: str) -> None:
     """An applied object of another name than the URL is refused."""
     assert _apply(api, core(ns, "configmaps", "two"), config_map()).status == 400
+
+
+@case()
+def migrated(api: Conversation, ns: str) -> None:
+    """A writer whose updates were turned into applies, as kubectl does, keeps its structs when it applies."""
+    path = groups(ns, "podgroups", "group")
+    made = api.must("POST", groups(ns, "podgroups"), pod_group(), fieldManager="first")
+    entries = [{**entry, "operation": "Apply"} for entry in made["metadata"]["managedFields"]]
+    operations = [{"op": "replace", "path": "/metadata/managedFields", "value": entries}]
+    api.must("PATCH", path, operations, JSON_PATCH)
+    answer = _apply(api, path, pod_group())
+    assert answer.status == 200
+    assert answer.body["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
