@@ -1,0 +1,100 @@
+"""Reply events are what their schemas say, and every one that a function can make has one."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from eventing.local import planning
+from eventing.local.replay import Order, replay
+from eventing.local.reply_schemas import FOLDER, schemas
+from shared.cluster.snapshot import Snapshot
+from shared.events.replies import REPLIES
+from shared.events.reply import reply_event
+from shared.policy.model import Plan
+from tests.replays import recorded
+from tests.replays.golden import Case, cases
+from tests.replays.laws import decisions
+
+CASES = cases()
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+def _replies(case: Case) -> list[tuple[str, Any]]:
+    """Type and data of the events that a case is answered with, as they are sent."""
+    found = []
+    for decision in decisions(case.step, case.capture, Snapshot(case.objects), case.now):
+        if isinstance(decision, Plan) and decision.reply is not None:
+            sent = reply_event(decision.reply, step=case.step.name, event_id="1", now=NOW)
+            found.append((sent.headers["ce-type"], json.loads(sent.body)))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.folder.parent.name}: {case.sentence}")
+def test_the_reply_of_every_golden_case_fits_its_schema(case: Case) -> None:
+    """Whatever a function answers, its type is known and its data has the fields promised, and no others."""
+    for kind, data in _replies(case):
+        REPLIES[kind].model_validate(data)
+
+
+def test_the_golden_cases_make_replies() -> None:
+    """The rule above would hold of nothing otherwise."""
+    made = {kind for case in CASES for kind, _ in _replies(case)}
+    assert made >= {
+        "dev.muster.create_workload.created",
+        "dev.muster.create_pod_groups.created",
+        "dev.muster.patch_pods.lifted",
+        "dev.muster.resize_gang.resized",
+        "dev.muster.emit_conditions.waiting",
+        "dev.muster.emit_conditions.scheduled",
+    }
+
+
+def test_every_word_in_the_code_has_a_schema() -> None:
+    """Read from the source: a reply that is added and not promised is found here."""
+    source = "".join(path.read_text() for path in Path("shared/policy").glob("*.py"))
+    words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if [^,]+ else "([a-z-]+)")?', source))
+    said = {word for pair in words for word in pair if word}
+    assert said == {name.rpartition(".")[2] for name in REPLIES}
+
+
+def test_every_reply_is_of_a_function() -> None:
+    """The middle of a type is the function's name."""
+    assert {name.split(".")[2] for name in REPLIES} == set(planning.step_names())
+
+
+@pytest.mark.parametrize("path", sorted(schemas()), ids=lambda path: str(path.name))
+def test_the_files_are_current(path: Path) -> None:
+    """`python -m eventing.local.reply_schemas` writes them."""
+    assert path.read_text() == schemas()[path]
+
+
+def test_no_file_is_left_over() -> None:
+    """Of a type that is sent no more."""
+    assert set(FOLDER.glob("*")) == set(schemas())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param({"workload": "llama"}, id="no owner"),
+        pytest.param({"owner": {"kind": "Job"}, "workload": "llama"}, id="half an owner"),
+    ],
+)
+def test_what_does_not_fit_is_seen(data: dict[str, Any]) -> None:
+    """The models do say no."""
+    with pytest.raises(ValidationError):
+        REPLIES["dev.muster.create_workload.created"].model_validate(data)
+
+
+def test_replies_on_the_stream_disturb_nobody() -> None:
+    """A whole recording, whose replies go back into the broker, ends without a dead letter."""
+    world = recorded.world_at("1-torch", "before patch_pods")
+    end = replay(Order(recorded.events("1-torch")), [world], NOW)
+    assert end.dead_letters == ()
