@@ -34,6 +34,7 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 JOBS = Resource("batch", "v1", "jobs", "Job")
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
@@ -66,6 +67,7 @@ ALL = (
     PODS,
     EVENTS,
     CONFIGMAPS,
+    RESOURCE_QUOTAS,
     PRIORITY_CLASSES,
     JOBS,
     JOBSETS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from shared.policy import marks
+from shared.policy.marks import Mark
 from shared.policy.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 
 LABELS = (marks.GROUP, marks.GROUP_PER, marks.GROUP_SIZE, marks.LEADER_GROUP)
@@ -32,8 +33,17 @@ def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, di
             if key in taken:
                 raise InvalidPolicyError(place, f"{name} is taken by {taken[key]}")
             taken[key] = place
-            labels[name] |= _labels_of(group)
+            labels[name] |= labels_of(group)
     return labels
+
+
+def labels_of_mark(mark: Mark | None) -> dict[str, str]:
+    """The labels that a mark was read from."""
+    if mark is None:
+        return {}
+    labels = {marks.GROUP: mark.group, marks.LEADER_GROUP: mark.leader_group}
+    labels |= {marks.GROUP_PER: "job" if mark.per_job else "", marks.GROUP_SIZE: str(mark.size or "")}
+    return {label: value for label, value in labels.items() if value}
 
 
 def leaves(groups: Sequence[GroupPolicy], above: str = "workload") -> Iterator[tuple[str, GroupPolicy]]:
@@ -46,7 +56,8 @@ def leaves(groups: Sequence[GroupPolicy], above: str = "workload") -> Iterator[t
             yield path, group
 
 
-def _labels_of(group: GroupPolicy) -> dict[str, str]:
+def labels_of(group: GroupPolicy) -> dict[str, str]:
+    """What a group of pods puts on the templates of its replicatedJobs."""
     if group.leader:
         return {marks.LEADER_GROUP: group.name}
     labels = {marks.GROUP: group.name}

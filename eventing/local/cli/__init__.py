@@ -8,6 +8,7 @@ import click
 
 COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
+    "explain": "Tell why a job is grouped as it is, or is not.",
     "plan": "Print what a function would do about an event, without any server.",
     "replay": "Run recorded events through the functions, against the embedded API server.",
     "run": "Run the whole local stack and watch gangs being scheduled.",

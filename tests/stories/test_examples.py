@@ -1,0 +1,217 @@
+"""Every example runs on the local stack: its groups are made and placed as it says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventing.local.controllers import node
+from eventing.local.manifests import EVENTING
+from eventing.local.stack import Options, Stack
+from eventing.local.watching import Recorder
+from eventing.local.worlds import Object, Objects, first, read_worlds
+from shared.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
+from shared.policy.marks import GATE, stamped_name
+
+EXAMPLES = EVENTING / "examples"
+SECONDS = 20.0
+ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
+
+
+class Stage:
+    """The local stack with two zones of two racks, and what is seen on it."""
+
+    def __init__(self, stack: Stack, recorder: Recorder) -> None:
+        self.stack = stack
+        self.recorder = recorder
+
+    def create(self, found: Object) -> None:
+        """Create one object."""
+        self.stack.client.create(by_kind(found["apiVersion"], found["kind"]), found, manager="kubectl")
+
+    def until(self, what: str, holds: Callable[[], Any]) -> None:
+        """Wait until something holds."""
+        assert self.recorder.until(holds, SECONDS), what
+
+    def all(self, namespace: str, kind: str) -> Objects:
+        """The objects of a kind that exist now."""
+        return [one for one in self.recorder.objects(namespace) if one["kind"] == kind]
+
+    def bound(self, namespace: str) -> dict[str, list[str]]:
+        """The nodes of the bound pods of each group."""
+        nodes: dict[str, list[str]] = {}
+        for pod in self.all(namespace, "Pod"):
+            if pod["spec"].get("nodeName"):
+                group = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
+                nodes.setdefault(group, []).append(pod["spec"]["nodeName"])
+        return nodes
+
+    def places(self, key: str, nodes: list[str]) -> set[str]:
+        """The values of a node label on some nodes."""
+        found = (self.stack.client.get(NODES, name) or {} for name in nodes)
+        return {one["metadata"]["labels"][key] for one in found}
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """Eight more nodes of four CPUs: two zones of two racks of two."""
+    with Stack(Options()) as stack, Recorder(stack.client) as recorder:
+        for number in range(8):
+            labels = {ZONE: f"zone-{number // 4}", RACK: f"rack-{number // 2}"}
+            body = node(f"rack-node-{number}", cpu="4", labels=labels)
+            stack.client.create(NODES, body, manager="test")
+        yield Stage(stack, recorder)
+
+
+@pytest.fixture(autouse=True)
+def room(stage: Stage) -> Iterator[None]:
+    """Each example begins with empty nodes."""
+    yield
+    for resource in (TRAINJOBS, JOBSETS, JOBS):
+        for found in stage.stack.client.list(resource):
+            metadata = found["metadata"]
+            stage.stack.client.delete(resource, metadata["name"], metadata["namespace"])
+    stage.until("all pods are gone", lambda: not stage.all("", "Pod"))
+
+
+def objects_of(name: str) -> Objects:
+    """The objects of an example."""
+    return copy.deepcopy(first(read_worlds([EXAMPLES / f"{name}.yaml"])).objects)
+
+
+def namespace_of(objects: Objects) -> str:
+    """The namespace of an example."""
+    (found,) = (one["metadata"]["name"] for one in objects if one["kind"] == "Namespace")
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("example", "groups"),
+    [
+        pytest.param("all-or-nothing-disruption", {"main": 3}, id="all-or-nothing disruption"),
+        pytest.param("leader-and-workers", {"leader": 1, "workers": 4}, id="a leader and its workers"),
+        pytest.param(
+            "jobset-leader-and-workers",
+            {"leader": 2, "workers-0": 3, "workers-1": 3},
+            id="leaders and workers as a JobSet",
+        ),
+        pytest.param("prefill-and-decode", {"prefill": 2, "decode": 4}, id="prefill and decode"),
+        pytest.param("elastic-torch", {"trainer": 3}, id="elastic torch: three of four have room"),
+        pytest.param("namespace-policy", {"main": 2}, id="a policy for a namespace"),
+    ],
+)
+def test_an_example_runs(stage: Stage, example: str, groups: dict[str, int]) -> None:
+    """All its pods are bound, in the groups it says; nobody has Muster's gate any more."""
+    objects = objects_of(example)
+    namespace = namespace_of(objects)
+    for found in objects:
+        stage.create(found)
+
+    def bound() -> dict[str, int]:
+        return {_mark(name): len(nodes) for name, nodes in stage.bound(namespace).items()}
+
+    stage.until(f"bound: {groups}", lambda: bound() == groups)
+    pods = stage.all(namespace, "Pod")
+    assert all(
+        pod["spec"]["schedulingGroup"]["podGroupName"] == stamped_name(pod["metadata"]["labels"])
+        for pod in pods
+    )
+    stage.until("no gate is left", lambda: not _gated(stage.all(namespace, "Pod")))
+    assert stage.stack.dead_letters == []
+
+
+def test_blocks_are_each_in_a_rack_and_all_in_a_zone(stage: Stage) -> None:
+    """Two racks of the same zone are just big enough."""
+    objects = objects_of("racks")
+    for found in objects:
+        stage.create(found)
+    namespace = namespace_of(objects)
+
+    def nodes() -> list[list[str]]:
+        return list(stage.bound(namespace).values())
+
+    stage.until("eight pods are bound", lambda: [len(one) for one in nodes()] == [4, 4])
+    assert all(len(stage.places(RACK, where)) == 1 for where in nodes())
+    assert len(stage.places(ZONE, [name for where in nodes() for name in where])) == 1
+
+
+def test_stages_run_one_after_the_other(stage: Stage) -> None:
+    """Initializers, then two trainers at once, then the evaluator; groups exist from the beginning."""
+    objects = objects_of("stages")
+    namespace = namespace_of(objects)
+    _finish_quickly(next(one for one in objects if one["kind"] == "TrainingRuntime"))
+    for found in objects:
+        stage.create(found)
+    stage.until("five groups", lambda: len(stage.all(namespace, "PodGroup")) == 4)
+    stage.until("the TrainJob is complete", lambda: _is_complete(stage.all(namespace, "TrainJob")))
+    order = [
+        seen.object["metadata"]["labels"]["muster.dev/group"]
+        for seen in stage.recorder.history(namespace)
+        if seen.kind == "Pod" and seen.change == "ADDED"
+    ]
+    assert sorted(order[:2]) == ["dataset-initializer", "model-initializer"]
+    assert order[2:] == ["trainer", "trainer", "evaluator"]
+
+
+def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: Stage) -> None:
+    """The TrainJob comes when the runtime is marked, as the example's comment says."""
+    objects = objects_of("kai-queue")
+    namespace = namespace_of(objects)
+    *before, trainjob = objects
+    for found in before:
+        stage.create(found)
+    runtimes = by_kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
+
+    def marked() -> bool:
+        runtime = stage.stack.client.get(runtimes, "torch-kai", namespace) or {}
+        metadata = runtime["spec"]["template"].get("metadata") or {}
+        return (metadata.get("labels") or {}).get("kai.scheduler/queue") == "team-a"
+
+    stage.until("the runtime is marked", marked)
+    stage.create(trainjob)
+    stage.until("two pods", lambda: len(stage.all(namespace, "Pod")) == 2)
+    for pod in stage.all(namespace, "Pod"):
+        assert pod["spec"]["schedulerName"] == "kai-scheduler"
+        assert pod["metadata"]["labels"]["kai.scheduler/queue"] == "team-a"
+        assert not pod["spec"].get("schedulingGroup")
+        assert not pod["spec"].get("schedulingGates")
+    (jobset,) = stage.all(namespace, "JobSet")
+    assert jobset["metadata"]["labels"]["kai.scheduler/queue"] == "team-a"
+    assert stage.all(namespace, "Workload") == stage.all(namespace, "PodGroup") == []
+
+
+def test_every_example_is_run() -> None:
+    """A file that no story tells may be wrong for years."""
+    told = {path.stem for path in Path(EXAMPLES).glob("*.yaml")}
+    text = Path(__file__).read_text()
+    assert {name for name in told if f'"{name}"' in text} == told
+
+
+def _mark(group: str) -> str:
+    """`mesh-rack-1a2b3c4d-0` as `rack-0`: the UID is another one each time."""
+    parts = group.split("-")
+    tail = [parts.pop()] if parts[-1].isdigit() and len(parts[-1]) < 8 else []
+    return "-".join([*parts[1:-1], *tail])
+
+
+def _gated(pods: Objects) -> bool:
+    gates = [gate["name"] for pod in pods for gate in pod["spec"].get("schedulingGates") or []]
+    return GATE in gates
+
+
+def _finish_quickly(runtime: Object) -> None:
+    for entry in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
+        template = entry["template"]["spec"]["template"]
+        delay = {"pod-complete.stage.kwok.x-k8s.io/delay": "200ms"}
+        template["metadata"] = {"annotations": delay}
+
+
+def _is_complete(trainjobs: Objects) -> bool:
+    conditions = [
+        one["type"] for job in trainjobs for one in (job.get("status") or {}).get("conditions") or []
+    ]
+    return "Complete" in conditions

@@ -1,0 +1,100 @@
+"""Golden files: what each example, and each runtime that the Trainer ships, is explained and compiled to.
+
+python -m tests.unit.examples.golden     writes them anew; review the diff
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eventing.local import planning
+from eventing.local.controllers import shipped_runtimes
+from eventing.local.explanation import as_text, explain
+from eventing.local.explanation.assume import Imagined, cluster_of
+from eventing.local.manifests import EVENTING
+from eventing.local.worlds import Objects, first, read_worlds
+from shared.objects.meta import KubernetesObject
+from shared.policy.model import Plan
+
+EXAMPLES = sorted((EVENTING / "examples").glob("*.yaml"))
+RUNTIMES = sorted(runtime["metadata"]["name"] for runtime in shipped_runtimes())
+FOLDER = Path(__file__).parent / "golden"
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+
+def objects_of(example: Path) -> Objects:
+    """The objects of an example."""
+    return first(read_worlds([example])).objects
+
+
+def a_trainjob_on(runtime: str) -> Objects:
+    """A TrainJob of four nodes on a shipped runtime."""
+    spec = {"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 4}}
+    return [
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "job", "namespace": "team-a"},
+            "spec": spec,
+        }
+    ]
+
+
+def explained(objects: Objects) -> str:
+    """The explanations of all owners in a file."""
+    assumed = cluster_of(objects)
+    found = (KubernetesObject.read(owner).ref for owner in assumed.owners)
+    return "\n".join(as_text(explain(Imagined(assumed.objects), owner, NOW)) for owner in found)
+
+
+def made(objects: Objects) -> list[dict[str, Any]]:
+    """The Workload and the groups that come of a file, as their bodies are sent."""
+    return list(_made(objects))
+
+
+def _made(objects: Objects) -> Iterator[dict[str, Any]]:
+    assumed = cluster_of(objects)
+    for owner in assumed.owners:
+        cluster = Imagined(assumed.objects)
+        for name in ("create_workload", "create_pod_groups"):
+            step = planning.step_named(name)
+            plan = step.plan(step.observe(cluster, KubernetesObject.read(owner).ref), NOW)
+            if isinstance(plan, Plan):
+                yield from (
+                    planning.document_of(step, plan)["actions"][index]["body"] for index in _all(plan)
+                )
+                cluster = cluster.after(plan)
+
+
+def _all(plan: Plan) -> range:
+    return range(len(plan.actions))
+
+
+def goldens() -> dict[Path, str]:
+    """Each golden file with what belongs in it today."""
+    found: dict[Path, str] = {}
+    for name, objects in [
+        *((example.stem, objects_of(example)) for example in EXAMPLES),
+        *((f"runtime-{name}", a_trainjob_on(name)) for name in RUNTIMES),
+    ]:
+        found[FOLDER / f"{name}.txt"] = explained(objects)
+        found[FOLDER / f"{name}.yaml"] = yaml.safe_dump_all(made(objects), sort_keys=False, width=110)
+    return found
+
+
+def main() -> None:
+    """Write all of them, and remove those of examples that are gone."""
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.iterdir():
+        path.unlink()
+    for path, content in goldens().items():
+        path.write_text(content)
+
+
+if __name__ == "__main__":
+    main()
