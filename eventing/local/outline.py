@@ -33,9 +33,9 @@ def conditions_of(owner: Object) -> list[Object]:
 
 
 def size_of(policy: Mapping[str, Any]) -> str:
-    """A schedulingPolicy in words: `gang of 3`, `basic`."""
+    """A schedulingPolicy in words: `minCount 3`, `basic`."""
     gang = policy.get("gang")
-    return f"gang of {gang['minCount']}" if gang else "basic"
+    return f"minCount {gang['minCount']}" if gang else "basic"
 
 
 def lines(told: Outline) -> Iterator[str]:

@@ -21,7 +21,7 @@ from eventing.local.files import BadFileError
 from eventing.local.source import Mode, SourceSpec, Verb, to_event
 from eventing.local.worlds import Object, Objects, World
 from shared.cluster.client import Client
-from shared.objects.resources import Resource
+from shared.objects.resources import Resource, by_kind
 from shared.policy import bodies
 from shared.runtime.config import Settings, connect
 from shared.runtime.handle import Handler
@@ -94,7 +94,6 @@ def replay(
 
     Raises:
         BadFileError: something in a file is no CloudEvent.
-        LookupError: an object is of a kind that the embedded server does not serve.
         NeverQuietError: the functions never came to rest.
     """
     *_, end = walk(order, worlds, now, told=told)
@@ -284,7 +283,16 @@ def _version(found: Object) -> int:
 
 
 def _servable(objects: Objects) -> Objects:
-    return [one for one in objects if one["kind"] != "CustomResourceDefinition"]
+    """Without what Muster does not know; a dump may hold more than the embedded server serves."""
+    return [one for one in objects if _is_known(one)]
+
+
+def _is_known(found: Object) -> bool:
+    try:
+        by_kind(found["apiVersion"], found["kind"])
+    except LookupError:
+        return False
+    return True
 
 
 @cache

@@ -147,7 +147,7 @@ def test_text_is_for_people(muster: Muster, filed: Filed) -> None:
     result = muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER))
     assert result.exit_code == 0
     assert "create_workload    Job team/sweep add: WorkloadCreated, 1 write\n" in result.stdout
-    assert f"PodGroup team/{GROUP}: gang of 2, owners Job sweep, Workload " in result.stdout
+    assert f"PodGroup team/{GROUP}: minCount 2, owners Job sweep, Workload " in result.stdout
     assert "0 of 1 pods bound, 0 gated\n" in result.stdout
 
 
@@ -170,6 +170,18 @@ def test_an_event_that_is_none_stops_it_before_anything_happens(muster: Muster, 
     result = muster("replay", filed("e.jsonl", lines), "--objects", filed("c.yaml", CLUSTER))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith("e.jsonl:2: no id\n")
+
+
+def test_objects_that_muster_does_not_read_are_passed_over(muster: Muster, filed: Filed) -> None:
+    """A dump of a namespace holds more than the embedded server serves."""
+    service = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "team"},
+    }
+    cluster = filed("c.yaml", as_yaml(a_namespace(), a_job(), a_pod(), service))
+    told = ended(muster("replay", filed("e.json", an_event()), "--objects", cluster, "--output", "yaml"))
+    assert len(told["podGroups"]) == 1
 
 
 def test_an_event_that_no_trigger_can_choose_is_told(muster: Muster, filed: Filed) -> None:
