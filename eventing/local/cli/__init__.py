@@ -10,6 +10,7 @@ COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
     "explain": "Tell why a job is grouped as it is, or is not.",
     "plan": "Print what a function would do about an event, without any server.",
+    "redrive": "List events that no function took, or send them again.",
     "replay": "Run recorded events through the functions, against the embedded API server.",
     "run": "Run the whole local stack and watch gangs being scheduled.",
 }

@@ -1,0 +1,207 @@
+"""`muster redrive`: dead letters go back into the stream, and are forgotten once they are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from eventing.local.apiserver import ApiServer
+from eventing.local.broker import Answer, Broker, CloudEvent, Ingress, Wiring
+from eventing.local.manifests import load
+from eventing.local.redriving import through_api_server
+from shared.cluster.client import Client
+from shared.events.dead_letters import SELECTOR, SIZE_LIMIT, of_request, to_config_map
+from shared.objects.resources import CONFIGMAPS, NAMESPACES
+from shared.runtime.config import Settings
+from shared.runtime.dead_letter import DeadLetters
+from tests.unit.cli.conftest import Muster
+from tests.unit.cluster.scripted import Reply, serving
+from tests.unit.events.test_dead_letters import EVENT, TOLD, binary
+from tests.unit.runtime.fakes import NOW
+
+HOME = "muster-system"
+JOB_ADDED = EVENT | {"apiversion": "batch/v1"}
+
+
+@dataclass
+class World:
+    """An embedded API server with a broker of eventing/, whose functions take what `refuses` leaves them."""
+
+    client: Client
+    kubeconfig: str
+    refuses: bool = False
+    heard: list[CloudEvent] = field(default_factory=list)
+    broker: Any = None
+    url: str = ""
+
+    def function(self, headers: Any, body: bytes, _timeout: float | None) -> Answer:
+        """Any of the functions."""
+        self.heard.append(CloudEvent.from_http(headers, body))
+        return Answer(400) if self.refuses else Answer(202)
+
+    def letters(self) -> list[str]:
+        """The names of the dead letters."""
+        return [one["metadata"]["name"] for one in self.client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
+
+    def store(self, **change: Any) -> str:
+        """Store a dead letter; its name."""
+        letter = of_request(*binary(JOB_ADDED | TOLD | change))
+        self.client.create(CONFIGMAPS, to_config_map(letter, HOME), manager="test")
+        return letter.name
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """The local broker with all triggers, behind HTTP."""
+    wiring = Wiring.from_manifests(load()).without_timers()
+    with ApiServer() as server:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        made = World(Client.for_server(server.url), str(tmp_path / "kubeconfig"))
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
+        made.client.create(NAMESPACES, namespace, manager="test")
+        keeper = DeadLetters(made.client, Settings(dead_letter_namespace=HOME), lambda: NOW)
+
+        def buries(headers: Any, body: bytes, _timeout: float | None) -> Answer:
+            return Answer(keeper.handle(headers, body).status)
+
+        services = {trigger.subscriber: made.function for trigger in wiring.triggers}
+        made.broker = Broker(wiring, {**services, "dead-letter": buries}, workers=0)
+        ingress = Ingress(made.broker)
+        ingress.start()
+        made.url = ingress.url
+        yield made
+        ingress.stop()
+
+
+def redrive(muster: Muster, world: World, *arguments: str) -> Result:
+    """Call `muster redrive` on that world."""
+    return muster("redrive", "--kubeconfig", world.kubeconfig, *arguments)
+
+
+def test_list_tells_who_failed_and_how(muster: Muster, world: World) -> None:
+    """One row for each, and nothing is sent."""
+    name = world.store()
+    world.store(id="2", knativeerrordest="", knativeerrorcode="", knativeerrordata="")
+    told = redrive(muster, world)
+    assert told.exit_code == 0
+    rows = [line.split() for line in told.stdout.splitlines()]
+    assert rows[0] == ["NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT"]
+    (row,) = (row for row in rows if row[0] == name)
+    assert row[2:] == [
+        "create-workload", "500", '{"reason":', '"Invalid"}', "dev.knative.apiserver.resource.add", "Job",
+        "team-a/llama",
+    ]  # fmt: skip
+    assert "none in time" in told.stdout
+    assert world.heard == []
+
+
+def test_nothing_to_list(muster: Muster, world: World) -> None:
+    """Silence would leave open whether it had looked."""
+    assert redrive(muster, world).stdout == "no dead letters\n"
+    assert redrive(muster, world, "--all").stdout == "no dead letters\n"
+
+
+def test_all_are_sent_and_forgotten(muster: Muster, world: World) -> None:
+    """Each function whose trigger lets it through hears it again, as it was but for its turn."""
+    world.store()
+    world.store(id="2")
+    sent = redrive(muster, world, "--all", "--to", world.url)
+    assert (sent.exit_code, sent.stdout.count("sent again")) == (0, 2)
+    assert world.letters() == []
+    world.broker.pump()
+    assert {event["id"] for event in world.heard} == {"421c", "2"}
+    for event in world.heard:
+        told = event.structured()
+        assert told.pop("musterredrive") == "1"
+        assert told.pop("knativearrivaltime")
+        assert told == JOB_ADDED | {"id": event["id"]}
+
+
+def test_one_that_fails_again_comes_back(muster: Muster, world: World) -> None:
+    """Under another name, so that it is not taken for the one that was forgotten."""
+    name = world.store()
+    world.refuses = True
+    assert redrive(muster, world, name, "--to", world.url).exit_code == 0
+    world.broker.pump()
+    assert world.letters()
+    assert name not in world.letters()
+
+
+def test_only_what_is_named(muster: Muster, world: World) -> None:
+    """The others stay."""
+    first, second = world.store(), world.store(id="2")
+    assert redrive(muster, world, first, "--to", world.url).stdout == f"{first}: sent again\n"
+    assert world.letters() == [second]
+    unknown = redrive(muster, world, "dead-letter-x")
+    assert (unknown.exit_code, unknown.stderr) == (2, "muster: dead-letter-x: there is no such dead letter\n")
+
+
+def test_broker_that_does_not_answer(muster: Muster, world: World) -> None:
+    """The letter is kept, and the command fails."""
+    name = world.store()
+    kept = redrive(muster, world, "--all", "--to", "http://127.0.0.1:1/muster-system/muster")
+    assert kept.exit_code == 1
+    assert kept.stdout.startswith(f"{name}: kept: ")
+    assert world.letters() == [name]
+
+
+def test_broker_that_is_not_there(muster: Muster, world: World) -> None:
+    """On a cluster without Knative the broker has to be named."""
+    world.store()
+    sent = redrive(muster, world, "--all")
+    assert (sent.exit_code, sent.stderr) == (
+        1,
+        "Error: Broker muster-system/muster does not exist; name another one by --to\n",
+    )
+
+
+def test_event_without_its_data_is_kept(muster: Muster, world: World) -> None:
+    """It would be refused as unreadable; the words say what to do instead."""
+    world.store(data={"words": "x" * SIZE_LIMIT})
+    sent = redrive(muster, world, "--all", "--to", world.url)
+    assert sent.exit_code == 1
+    assert "the next sweep repairs" in sent.stdout
+    assert world.broker.idle()
+
+
+def test_forget(muster: Muster, world: World) -> None:
+    """Deleted, not sent."""
+    name = world.store()
+    assert redrive(muster, world, name, "--forget").stdout == f"{name}: forgotten\n"
+    assert world.letters() == []
+    assert world.broker.idle()
+
+
+def test_clusters_own_broker_is_reached_through_the_api_server() -> None:
+    """Its address resolves in the cluster only; the API server's proxy of Services leads there."""
+    address = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
+    broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
+    with serving(Reply(body=broker), Reply(202), Reply(503)) as script:
+        send = through_api_server(Client.for_server(script.url), HOME, "muster")
+        assert send(JOB_ADDED) == ""
+        assert send(JOB_ADDED) == f"{address} answered 503"
+    _, request, _ = script.requests
+    assert (request.method, request.headers["content-type"]) == ("POST", "application/cloudevents+json")
+    assert request.path == (
+        "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/muster-system/muster"
+    )
+    assert request.body == JOB_ADDED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("--kubeconfig", "/nowhere"), "/nowhere: No such file", id="no such kubeconfig"),
+        pytest.param(("--all", "name"), "--all: either all", id="all and one"),
+    ],
+)
+def test_bad_input(muster: Muster, arguments: tuple[str, ...], words: str) -> None:
+    """One line, exit code 2."""
+    told = muster("redrive", *arguments)
+    assert told.exit_code == 2
+    assert words in told.stderr
