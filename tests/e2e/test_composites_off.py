@@ -1,0 +1,27 @@
+"""Kubernetes 1.37 without the alpha gate CompositePodGroup."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster import Options
+from tests.cluster.control_plane import Release
+from tests.e2e.support.owners import a_trainjob
+from tests.e2e.support.refusals import groups_of_groups_are_refused
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = Options(release=Release("1.37", gates=("GenericWorkload",), apis=("scheduling.k8s.io/v1beta1",)))
+
+
+def test_groups_of_groups_are_refused(story: Story) -> None:
+    """The Job says which kind and version it would need, and runs in a stand-in that is no gang."""
+    groups_of_groups_are_refused(story)
+
+
+def test_a_trainjob_needs_none_of_the_alpha_gates(story: Story) -> None:
+    """GenericWorkload and v1beta1 are all it takes: three nodes are one gang."""
+    story.add_nodes(3)
+    story.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert story.policy("trainer") == {"gang": {"minCount": 3}}

@@ -1,0 +1,48 @@
+"""What Kubernetes 1.36 cannot do: change the size of a gang, and group groups."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cluster import manifests
+from tests.cluster.api import MERGE_PATCH
+from tests.cluster.cluster import Options
+from tests.cluster.control_plane import Release
+from tests.e2e.conftest import Stage
+from tests.e2e.support.owners import Object, a_jobset
+from tests.e2e.support.refusals import groups_of_groups_are_refused
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = Options(release=Release("1.36"))
+
+
+def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: Story, stage: Stage) -> None:
+    """No minCount can change: the new pod runs beside the gang, and the log says why."""
+    story.add_nodes(2)
+    story.create(a_jobset("sim", {"workers": (1, 2)}))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    before = story.group("workers")["spec"]
+
+    job = story.recording.now("Job")["sim-workers-0"]
+    change = {"spec": {"parallelism": 3, "completions": 3}}
+    answer = story.api.request("PATCH", manifests.path({**_JOB, **job}), change, MERGE_PATCH)
+    assert answer.status == 200, answer.message
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert stage.muster.idle()
+    assert story.group("workers")["spec"] == before
+    told = [
+        json.loads(line) for line in stage.muster.log("resize-gang").splitlines() if "GangSizeFixed" in line
+    ]
+    wanted = f"wanted: {story.group('workers')['metadata']['name']} 3"
+    assert any(wanted in line["message"] for line in told), told
+
+
+def test_groups_of_groups_are_refused(story: Story) -> None:
+    """1.36 has none: the Job says so, and runs in a stand-in that is no gang."""
+    groups_of_groups_are_refused(story)
+
+
+_JOB: Object = {"apiVersion": "batch/v1", "kind": "Job"}
