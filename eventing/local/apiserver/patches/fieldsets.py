@@ -173,7 +173,10 @@ def _merged_list(live: list[Any], wanted: list[Any], schema: Schema) -> list[Any
 
 
 def without(value: Any, gone: Iterable[Path], schema: Schema) -> Any:
-    """A value without certain fields; what lies inside a removed field goes with it."""
+    """A value without certain fields; what lies inside a removed field goes with it.
+
+    A map or list that is emptied by this is None, and gone from the map around it, as if it had never been set.
+    """
     here: set[str] = set()
     below: dict[str, list[Path]] = {}
     for path in gone:
@@ -186,12 +189,13 @@ def without(value: Any, gone: Iterable[Path], schema: Schema) -> Any:
     if isinstance(value, list):
         items: Schema = schema.get("items") or {}
         named = [(element(schema, item), item) for item in value]
-        return [without(item, below.get(name, ()), items) for name, item in named if name not in here]
-    return {
+        return [without(item, below.get(name, ()), items) for name, item in named if name not in here] or None
+    left = {
         key: without(item, below.get("f:" + key, ()), child_of(schema, key))
         for key, item in value.items()
         if "f:" + key not in here
     }
+    return {key: item for key, item in left.items() if item is not None} if left else None
 
 
 def to_v1(fields: Iterable[Path]) -> Object:
