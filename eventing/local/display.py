@@ -72,7 +72,7 @@ def table_of(activities: Iterable[Activity], since: float) -> Table:
     """Which function did what when."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("when", "function", "because of", "did"):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, no_wrap=column != "did")
     for one in activities:
         because = f"{one.about} {one.happened}"
         table.add_row(f"+{one.at - since:.2f}s", one.step, because, _did(one), style=_style_of(one))

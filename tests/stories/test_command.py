@@ -167,6 +167,12 @@ class TestKubectl:
         table = self.kubectl(kept, "get", "pods", "-n", "torch")
         assert table.count("Running") == 3
 
+    def test_get_shows_tables_of_custom_resources(self, kept: dict[str, str]) -> None:
+        """The columns of the Trainer's definition are filled, State with the last condition among them."""
+        header, row = self.kubectl(kept, "get", "trainjobs", "-n", "torch").splitlines()
+        assert header.split() == ["NAME", "STATE", "AGE"]
+        assert row.split()[:2] == ["llama", "PodGroupsScheduled"]
+
     def test_describe_shows_the_conditions(self, kept: dict[str, str]) -> None:
         """The owner's conditions are read where people look for them."""
         described = self.kubectl(kept, "describe", "trainjob", "llama", "-n", "torch")

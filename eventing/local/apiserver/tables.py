@@ -80,7 +80,7 @@ def _cell(obj: Object, column: Mapping[str, Any]) -> Any:
 
 
 def _json_path(obj: Object, path: str) -> Any:
-    """The value of the simple JSONPaths that printer columns use: steps, indexes, `[?(@.key=="value")]`."""
+    """The value of a printer column's JSONPath: steps, indexes, `[-1:]`, `[?(@.key=="value")]`."""
     found: Any = obj
     for step in _steps(path):
         if isinstance(found, list):
@@ -88,7 +88,7 @@ def _json_path(obj: Object, path: str) -> Any:
                 key, _, value = step[4:-1].partition("==")
                 found = next((item for item in found if str(item.get(key)) == value.strip("\"'")), None)
             else:
-                index = int(step)
+                index = int(step.removesuffix(":"))  # of a slice a column shows the first entry
                 found = found[index] if -len(found) <= index < len(found) else None
         else:
             found = at(found, step)
