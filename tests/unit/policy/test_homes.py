@@ -55,7 +55,7 @@ def test_a_broken_policy_that_says_hold_holds() -> None:
 def test_a_runtime_may_hand_its_pods_to_kai(kind: HomeKind) -> None:
     """There mark_runtime writes queue and schedulerName before any pod exists."""
     ruling = homes.rule((a_home(kind, "kaiScheduler: {queue: team-a}"),))
-    assert ruling == Ruling(f"the {kind}", None, "kaiScheduler")
+    assert ruling == Ruling(f"the {kind}", None, "kaiScheduler", "team-a")
 
 
 A_TRAINJOB = TrainJob.read(a_trainjob())

@@ -1,0 +1,211 @@
+"""JobSets and policies for them, drawn by chance: most fit one another, some do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from shared.objects.scheduling import Workload
+from shared.policy import marks
+from shared.policy.model import Home, HomeKind, Observed, Plan
+from shared.policy.ownership import Considered, consider
+from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_child_job,
+    a_jobset,
+    a_replicated_job,
+    annotated,
+    observed,
+    template_labelled,
+    template_spec,
+)
+
+NOT_SLOW = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+NAMES = ("a", "b", "c", "d")
+EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
+
+
+@st.composite
+def jobsets(draw: st.DrawFn) -> Object:
+    """One to four replicatedJobs with marks of every kind, which may wait for one another."""
+    entries = []
+    for index in range(draw(st.integers(1, 4))):
+        labels = draw(
+            st.sampled_from(
+                [
+                    {},
+                    {},
+                    {marks.GROUP_PER: "job"},
+                    {marks.GROUP_SIZE: "2"},
+                    {marks.LEADER_GROUP: f"lead-{index}"},
+                ]
+            )
+        )
+        modifiers: list[Any] = [template_labelled(labels)]
+        if draw(st.integers(0, 9)) == 0:
+            modifiers.append(EXCLUSIVE)
+        if draw(st.integers(0, 5)) == 0:
+            modifiers.append(template_spec(priorityClassName="high"))
+        entry = a_replicated_job(
+            f"job-{index}",
+            *modifiers,
+            pods=draw(st.integers(0, 4)),
+            replicas=draw(st.integers(1, 3)),
+            mark=draw(st.sampled_from(NAMES[: index + 1])),
+        )
+        earlier = [one["name"] for one in entries]
+        if earlier and draw(st.integers(0, 2)) == 0:
+            status = draw(st.sampled_from(["Ready", "Complete"]))
+            entry["dependsOn"] = [{"name": draw(st.sampled_from(earlier)), "status": status}]
+        entries.append(entry)
+    return a_jobset(*entries)
+
+
+def marks_of(jobset: Object) -> list[str]:
+    """Every group that pods of a JobSet may be in."""
+    found: dict[str, None] = {}
+    for entry in jobset["spec"]["replicatedJobs"]:
+        mark = marks.read_mark(entry["template"]["spec"]["template"]["metadata"]["labels"])
+        assert mark is not None
+        found |= dict.fromkeys(mark.groups)
+    return list(found)
+
+
+_SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "schedulingConstraints": st.just({"topology": [{"key": "topology.kubernetes.io/zone"}]}),
+        "disruptionMode": st.sampled_from([{"all": {}}, {"single": {}}]),
+        "preemptionPolicy": st.sampled_from(["Never", "PreemptLowerPriority"]),
+    },
+)
+
+
+def _policy(count: str) -> st.SearchStrategy[dict[str, Any]]:
+    gangs = st.integers(1, 3).map(lambda number: {"schedulingPolicy": {"gang": {count: number}}})
+    basic = st.just({"schedulingPolicy": {"basic": {}}})
+    return st.one_of(st.just({}), gangs, basic)
+
+
+@st.composite
+def _leaf(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    claims = draw(st.sampled_from([{}, {}, {"resourceClaims": [{"name": "x", "resourceClaimName": "y"}]}]))
+    return {"name": name, **draw(_SETTINGS), **draw(_policy("minCount")), **claims}
+
+
+@st.composite
+def _tree(draw: st.DrawFn, names: list[str], level: int) -> dict[str, Any]:
+    """A group over these names; each part of them is a group of pods or one more group over them."""
+    groups, rest, number = [], list(names), 0
+    while rest:
+        taken = draw(st.integers(1, len(rest)))
+        part, rest, number = rest[:taken], rest[taken:], number + 1
+        deeper = level < 4 and draw(st.booleans())
+        if deeper:
+            groups.append(draw(_tree(part, level + 1)))
+        else:
+            groups += [draw(_leaf(name)) for name in part]
+    name = f"level-{level}-{names[0]}"
+    return {"name": name, **draw(_SETTINGS), **draw(_policy("minGroupCount")), "groups": groups}
+
+
+@st.composite
+def policies(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
+    """A policy for groups of these names: none, some of them side by side, or a tree over all."""
+    shape = draw(st.sampled_from(["default", "flat", "tree", "tree", "odd"]))
+    groups: list[dict[str, Any]] = []
+    if shape == "flat":
+        groups = [draw(_leaf(name)) for name in draw(st.lists(st.sampled_from(names), unique=True))]
+    elif shape == "tree":
+        groups = [draw(_tree(names, 1))]
+    elif shape == "odd":
+        groups = [draw(_spoilt(draw(_tree(names, 1))))]
+    options = st.fixed_dictionaries(
+        {},
+        optional={
+            "onScale": st.sampled_from(["Follow", "Flag"]),
+            "onFailure": st.sampled_from(["Basic", "Hold"]),
+        },
+    )
+    return {"workload": {**({"groups": groups} if groups else {}), **draw(options)}}
+
+
+@st.composite
+def _spoilt(draw: st.DrawFn, group: dict[str, Any]) -> dict[str, Any]:
+    """The group with something in it that no policy can have."""
+    at = group
+    while at.get("groups") and draw(st.booleans()):
+        at = draw(st.sampled_from(at["groups"]))
+    field, value = draw(
+        st.sampled_from(
+            [
+                ("name", "Not A Name"),
+                ("name", "nobody-is-marked-so"),
+                ("bogus", 1),
+                ("size", -1),
+                ("per", "Pod"),
+                ("schedulingPolicy", {}),
+                ("schedulingPolicy", {"gang": {"minCount": 10_000}}),
+                ("schedulingConstraints", {"topology": [{"key": "a"}, {"key": "b"}]}),
+                ("groups", [{"name": "x"}] * 9),
+                ("replicatedJobs", ["nobody"]),
+                ("resourceClaims", [{"name": "x"}]),
+            ]
+        )
+    )
+    at[field] = value
+    return group
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Observed:
+    """A JobSet, its Jobs and a policy on it."""
+    jobset = draw(jobsets())
+    policy = draw(policies(marks_of(jobset)))
+    return observed(jobset, homes=(Home(HomeKind.OWNER, "home", policy),), jobs=jobs_of(jobset))
+
+
+def jobs_of(jobset: Object) -> list[Object]:
+    """All Jobs of a JobSet."""
+    return [
+        a_child_job(jobset, entry["name"], index)
+        for entry in jobset["spec"]["replicatedJobs"]
+        for index in range(entry["replicas"])
+    ]
+
+
+def compiled(world: Observed) -> list[Object]:
+    """The Workload and the groups that come of a valid policy; nothing where it is not valid."""
+    considered = consider(world)
+    assert isinstance(considered, Considered)
+    if considered.flaw is not None:
+        return []
+    made = plan_workload(world, NOW)
+    assert isinstance(made, Plan), made
+    (workload,) = (action.body for action in made.actions)
+    assert workload is not None
+    stored = _stored(dict(workload))
+    groups = plan_pod_groups(_with_workload(world, stored), NOW)
+    made_groups = groups.actions if isinstance(groups, Plan) else ()  # no pods, in blocks: no groups
+    return [dict(workload), *(dict(action.body) for action in made_groups if action.body)]
+
+
+def _stored(workload: Object) -> Object:
+    metadata = {**workload["metadata"], "uid": "44444444-0000", "resourceVersion": "7"}
+    return {**workload, "metadata": metadata}
+
+
+def _with_workload(world: Observed, workload: Object) -> Observed:
+    return replace(world, workload=Workload.read(workload))
