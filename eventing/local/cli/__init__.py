@@ -13,6 +13,7 @@ COMMANDS = {
     "redrive": "List events that no function took, or send them again.",
     "replay": "Run recorded events through the functions, against the embedded API server.",
     "run": "Run the whole local stack and watch gangs being scheduled.",
+    "status": "Tell what waits in a cluster, since when, and why.",
 }
 
 
