@@ -39,11 +39,13 @@ class Options:
         kubeconfig: of a real cluster; None for the embedded one.
         processes: each function in a process of its own.
         port: of the embedded API server; 0 takes any free one.
+        overlay: the kustomization folder that says which steps there are and what they hear.
     """
 
     kubeconfig: Path | None = None
     processes: bool = False
     port: int = 0
+    overlay: Path = manifests.CLUSTER
 
 
 class Stack:
@@ -117,7 +119,7 @@ class Stack:
         return self._broker.drain(seconds)
 
     def _start(self) -> None:
-        objects = manifests.load()
+        objects = manifests.load(self._options.overlay)
         settings = self._connected(objects)
         wiring = Wiring.from_manifests(objects)
         services = sorted({trigger.subscriber for trigger in wiring.triggers})
