@@ -38,7 +38,7 @@ class Process:
     log: Path
 
     def alive(self) -> bool:
-        """Tells whether the process still runs (a zombie of ours is collected first and counts as ended)."""
+        """Tells whether the process still runs; one that nobody collects counts as ended."""
         with contextlib.suppress(ChildProcessError):
             if os.waitpid(self.pid, os.WNOHANG)[0]:
                 return False
@@ -46,7 +46,7 @@ class Process:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
-        return True
+        return not self._is_zombie()
 
     def stop(self, grace: float = 0.0) -> None:
         """Ends the process: politely when a grace in seconds is given, then at once."""
@@ -60,6 +60,14 @@ class Process:
         """Sends a signal; a process that has ended is no error."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
+
+    def _is_zombie(self) -> bool:
+        # A child of `up` has no parent left in `down`, and where nobody reaps orphans it stays as a zombie.
+        try:
+            status = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return False
+        return status.rpartition(")")[2].split()[0] == "Z"
 
     def tail(self, lines: int = 25) -> str:
         """Returns the last lines of the log."""
