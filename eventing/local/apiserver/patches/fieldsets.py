@@ -175,7 +175,7 @@ def _merged_list(live: list[Any], wanted: list[Any], schema: Schema) -> list[Any
 def without(value: Any, gone: Iterable[Path], schema: Schema) -> Any:
     """A value without certain fields; what lies inside a removed field goes with it.
 
-    A map or list that is emptied by this is None, and gone from the map around it, as if it had never been set.
+    A map or list that this empties is None, and gone from the map around it, as if it had never been set.
     """
     here: set[str] = set()
     below: dict[str, list[Path]] = {}
