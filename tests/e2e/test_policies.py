@@ -1,0 +1,241 @@
+"""Policies on the real control plane: the examples, giving up and repairing, sizes, runtimes and KAI."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventing.local.manifests import EVENTING
+from eventing.local.worlds import first, read_worlds
+from tests.cluster import manifests
+from tests.e2e.support.laws import group_of
+from tests.e2e.support.owners import Object, a_job, a_trainjob
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+POLICY = "muster.dev/pod-group-policy"
+ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
+
+
+def example(name: str) -> list[Object]:
+    """The objects of an example, without its namespace: each story has one of its own."""
+    objects = first(read_worlds([EVENTING / "examples" / f"{name}.yaml"])).objects
+    return [copy.deepcopy(one) for one in objects if one["kind"] != "Namespace"]
+
+
+def racks_of_two_zones(story: Story) -> None:
+    """Two zones of two racks of two nodes, four CPUs each."""
+    for number in range(4):
+        story.add_nodes(2, cpu=4, labels={ZONE: f"zone-{number // 2}", RACK: f"rack-{number}"})
+
+
+def with_policy(job: Object, policy: str) -> Object:
+    """The job with a policy on it."""
+    job["metadata"]["annotations"] = {POLICY: policy}
+    return job
+
+
+def places(story: Story, key: str) -> dict[str, set[str]]:
+    """The values of a node label under the pods of each group."""
+    found: dict[str, set[str]] = {}
+    for pod in story.pods():
+        node = story.api.must("GET", f"/api/v1/nodes/{pod['spec']['nodeName']}")
+        found.setdefault(group_of(pod), set()).add(node["metadata"]["labels"][key])
+    return found
+
+
+def sizes(story: Story) -> list[Any]:
+    """The minCount of every PodGroup, basic ones as None."""
+    policies = (group["spec"]["schedulingPolicy"] for group in story.groups().values())
+    return sorted((policy.get("gang") or {}).get("minCount") for policy in policies)
+
+
+@pytest.mark.parametrize(
+    ("name", "pods", "min_counts"),
+    [
+        pytest.param("leader-and-workers", 5, [1, 3], id="a leader and its workers"),
+        pytest.param("prefill-and-decode", 6, [2, 4], id="prefill and decode"),
+        pytest.param("all-or-nothing-disruption", 3, [3], id="all-or-nothing disruption"),
+        pytest.param("racks", 8, [4, 4], id="blocks in racks of one zone"),
+        pytest.param("jobset-leader-and-workers", 8, [2, 3, 3], id="leaders and workers as a JobSet"),
+    ],
+)
+def test_an_example_runs(story: Story, name: str, pods: int, min_counts: list[int]) -> None:
+    """All pods run, in gangs of these sizes; composites exist where the policy has them."""
+    racks_of_two_zones(story)
+    for one in example(name):
+        story.create(one)
+    story.wait(f"{pods} pods run", lambda now: now.running() == pods, 30)
+    assert sizes(story) == min_counts
+    if name == "racks":
+        assert all(len(racks) == 1 for racks in places(story, RACK).values())
+        assert len(set().union(*places(story, ZONE).values())) == 1
+    if name == "all-or-nothing-disruption":
+        assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
+
+
+def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: Story) -> None:
+    """Room for prefill alone: nobody runs. With room for decode as well, all run."""
+    story.add_nodes(1, cpu=3, labels={ZONE: "zone-0"})
+    for one in example("prefill-and-decode"):
+        story.create(one)
+    story.wait("both groups exist", lambda now: len(now.groups()) == 2)
+    story.recording.quiet()
+    assert story.running() == 0
+    story.add_nodes(1, cpu=4, labels={ZONE: "zone-0"})
+    story.wait("six pods run", lambda now: now.running() == 6, 60)
+
+
+def test_stages_under_a_basic_root_run_one_after_the_other(story: Story) -> None:
+    """Initializers, then both trainers at once, then the evaluator, to the end."""
+    racks_of_two_zones(story)
+    for one in example("stages"):
+        story.create(one)
+    story.wait("both initializers run", lambda now: now.running() == 2, 30)
+    assert len(story.groups()) == 4
+    story.finish_pods(story.pods())
+    story.wait("two trainers run", lambda now: len(now.running_of("trainer")) == 2, 60)
+    story.finish_pods(story.running_of("trainer"))
+    story.wait("the evaluator runs", lambda now: len(now.running_of("evaluator")) == 1, 60)
+    story.finish_pods(story.running_of("evaluator"))
+    story.wait("complete", lambda now: now.condition("TrainJob", "llama", "Complete") == "True", 60)
+
+
+def test_an_elastic_gang_starts_with_what_has_room(story: Story) -> None:
+    """Room for three of four: three run. Scaled up by nobody, its pinned minCount stays 1."""
+    story.add_nodes(3)
+    for one in example("elastic-torch"):
+        story.create(one)
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert story.policy("trainer") == {"gang": {"minCount": 1}}
+    story.add_nodes(1)
+    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    assert story.policy("trainer") == {"gang": {"minCount": 1}}
+
+
+def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next_job(story: Story) -> None:
+    """A basic stand-in, a condition with the path, an Event; then a gang for a Job made anew."""
+    story.add_nodes(1)
+    broken = story.create(with_policy(a_job("sweep", pods=3), "workload: {groups: [{name: mian}]}"))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert story.policy("main") == {"basic": {}}
+    story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
+    events = [one for one in story.recording.now("Event").values() if one["reason"] == "InvalidPolicy"]
+    assert any("workload.groups[0].name: no pod template" in one["message"] for one in events)
+
+    story.patch(broken, {"metadata": {"annotations": {POLICY: "workload: {groups: [{name: main}]}"}}})
+    story.recording.quiet()
+    assert story.policy("main") == {"basic": {}}
+    story.create(with_policy(a_job("again", pods=3), "workload: {groups: [{name: main}]}"))
+    story.wait("six pods run", lambda now: now.running() == 6)
+    groups = story.groups()
+    again = next(name for name in groups if name.startswith("again-main-"))
+    assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+
+
+def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: Story) -> None:
+    """Nobody runs without the gang; the owner says why."""
+    story.add_nodes(1)
+    policy = "workload: {onFailure: Hold, groups: [{name: mian}]}"
+    story.create(with_policy(a_job("sweep", pods=3), policy))
+    story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
+    story.recording.quiet()
+    assert (story.running(), story.groups()) == (0, {})
+    assert all(story.gates(pod) == {"muster.dev/pod-group"} for pod in story.pods())
+
+
+def test_a_change_of_policy_counts_for_the_next_job_only(story: Story) -> None:
+    """A ConfigMap that comes later changes nothing for groups that exist, not even when they are resized."""
+    story.add_nodes(1)
+    job = story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    later = {"policy": "workload: {onScale: Flag, groups: [{name: other}]}"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-policy"}, "data": later}
+    story.create(config)
+    story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
+    story.wait("minCount is two", lambda now: now.policy("main") == {"gang": {"minCount": 2}})
+    assert story.reason("Job", "sweep", "PodGroupsReady") == "PodGroupsExist"
+
+
+def test_flagged_scaling_leaves_the_gang_and_says_so(story: Story, stage: Any) -> None:
+    """The gang keeps its size; the owner's condition says what differs, at the latest with a sweep."""
+    story.add_nodes(1)
+    job = story.create(with_policy(a_job("sweep", pods=3), "workload: {onScale: Flag}"))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
+    story.wait("two pods are left", lambda now: now.running() == 2)
+    stage.muster.sweep()
+    story.wait("it says so", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "ScalingFlagged")
+    assert story.policy("main") == {"gang": {"minCount": 3}}
+
+
+def a_runtime(story: Story, policy: str) -> Object:
+    """A namespaced copy of torch-distributed with a policy."""
+    shipped = story.api.must("GET", f"{RUNTIMES}/torch-distributed")
+    metadata = {
+        "name": "mine",
+        "labels": {"trainer.kubeflow.org/framework": "torch"},
+        "annotations": {POLICY: policy},
+    }
+    return story.create({**shipped, "kind": "TrainingRuntime", "metadata": metadata})
+
+
+def pod_labels(story: Story, runtime: Object) -> dict[str, str]:
+    """The labels of the runtime's pod template."""
+    live = story.api.must("GET", manifests.path(runtime))
+    template = live["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(tell: Callable[..., Story]) -> None:
+    """Marked by mark_runtime, an Event says so; a running TrainJob keeps its groups when the policy goes."""
+    story = tell(opted_in=False)
+    story.add_nodes(1)
+    policy = "workload: {groups: [{name: workers, replicatedJobs: [node], disruptionMode: {all: {}}}]}"
+    runtime = a_runtime(story, policy)
+    story.wait("it is marked", lambda now: pod_labels(now, runtime) == {"muster.dev/group": "workers"})
+    told = [one for one in story.recording.now("Event").values() if one["reason"] == "RuntimeMarked"]
+    assert told
+    story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert story.policy("workers") == {"gang": {"minCount": 3}}
+    assert story.group("workers")["spec"]["disruptionMode"] == {"all": {}}
+
+    story.patch(runtime, {"metadata": {"annotations": {POLICY: None}}})
+    story.wait("the mark is taken back", lambda now: pod_labels(now, runtime) == {})
+    story.recording.quiet()
+    assert story.running() == 3
+    assert story.policy("workers") == {"gang": {"minCount": 3}}
+
+
+def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: Story) -> None:
+    """Queue and schedulerName from the runtime; no group and no gate, though the namespace opted in."""
+    runtime = a_runtime(story, "kaiScheduler: {queue: team-a}")
+    story.wait("it has the queue", lambda now: pod_labels(now, runtime) == {"kai.scheduler/queue": "team-a"})
+    story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=2))
+    story.wait("two pods exist", lambda now: len(now.pods()) == 2)
+    for pod in story.pods():
+        assert pod["spec"]["schedulerName"] == "kai-scheduler"
+        assert pod["metadata"]["labels"]["kai.scheduler/queue"] == "team-a"
+        assert (group_of(pod), story.gates(pod)) == ("", set())
+    story.recording.quiet()
+    assert story.groups() == story.recording.now("Workload") == {}
+
+
+def test_kai_on_a_trainjob_is_invalid_and_says_the_command(story: Story) -> None:
+    """A label on a running job comes too late; the pods run in a stand-in meanwhile."""
+    story.add_nodes(1)
+    trainjob = a_trainjob("bert", "torch-distributed", nodes=2)
+    story.create(with_policy(trainjob, "kaiScheduler: {queue: team-a}"))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says why", lambda now: now.reason("TrainJob", "bert", "PodGroupsReady") == "InvalidPolicy")
+    conditions = story.recording.now("TrainJob")["bert"]["status"]["conditions"]
+    message = next(one["message"] for one in conditions if one["type"] == "PodGroupsReady")
+    assert "kubectl annotate --overwrite clustertrainingruntime torch-distributed" in message
+    assert story.policy("trainer") == {"basic": {}}
