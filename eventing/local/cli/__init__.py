@@ -8,6 +8,7 @@ import click
 
 COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
+    "check": "Tell whether a cluster is fit for Muster, or whether Muster may be taken away.",
     "explain": "Tell why a job is grouped as it is, or is not.",
     "plan": "Print what a function would do about an event, without any server.",
     "redrive": "List events that no function took, or send them again.",

@@ -1,0 +1,60 @@
+"""`muster check` against the real API server: roles as eventing/ installs them, policies as it stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eventing.local.fitness import Finding, Level, of_the_cluster, of_the_installation
+from eventing.local.manifests import EVENTING, load
+from shared.cluster.client import Client
+from tests.cluster import manifests
+from tests.cluster.cluster import Cluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}
+RBAC, POLICIES = load(EVENTING / "rbac"), load(EVENTING / "admission")
+
+
+@pytest.fixture(scope="module")
+def client(real_server: Cluster) -> Iterator[Client]:
+    """A server with roles and policies of eventing/."""
+    manifests.apply(real_server.api, [HOME, *RBAC, *POLICIES])
+    yield Client.from_kubeconfig(str(real_server.kubeconfig))
+    for one in POLICIES:
+        real_server.api.must("DELETE", manifests.path(one))
+
+
+def _found(found: Iterator[Finding]) -> dict[str, Level]:
+    return {one.about: one.level for one in found}
+
+
+def test_cluster_has_what_the_api_server_was_started_with(client: Client) -> None:
+    """Gates and versions, seen from outside; Knative is not there."""
+    found = _found(of_the_cluster(client, "default"))
+    assert found["scheduling API"] == found["pod.spec.schedulingGroup"] == Level.OK
+    assert found["gate WorkloadWithJob"] == found["admission policies"] == Level.OK
+    assert found["JobSet"] == found["the Trainer"] == Level.OK
+    assert found["Knative Eventing"] == Level.FAIL
+
+
+def test_roles_and_policies_are_as_installed(client: Client) -> None:
+    """Every account may do all that its role says; what the API server adds to a policy is no change."""
+    found = _found(of_the_installation(client, [*RBAC, *POLICIES]))
+    assert found.pop("label muster.dev/gang-jobs") == Level.WARN
+    assert len([about for about in found if about.startswith("permissions of")]) >= 7
+    assert set(found.values()) == {Level.OK}
+
+
+def test_missing_right_is_found(client: Client, real_server: Cluster) -> None:
+    """A role without one of its rules, as after a half-finished upgrade."""
+    role = next(
+        one for one in RBAC if one["kind"] == "ClusterRole" and "patch-pods" in one["metadata"]["name"]
+    )
+    real_server.api.must("PUT", manifests.path(role), {**role, "rules": role["rules"][:-1]})
+    told = {one.about: one for one in of_the_installation(client, RBAC)}
+    assert told["permissions of patch-pods"].level == Level.FAIL
+    assert "patch pods" in told["permissions of patch-pods"].message
+    manifests.apply(real_server.api, [role])

@@ -1,0 +1,293 @@
+"""`muster check`: is a cluster fit, is Muster installed, may it be taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventing.local.apiserver import ApiServer, Gates, resource_definitions
+from eventing.local.fitness import Finding, Level, before_uninstalling, of_the_installation
+from eventing.local.manifests import EVENTING, Manifest, load, of_kind
+from shared.cluster.client import Client
+from shared.cluster.snapshot import Snapshot
+from tests.support import builders as b
+from tests.unit.cli.conftest import Muster
+from tests.unit.cluster.scripted import Reply, serving
+
+OBJECTS = load()
+POLICIES = load(EVENTING / "admission")
+KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
+GROUP = "llama-main-33333333"
+GATE = "muster.dev/pod-group"
+
+
+def findings(found: Iterator[Finding]) -> dict[str, tuple[Level, str]]:
+    """Findings by what they are about."""
+    return {one.about: (one.level, one.message) for one in found}
+
+
+def lines(text: str) -> dict[str, str]:
+    """The level of each line of `muster check`, by what it is about."""
+    told = [line.split(maxsplit=1) for line in text.splitlines()]
+    return {rest.partition(": ")[0]: level for level, rest in told}
+
+
+def definition(one: Manifest) -> Any:
+    """A definition that lets the embedded API server store a kind of Knative's as it comes."""
+    group, _, version = one["apiVersion"].partition("/")
+    plural = f"{one['kind'].lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": one["kind"].lower(), "kind": one["kind"]},
+            "versions": [
+                {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            ],
+        },
+    }
+
+
+def readied(one: Manifest, status: str = "True", message: str = "") -> Manifest:
+    """A Knative object as its controller leaves it."""
+    condition = {"type": "Ready", "status": status, "message": message}
+    return {**one, "status": {"conditions": [condition]}}
+
+
+def knative(*kinds: str) -> list[Manifest]:
+    """What an overlay installs of these kinds."""
+    return [one for kind in kinds for one in of_kind(OBJECTS, kind)]
+
+
+DEFINITIONS = list({one["kind"]: definition(one) for one in knative(*KNATIVE)}.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param(
+            {},
+            {
+                "scheduling API": "ok",
+                "CompositePodGroup": "ok",
+                "pod.spec.schedulingGroup": "ok",
+                "admission policies": "ok",
+                "JobSet": "ok",
+                "the Trainer": "ok",
+                "Knative Serving": "FAIL",
+            },
+            id="1.37 with its gates is fit but for Knative",
+        ),
+        pytest.param(
+            {"gates": Gates(generic_workload=False)},
+            {"scheduling API": "FAIL", "admission policies": "ok"},
+            id="without the gate there is no scheduling API",
+        ),
+        pytest.param(
+            {"gates": Gates(composite_pod_group=False)},
+            {"scheduling API": "ok", "CompositePodGroup": "warn"},
+            id="without the alpha gate policies cannot nest groups",
+        ),
+        pytest.param(
+            {"release": "1.36"},
+            {"scheduling API": "ok", "minCount": "warn", "CompositePodGroup": "warn"},
+            id="1.36 does not let minCount change",
+        ),
+    ],
+)
+def test_what_the_cluster_brings(
+    muster: Muster, tmp_path: Path, options: dict[str, Any], expected: dict[str, str]
+) -> None:
+    """Versions and gates, each by what the API server shows of it."""
+    with ApiServer(**options) as server:
+        server.load(resource_definitions())
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert told.exit_code == 1
+    assert expected.items() <= lines(told.stdout).items()
+    assert "Triggers" not in told.stdout
+
+
+def test_fit_cluster_exits_with_0(muster: Muster, tmp_path: Path) -> None:
+    """With Knative's kinds served there is nothing to mend."""
+    with ApiServer() as server:
+        server.load([*resource_definitions(), *DEFINITIONS])
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert (told.exit_code, set(lines(told.stdout).values())) == (0, {"ok"})
+
+
+@pytest.mark.parametrize(
+    ("on", "words"),
+    [
+        pytest.param(True, "is on: the Job controller", id="with the gate the Job controller does"),
+        pytest.param(False, "is off: Muster", id="without it Muster does"),
+    ],
+)
+def test_who_groups_plain_jobs(muster: Muster, tmp_path: Path, on: bool, words: str) -> None:
+    """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps; nothing is stored."""
+    with ApiServer(gates=Gates(workload_with_job=on)) as server:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
+        status, jobs = Client.for_server(server.url).raw("GET", "/apis/batch/v1/jobs")
+    assert f"gate WorkloadWithJob: {words}" in told.stdout
+    assert (status, jobs["items"]) == (200, [])
+    assert lines(told.stdout)["JobSet"] == "warn"
+
+
+def test_dry_run_that_is_refused_is_told(muster: Muster, tmp_path: Path) -> None:
+    """A namespace that is not there, or may not be written to, leaves the question open."""
+    with ApiServer() as server:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        told = muster("check", "--before", "-n", "nowhere", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert lines(told.stdout)["pod.spec.schedulingGroup"] == "warn"
+    assert "in namespace nowhere: 404 " in told.stdout
+
+
+def installed(*stored: Any) -> dict[str, tuple[Level, str]]:
+    """What is found where these objects are installed."""
+    with ApiServer() as server:
+        server.load([*DEFINITIONS, *stored])
+        return findings(of_the_installation(Client.for_server(server.url), OBJECTS))
+
+
+def test_nothing_is_installed() -> None:
+    """Policies and everything of Knative's are missed."""
+    found = installed()
+    assert found["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.FAIL
+    assert found["Triggers"][0] == Level.FAIL
+    assert found["Triggers"][1].endswith("emit-conditions: is not installed")
+    assert found["label muster.dev/gang-jobs"][0] == Level.WARN
+    # The embedded API server has no authorization.
+    assert found["permissions"][0] == Level.WARN
+
+
+def test_everything_is_installed() -> None:
+    """Policies as they are written, and all of Knative's objects ready."""
+    found = installed(*POLICIES, *map(readied, knative(*KNATIVE)), b.a_namespace())
+    assert {level for about, (level, _) in found.items() if about != "permissions"} == {Level.OK}
+    assert found["Triggers"][1] == f"{len(knative('Trigger'))} of {len(knative('Trigger'))} are ready"
+    assert found["label muster.dev/gang-jobs"][1] == "is on team-a"
+
+
+def test_policy_that_was_changed() -> None:
+    """Another expression would name pods as no function expects; what the server adds is no change."""
+    changed = [
+        {**one, "spec": {**one["spec"], "failurePolicy": "Ignore"}}
+        if one["metadata"]["name"] == "muster-stamp-pods" and "Binding" not in one["kind"]
+        else one
+        for one in POLICIES
+    ]
+    found = installed(*changed)
+    assert found["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.WARN
+    assert found["MutatingAdmissionPolicy muster-mark-jobs"][0] == Level.OK
+
+
+def test_source_that_is_not_ready_is_told_with_its_reason() -> None:
+    """What Knative says of it; the others are counted."""
+    first, *others = knative("ApiServerSource")
+    stored = [readied(first, "False", "sink not found"), *map(readied, others)]
+    with ApiServer() as server:
+        server.load([*DEFINITIONS, *stored])
+        told = [
+            (one.level, one.message)
+            for one in of_the_installation(Client.for_server(server.url), OBJECTS)
+            if one.about == "ApiServerSources"
+        ]
+    assert told == [
+        (Level.OK, f"{len(others)} of {len(others) + 1} are ready"),
+        (Level.FAIL, f"{first['metadata']['name']}: is not ready: sink not found"),
+    ]
+
+
+def test_musters_own_namespace_must_not_be_marked() -> None:
+    """Its pods would wait for Muster."""
+    labelled = {"metadata": {"name": "muster-system", "labels": {"muster.dev/gang-jobs": "enabled"}}}
+    found = installed({"apiVersion": "v1", "kind": "Namespace", **labelled})
+    assert found["namespace muster-system"][0] == Level.FAIL
+
+
+def test_permissions_are_asked_for_each_account() -> None:
+    """One review for each verb and resource of its role; what is not allowed is named."""
+    roles = [one for one in load(EVENTING / "rbac") if "dead-letter" in one["metadata"]["name"]]
+    replies = [Reply(201, {"status": {"allowed": allowed}}) for allowed in (True, False, True)]
+    with serving(*replies, Reply(body={"items": [], "metadata": {"resourceVersion": "1"}})) as script:
+        found = findings(of_the_installation(Client.for_server(script.url), roles))
+    assert found["permissions of dead-letter"] == (
+        Level.FAIL,
+        "may not list configmaps: kubectl apply -k eventing/rbac",
+    )
+    asked = [one.body["spec"] for one in script.requests[:3]]
+    assert {one["user"] for one in asked} == {"system:serviceaccount:muster-system:dead-letter"}
+    assert [one["resourceAttributes"]["verb"] for one in asked] == ["create", "list", "delete"]
+    assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
+
+
+def a_member(*modifiers: b.Modifier) -> Any:
+    """A pod that waits with Muster's gate."""
+    return b.a_pod(b.a_job(), 0, b.stamped(GROUP), b.gated(GATE), *modifiers)
+
+
+@pytest.mark.parametrize(
+    ("objects", "about", "words"),
+    [
+        pytest.param(
+            [b.a_namespace()], "1. label muster.dev/gang-jobs", "team-a", id="a namespace is marked"
+        ),
+        pytest.param(POLICIES[:2], "2. admission policies", "muster-", id="a policy is there"),
+        pytest.param(
+            [b.a_pod_group(), a_member()], "pods with Muster's gate", "team-a/", id="a pod has our gate"
+        ),
+        pytest.param(
+            [a_member(b.labelled({}), b.gated(GATE))],
+            "pods with Muster's gate",
+            "team-a/",
+            id="a pod has our gate, without our label",
+        ),
+        pytest.param(
+            [a_member(b.with_spec(schedulingGates=[]))],
+            "pods without their PodGroup",
+            "team-a/",
+            id="a pod waits for a group",
+        ),
+    ],
+)
+def test_not_safe_to_uninstall(objects: list[Any], about: str, words: str) -> None:
+    """What would be stranded is named, and nothing else is complained of."""
+    found = findings(before_uninstalling(Snapshot(objects)))
+    assert {name for name, (level, _) in found.items() if level is Level.FAIL} == {about}
+    assert words in found[about][1]
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([], id="nothing there"),
+        pytest.param([b.a_namespace(enabled=False)], id="no namespace marked"),
+        pytest.param([b.a_pod_group(), a_member(b.bound)], id="a gang that runs goes on"),
+        pytest.param([a_member(b.succeeded)], id="what has finished waits for nothing"),
+        pytest.param([b.a_pod_group(), a_member(b.gated("other"))], id="other people's gates are theirs"),
+    ],
+)
+def test_safe_to_uninstall(objects: list[Any]) -> None:
+    """Nothing would be stranded."""
+    assert {one.level for one in before_uninstalling(Snapshot(objects))} == {Level.OK}
+
+
+def test_uninstall_exits_with_1_until_it_is_safe(muster: Muster, tmp_path: Path) -> None:
+    """As a script would wait for it."""
+    with ApiServer() as server:
+        server.load([b.a_namespace(enabled=False), a_member()])
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        check = ("check", "--uninstall", "--kubeconfig", str(tmp_path / "kubeconfig"))
+        assert muster(*check).exit_code == 1
+        Client.for_server(server.url).raw("DELETE", "/api/v1/namespaces/team-a/pods/llama-0")
+        told = muster(*check)
+    assert (told.exit_code, set(lines(told.stdout).values())) == (0, {"ok"})
