@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import DEFAULT_GATES, Release
-from tests.e2e.support.bystanders import groupers, made_twice, scattered
+from tests.e2e.support.bystanders import groupers, job_controller_is_asked, made_twice, scattered
 from tests.e2e.support.owners import a_job, a_trainjob
 from tests.e2e.support.story import Story
 
@@ -18,6 +18,7 @@ JOBS = 100
 
 def test_every_plain_job_is_a_gang_of_the_job_controller(story: Story) -> None:
     """A hundred Jobs at once are all gangs, and Muster made not one object for them."""
+    assert job_controller_is_asked(story)
     story.add_nodes(4, cpu=64)
     for number in range(JOBS):
         story.create(a_job(f"job-{number}", pods=2))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import DEFAULT_GATES, Release
-from tests.e2e.support.bystanders import groupers, made_twice, scattered
+from tests.e2e.support.bystanders import groupers, job_controller_is_asked, made_twice, scattered
 from tests.e2e.support.owners import a_job, a_trainjob
 from tests.e2e.support.story import Story
 
@@ -21,6 +21,7 @@ def test_no_job_is_grouped_by_both(story: Story) -> None:
     Without that policy the two race: of a hundred Jobs 12 got a PodGroup from each of them, 78 a Workload of
     Muster's that the Job controller took for its own, 10 a basic group.
     """
+    assert job_controller_is_asked(story)
     story.add_nodes(4, cpu=64)
     for number in range(JOBS):
         story.create(a_job(f"job-{number}", pods=2))
