@@ -1,4 +1,4 @@
-"""`muster check` against the real API server: roles as eventing/ installs them, policies as it stores them."""
+"""`muster check` against the real API server: roles as eventing/ installs them, policies as they are stored."""
 
 from __future__ import annotations
 

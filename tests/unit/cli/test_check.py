@@ -132,7 +132,7 @@ def test_fit_cluster_exits_with_0(muster: Muster, tmp_path: Path) -> None:
     ],
 )
 def test_who_groups_plain_jobs(muster: Muster, tmp_path: Path, on: bool, words: str) -> None:
-    """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps; nothing is stored."""
+    """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps, in a dry run."""
     with ApiServer(gates=Gates(workload_with_job=on)) as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
         told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
