@@ -1,0 +1,221 @@
+"""Every command in a document can be typed as it stands."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from eventing.local.cli import main
+from eventing.local.manifests import EVENTING, load
+from eventing.local.stack import Options, Stack
+from eventing.local.stories.catalogue import story_named
+from shared.objects.resources import JOBS, NAMESPACES, by_kind
+from tests.docs import commands
+from tests.docs.commands import ALL, ROOT, Command
+
+STAYS = {"run", "apiserver"}
+"""Commands that run until they are stopped; their options are read, and tests/stories runs them."""
+
+
+def _cases(program: str) -> list[object]:
+    return [pytest.param(command, id=str(command)) for command in commands.of(program)]
+
+
+@pytest.fixture(name="kubeconfig", scope="module")
+def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of the local stack, with the namespace and the jobs that the documents speak of."""
+    with Stack(Options()) as stack:
+        labels = {"muster.dev/gang-jobs": "enabled"}
+        team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": labels}}
+        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}
+        for namespace in (team, system):
+            stack.client.create(NAMESPACES, namespace, manager="test")
+        for story in ("torch", "indexed-job"):
+            for found in story_named(story).manifest:
+                resource = by_kind(found["apiVersion"], found["kind"])
+                found["metadata"]["namespace"] = "team-a"
+                stack.client.create(resource, found, manager="test")
+        (mesh,) = story_named("indexed-job").manifest
+        mesh["metadata"] = {"name": "mesh", "namespace": "team-a"}
+        stack.client.create(JOBS, mesh, manager="test")
+        assert stack.settle(20)
+        path = tmp_path_factory.mktemp("docs") / "kubeconfig"
+        path.write_text(yaml.safe_dump(_config(stack.url)))
+        yield path
+
+
+def _config(url: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": {"server": url}}],
+        "users": [{"name": "local", "user": {}}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+        "current-context": "local",
+    }
+
+
+def test_every_program_is_checked_somewhere() -> None:
+    """A command that no test below knows would be typed by a reader first."""
+    assert {command.program for command in ALL} <= {"make", "muster", "kubectl", "func", "python", "cd"}
+    assert len(ALL) > 30
+
+
+@pytest.mark.parametrize("command", _cases("make"))
+def test_make(command: Command) -> None:
+    """The target is in the Makefile, with words for `make help`."""
+    (target,) = command.arguments
+    assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [case for case in _cases("muster") if case.values[0].arguments[0] in STAYS],  # type: ignore[attr-defined]
+)
+def test_muster_that_stays(command: Command) -> None:
+    """Its options are there and take these values."""
+    name, *arguments = command.arguments
+    assert isinstance(main, click.Group)
+    found = main.get_command(click.Context(main), name)
+    assert found
+    with found.make_context(name, arguments) as context:
+        assert context.params
+
+
+@pytest.mark.parametrize(
+    "command",
+    [case for case in _cases("muster") if case.values[0].arguments[0] not in STAYS],  # type: ignore[attr-defined]
+)
+def test_muster(command: Command, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It runs, against the local stack where it needs a cluster, and says something."""
+    monkeypatch.chdir(ROOT)
+    if not all(Path(word).exists() for word in command.arguments if _is_sample(word)):
+        # README's event.json and cluster.yaml stand for the reader's own.
+        _provide_samples(tmp_path)
+        monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, command.arguments, env={"KUBECONFIG": str(kubeconfig)})
+    # `check` says 1 of a cluster that is not fit, and the local one has no Knative.
+    assert result.exit_code in ({0, 1} if command.words[1] == "check" else {0}), result.output
+    assert result.output
+
+
+SAMPLES = {"event.json", "cluster.yaml", "events.jsonl"}
+
+
+def _is_sample(word: str) -> bool:
+    return word in SAMPLES
+
+
+def _provide_samples(folder: Path) -> None:
+    case = ROOT / "tests/replays/create_workload/a-TrainJob-gets-a-Workload"
+    shutil.copy(case / "event.json", folder)
+    shutil.copy(case / "cluster.yaml", folder)
+    shutil.copy(ROOT / "tests/replays/recordings/1-torch.reference.jsonl", folder / "events.jsonl")
+
+
+@pytest.mark.parametrize("command", _cases("func"))
+def test_func(command: Command) -> None:
+    """`make functions` makes the folder that it names, of a function that is there."""
+    (path,) = command.after("--path")
+    parent, _, name = path.rpartition("/")
+    assert parent == "build/functions"
+    assert (ROOT / "functions" / name / "func.yaml").exists()
+
+
+def test_every_function_is_built() -> None:
+    """The install document leaves no image out."""
+    built = {
+        command.after("--path")[0].rpartition("/")[2]
+        for command in commands.of("func")
+        if command.document.name == "install.md"
+    }
+    assert built == {path.parent.name for path in (ROOT / "functions").glob("*/func.yaml")}
+
+
+@pytest.mark.parametrize("command", _cases("python"))
+def test_python(command: Command) -> None:
+    """The module is there, and so is the one it is told to serve."""
+    modules = [*command.after("-m"), *(word for word in command.arguments if word.startswith("functions."))]
+    assert modules
+    for module in modules:
+        assert importlib.util.find_spec(module)
+
+
+@pytest.mark.parametrize("command", _cases("kubectl"))
+def test_kubectl(command: Command) -> None:
+    """The folders that it builds are kustomizations, and the files are there."""
+    folders = command.after("-k") + (command.after("kustomize") if "kustomize" in command.words[:2] else [])
+    for folder in folders:
+        assert load(ROOT / folder)
+    for path in command.after("-f", "--patch-file"):
+        assert (ROOT / path).exists()
+
+
+def _served_by_the_stack() -> list[object]:
+    """Commands about kinds that the embedded API server serves; Knative's and RBAC's are not among them."""
+    return [case for case in _cases("kubectl") if not _needs_knative(case.values[0])]  # type: ignore[attr-defined]
+
+
+def _needs_knative(command: Command) -> bool:
+    words = " ".join(command.words)
+    return any(
+        part in words
+        for part in ("overlays/cluster", "muster-system get", "api-resources", "kubectl kustomize")
+    )
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("command", _served_by_the_stack())
+def test_kubectl_runs(command: Command, kubeconfig: Path) -> None:
+    """Against the local stack, with the kubectl of this machine."""
+    words = list(command.words)
+    made = ""
+    if words[1] == "create" and "-f" not in words:
+        # kubectl sends these as protobuf, which the embedded API server does not read.
+        made = _run([*words, "--dry-run=client", "-o", "json"], kubeconfig, "")
+        words = ["kubectl", "apply", "-f", "-"]
+    _run(words, kubeconfig, made)
+
+
+def _run(words: list[str], kubeconfig: Path, given: str) -> str:
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    result = subprocess.run(
+        words, cwd=ROOT, env=environment, input=given, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", _cases("cd"))
+def test_cd(command: Command) -> None:
+    """The folder is there."""
+    (folder,) = command.arguments
+    assert (ROOT / folder).is_dir()
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of a document is a file or folder."""
+    broken = []
+    for document in commands.DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+            with contextlib.suppress(OSError):
+                if "://" not in target and not (document.parent / target).exists():
+                    broken.append(f"{document.name}: {target}")
+    assert broken == []
+
+
+def test_every_overlay_is_in_the_install_document() -> None:
+    """A reader has to find the one that fits."""
+    text = (ROOT / "docs/install.md").read_text()
+    assert all(f"`{path.name}`" in text for path in (EVENTING / "overlays").iterdir() if path.is_dir())

@@ -1,0 +1,46 @@
+"""Tables in documents are held to what they list."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from eventing.local import planning
+from shared.events.replies import REPLIES
+from shared.policy.reasons import Reason
+from tests.docs.commands import ROOT
+
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+OF_THE_RUNTIME = OPERATIONS.index("## Of the runtime")
+COMPOSING = (ROOT / "docs/composing.md").read_text()
+
+
+def test_every_reason_has_one_row_and_no_row_is_without_reason() -> None:
+    """Whoever looks up a reason finds what to do; a reason that is gone is not looked up any more."""
+    rows = Counter(re.findall(r"^\| `(\w+)` \|", OPERATIONS[:OF_THE_RUNTIME], re.MULTILINE))
+    assert rows == Counter(str(reason) for reason in Reason)
+
+
+def test_every_row_says_what_to_do() -> None:
+    """Three cells, none of them empty."""
+    rows = re.findall(r"^\| `.*$", OPERATIONS, re.MULTILINE)
+    assert rows
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(cells) == 3, row
+        assert all(cells), row
+
+
+def test_every_reply_is_listed() -> None:
+    """And no other type is promised."""
+    assert re.findall(r"^\| `(dev\.muster\.[^`]+)` \|", COMPOSING, re.MULTILINE) == sorted(
+        REPLIES, key=list(REPLIES).index
+    )
+
+
+def test_every_step_can_be_left_out_by_the_book() -> None:
+    """The table says what happens without each of them."""
+    rows = set(re.findall(r"^\| ([a-z-]+) \| ", COMPOSING, re.MULTILINE))
+    assert rows - {"without", "type", "admission"} == {
+        name.replace("_", "-") for name in planning.step_names()
+    }
