@@ -1,4 +1,4 @@
-"""`muster check` against the real API server: roles as eventing/ installs them, policies as they are stored."""
+"""`muster check` against the real API server: roles and policies as eventing/ installs them."""
 
 from __future__ import annotations
 

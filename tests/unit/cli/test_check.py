@@ -272,6 +272,7 @@ def test_not_safe_to_uninstall(objects: list[Any], about: str, words: str) -> No
         pytest.param([], id="nothing there"),
         pytest.param([b.a_namespace(enabled=False)], id="no namespace marked"),
         pytest.param([b.a_pod_group(), a_member(b.bound)], id="a gang that runs goes on"),
+        pytest.param([a_member(b.bound)], id="a pod that runs needs its group no more"),
         pytest.param([a_member(b.succeeded)], id="what has finished waits for nothing"),
         pytest.param([b.a_pod_group(), a_member(b.gated("other"))], id="other people's gates are theirs"),
     ],
