@@ -1,0 +1,144 @@
+"""docs/install.md and docs/uninstall.md by hand on the real API server, with Knative's own CRDs and kubectl.
+
+Knative's controllers are not there, so nothing becomes Ready; what is shown is that every object is taken,
+found by `muster check`, and taken away again.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from eventing.local.cli import main
+from tests.cluster import manifests, modules
+from tests.cluster.cluster import Cluster
+from tests.docs.commands import ROOT, commands
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+SERVING: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "services.serving.knative.dev"},
+    "spec": {
+        "group": "serving.knative.dev",
+        "scope": "Namespaced",
+        "names": {"kind": "Service", "plural": "services", "singular": "service", "shortNames": ["ksvc"]},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+"""Knative Serving is no Go module of ours; any fields are taken."""
+
+
+@pytest.fixture(name="knative", scope="module")
+def _knative(bare_137: Cluster) -> Iterator[Cluster]:
+    """The real API server with Knative's types."""
+    folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
+    definitions = [*manifests.documents(sorted(folder.glob("*.yaml"))), SERVING]
+    for one in definitions:
+        # Conversion is done by a webhook of Knative's, which is not there.
+        one["spec"].pop("conversion", None)
+        one["metadata"] = {"name": one["metadata"]["name"]}
+    path = bare_137.folder / "knative.yaml"
+    path.write_text(yaml.safe_dump_all(definitions))
+    _kubectl(bare_137, "apply", "--server-side", "-f", str(path))
+    _kubectl(bare_137, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    _kubectl(bare_137, "create", "namespace", "team-a")
+    yield bare_137
+    _kubectl(bare_137, "delete", "--ignore-not-found", "namespace", "team-a", "--wait=false")
+    _kubectl(bare_137, "delete", "-f", str(path), "--wait=false")
+
+
+def test_install_and_uninstall_as_the_documents_say(knative: Cluster) -> None:
+    """All commands of both documents, in their order; afterwards nothing of Muster's is left."""
+    for document in ("install.md", "uninstall.md"):
+        for command in commands(ROOT / "docs" / document):
+            if command.program == "kubectl":
+                _kubectl(knative, *_without_waiting(command.arguments))
+            elif command.words[:2] == ("muster", "check") and document == "install.md":
+                _expect_installed(knative, "--before" in command.words)
+    left = _kubectl(
+        knative, "get", "mutatingadmissionpolicies,clusterroles,triggers,ksvc", "-A", "-o", "name"
+    )
+    assert "muster" not in left
+
+
+def test_one_namespace_is_taken_too(knative: Cluster) -> None:
+    """Roles, bindings and all, in a namespace that is there already."""
+    overlay = "eventing/overlays/one-namespace"
+    _kubectl(knative, "apply", "-k", overlay)
+    account = "system:serviceaccount:team-a:patch-pods"
+    may = {
+        question: _may(knative, account, *question)
+        for question in (
+            # A Role covers the namespace it stands in, although namespaces are in no namespace.
+            ("get", "namespaces/team-a", "-n", "team-a"),
+            ("list", "pods", "-n", "team-a"),
+            ("get", "clustertrainingruntimes.trainer.kubeflow.org"),
+            ("get", "namespaces/kube-system", "-n", "kube-system"),
+            ("list", "pods", "-n", "kube-system"),
+            ("list", "pods", "-A"),
+        )
+    }
+    assert list(may.values()) == ["yes", "yes", "yes", "no", "no", "no"], may
+    _kubectl(knative, "delete", "-k", overlay, "--wait=false")
+
+
+def _expect_installed(cluster: Cluster, before: bool) -> None:
+    arguments = ["check", *(["--before"] if before else []), "--kubeconfig", str(cluster.kubeconfig)]
+    told = CliRunner().invoke(main, arguments).output
+    failed = [line for line in told.splitlines() if line.startswith("FAIL")]
+    # Without Knative's controllers nothing is Ready, and that is all there is to say.
+    assert [line for line in failed if "eady" not in line] == [], told
+
+
+def _without_waiting(arguments: list[str]) -> list[str]:
+    """No garbage collector runs here, so nothing that is deleted in the foreground would go."""
+    return [*arguments, "--wait=false"] if arguments[0] == "delete" else arguments
+
+
+def _may(cluster: Cluster, account: str, *question: str) -> str:
+    """The API server's answer, yes or no; kubectl exits with 1 for the latter."""
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    command = [
+        "kubectl",
+        "auth",
+        "can-i",
+        *question,
+        f"--as={account}",
+        "--as-group=system:serviceaccounts:team-a",
+    ]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def _kubectl(cluster: Cluster, *arguments: str) -> str:
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    result = subprocess.run(
+        ["kubectl", *arguments],
+        cwd=Path(ROOT),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}"
+    return result.stdout
