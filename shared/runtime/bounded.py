@@ -11,6 +11,7 @@ from shared.cluster.errors import ClusterError, Unavailable
 from shared.cluster.port import Cluster, Object, Objects, PatchType
 from shared.objects.resources import Resource
 from shared.objects.versions import SchedulingApi
+from shared.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
 
@@ -31,15 +32,21 @@ class BoundedCluster:
         cluster: the cluster itself.
         seconds: how long calls are passed on, from now.
         told: hears of every call that was passed on.
+        spans: makes a span of each.
 
     Attributes:
         calls: the number of calls that were passed on.
     """
 
     def __init__(
-        self, cluster: Cluster, seconds: float, told: Told = lambda _verb, _resource, _status: None
+        self,
+        cluster: Cluster,
+        seconds: float,
+        told: Told = lambda _verb, _resource, _status: None,
+        spans: Spans = no_spans,
     ) -> None:
         self._cluster = cluster
+        self._spans = spans
         self._told = told
         self._seconds = seconds
         self._end = time.monotonic() + seconds
@@ -131,7 +138,8 @@ class BoundedCluster:
         with self._counting:
             self.calls += 1
         try:
-            answer = call()
+            with self._spans(f"{verb} {resource}"):
+                answer = call()
         except ClusterError as error:
             self._told(verb, resource, str(error.status or "none"))
             raise

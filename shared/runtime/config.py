@@ -38,6 +38,8 @@ class Settings:
         cluster_name: in log lines and replies, to tell clusters apart.
         namespace: the only namespace that sweeps look at, for an installation whose roles end there; all
             namespaces where it is empty.
+        traces: `otlp` sends traces by OpenTelemetry where OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra
+            muster[traces].
         dead_letter_limit: the most dead letters that are kept; the oldest make room.
         dead_letter_namespace: where dead letters are kept; where it is empty, the pod's own namespace.
     """
@@ -52,6 +54,7 @@ class Settings:
     kubeconfig: str = ""
     cluster_name: str = ""
     namespace: str = ""
+    traces: str = ""
     dead_letter_limit: int = 100
     dead_letter_namespace: str = ""
 

@@ -20,7 +20,7 @@ from shared.events.reply import reply_event
 from shared.objects.meta import ObjectRef
 from shared.policy.model import Nothing
 from shared.policy.reasons import Reason
-from shared.runtime import logs, responses
+from shared.runtime import logs, responses, tracing
 from shared.runtime.bounded import BoundedCluster
 from shared.runtime.config import Settings
 from shared.runtime.metrics import Metrics
@@ -28,21 +28,28 @@ from shared.runtime.outcome import Kind, Outcome
 from shared.runtime.responses import Answer
 from shared.runtime.step import Step
 from shared.runtime.sweep import sweep
+from shared.runtime.tracing import Spans, no_spans
 
 Clock = Callable[[], datetime]
 
 
-def run_step(step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock) -> Outcome:
-    """Observe an object, plan, and carry the plan out.
+def run_step(
+    step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, spans: Spans = no_spans
+) -> Outcome:
+    """Observe an object, plan, and carry the plan out, each in a span of its own.
 
     Nothing is raised: whatever goes wrong is an outcome.
     """
     try:
-        decision = step.plan(step.observe(cluster, subject), clock())
+        with spans("observe"):
+            observed = step.observe(cluster, subject)
+        with spans("plan"):
+            decision = step.plan(observed, clock())
         if isinstance(decision, Nothing):
             kind = Kind.COME_AGAIN if decision.come_again else Kind.NOTHING
             return Outcome(kind, decision.reason, decision.message, subject)
-        plan = step.execute(cluster, decision, step.manager)
+        with spans("execute"):
+            plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
         return replace(responses.of_error(error), subject=subject)
     return Outcome(
@@ -92,6 +99,7 @@ class Handler:
         cluster: where.
         settings: limits, and what is said in logs and replies.
         clock: tells the time, with a time zone.
+        spans: makes the spans of its traces; None leaves it to the settings.
 
     Attributes:
         name: of the function: the step's.
@@ -99,7 +107,9 @@ class Handler:
         metrics: what became of them so far.
     """
 
-    def __init__(self, step: Step, cluster: Cluster, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, step: Step, cluster: Cluster, settings: Settings, clock: Clock, spans: Spans | None = None
+    ) -> None:
         self.step = step
         self.name = step.name
         self.settings = settings
@@ -107,12 +117,15 @@ class Handler:
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
         self._cluster = cluster
         self._clock = clock
+        self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
         """The answer to a request that should be a CloudEvent; never raises."""
-        with self.in_flight:
+        with self.in_flight, self._spans(self.name, headers) as note:
             started = time.perf_counter()
-            cluster = BoundedCluster(self._cluster, self.settings.deadline_seconds, self.metrics.called)
+            cluster = BoundedCluster(
+                self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
+            )
             event: Event | None = None
             reply: HTTPMessage | None = None
             try:
@@ -123,6 +136,8 @@ class Handler:
                 outcome = responses.of_error(error)
             about = logs.about(event) if event else logs.claimed(headers)
             self._tell(event, outcome, started, **about, api_calls=cluster.calls)
+            said = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
+            note({f"muster.{name}": str(value) for name, value in said.items()})
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
     def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
@@ -151,7 +166,7 @@ class Handler:
                 return self._run(cluster, subject)
 
     def _run(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
-        return run_step(self.step, cluster, subject, self._clock)
+        return run_step(self.step, cluster, subject, self._clock, self._spans)
 
     def _run_swept(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
         outcome = self._run(cluster, subject)

@@ -29,6 +29,7 @@ def test_every_setting_can_be_set() -> None:
             "KUBECONFIG": "/root/.kube/config",
             "MUSTER_CLUSTER_NAME": "eu-1",
             "MUSTER_NAMESPACE": "team-a",
+            "MUSTER_TRACES": "otlp",
             "MUSTER_DEAD_LETTER_LIMIT": "5",
             "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
             "PATH": "/bin",
@@ -44,6 +45,7 @@ def test_every_setting_can_be_set() -> None:
         kubeconfig="/root/.kube/config",
         cluster_name="eu-1",
         namespace="team-a",
+        traces="otlp",
         dead_letter_limit=5,
         dead_letter_namespace="letters",
     )
