@@ -139,6 +139,8 @@ def _action(action: Action) -> Document:
     }
     if action.subresource:
         told["subresource"] = action.subresource
+    if action.operations:
+        told["body"] = json.loads(json.dumps(action.operations))
     if action.body is not None:
         told["body"] = json.loads(json.dumps(action.body))
     return told

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from shared.cluster import errors
-from shared.cluster.port import Cluster
+from shared.cluster.port import Cluster, PatchType
 from shared.objects.resources import by_kind
 from shared.policy.model import Action, Plan, Verb
 
@@ -95,7 +95,7 @@ def _patch(cluster: Cluster, action: Action, manager: str) -> None:
         by_kind(target.api_version, target.kind),
         target.name,
         target.namespace,
-        action.body,
+        list(action.operations) if action.patch == PatchType.JSON else action.body,
         patch=action.patch,
         manager=manager,
         subresource=action.subresource,

@@ -36,6 +36,13 @@ class SchedulingPolicy(View):
         """The minCount of a gang; 0 for a basic group, which has none."""
         return self.gang.min_count if self.gang else 0
 
+    @property
+    def needs(self) -> int:
+        """The minCount of a gang, of a composite one its minGroupCount; 0 for a basic group."""
+        if self.gang is None:
+            return 0
+        return self.gang.min_group_count or self.gang.min_count
+
 
 class PodGroupTemplate(View):
     """One entry of a Workload's `podGroupTemplates`.
@@ -153,7 +160,9 @@ class PodGroup(KubernetesObject):
 
 
 class CompositePodGroup(KubernetesObject):
-    """A CompositePodGroup; only that it exists matters, since nobody writes its status in 1.37."""
+    """A CompositePodGroup; its spec never changes, and nobody writes its status in 1.37."""
+
+    spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
 
 
 def _walk(

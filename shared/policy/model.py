@@ -36,6 +36,7 @@ class Action:
         target: to which object; a UID in it is a precondition of a deletion.
         body: the object to create, the whole object as it shall be, or the patch; None for a deletion.
         patch: the media type of a patch.
+        operations: of a JSON patch, which has no body.
         subresource: "status", or "" for the object itself.
         if_refused: done instead when the API server will never accept this (403, 422), so that no stamped
             pod is left without a group; the server's words are put in for `{refusal}` in their messages.
@@ -49,6 +50,7 @@ class Action:
     subresource: str = ""
     if_refused: tuple[Action, ...] = ()
     optional: bool = False
+    operations: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from shared.policy import bodies
 from shared.policy.groups import Group, members_to_run
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.ownership import Considered, consider
+from shared.policy.quorums import quorum_groups, replaced_composites, wanted_quorums
 from shared.policy.reasons import Reason
 
 
@@ -25,8 +26,12 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     workload, root = observed.workload, considered.gang.root
     if left is not None or workload is None:
         return left or Nothing(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
-    targets = wanted_sizes(observed, considered)
-    actions = (*_templates(workload, considered, targets), *_groups(observed, targets))
+    targets = wanted_sizes(observed, considered) | wanted_quorums(observed, considered)
+    actions = (
+        *_templates(workload, considered, targets),
+        *_groups(observed, targets),
+        *replaced_composites(observed, considered, workload, targets),
+    )
     if not actions:
         return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
     sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
@@ -103,31 +108,44 @@ def _gangs(considered: Considered) -> Iterator[Group]:
 
 
 def _templates(workload: Workload, considered: Considered, targets: dict[str, int]) -> Iterator[Action]:
-    """One patch of all templates that changed; the lists are maps by name, so others are not touched."""
+    """One patch of all templates whose number changed.
+
+    A JSON patch, because the lists of a Workload have no merge keys: another patch replaces them as a whole,
+    and removing a template is forbidden (scheduling/v1beta1/types.go, Kubernetes v1.37.1). Replacing the
+    resourceVersion by the one just read makes it a conflict where the indexes may have moved.
+    """
     sizes = {
         leaf.name: max(targets[considered.gang.pod_group_name(leaf.name, suffix)] for suffix in leaf.sizes)
         for leaf in _gangs(considered)
         if leaf.sizes
     }
-    changed = _changed(workload.spec, sizes)
+    quorums = {
+        group.name: targets[considered.gang.pod_group_name(group.name, "")]
+        for group in quorum_groups(considered)
+    }
+    changed = tuple(_changed(workload.spec, sizes | quorums, "/spec"))
     if changed:
-        body = {"metadata": {"resourceVersion": workload.metadata.resource_version}, "spec": changed}
-        yield Action(Verb.PATCH, workload.ref, body, patch=PatchType.STRATEGIC)
+        version = workload.metadata.resource_version
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        yield Action(Verb.PATCH, workload.ref, patch=PatchType.JSON, operations=(guard, *changed))
 
 
-def _changed(level: WorkloadSpec | CompositePodGroupTemplate, sizes: dict[str, int]) -> dict[str, Any]:
-    """The templates of one level that change, and those above one that does."""
-    leaves = [
-        {"name": template.name, "schedulingPolicy": {"gang": {"minCount": sizes[template.name]}}}
-        for template in level.pod_group_templates
-        if template.scheduling_policy.gang
-        and sizes.get(template.name, template.scheduling_policy.min_count)
-        != template.scheduling_policy.min_count
-    ]
-    below = {template.name: _changed(template, sizes) for template in level.composite_pod_group_templates}
-    composites = [{"name": name, **change} for name, change in below.items() if change]
-    lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
-    return {name: templates for name, templates in lists.items() if templates}
+def _changed(
+    level: WorkloadSpec | CompositePodGroupTemplate, sizes: dict[str, int], path: str
+) -> Iterator[dict[str, Any]]:
+    """The numbers of one level, and of those below it, that are not right."""
+    lists = (
+        ("podGroupTemplates", "minCount", level.pod_group_templates),
+        ("compositePodGroupTemplates", "minGroupCount", level.composite_pod_group_templates),
+    )
+    for name, count, templates in lists:
+        for index, template in enumerate(templates):
+            here, policy = f"{path}/{name}/{index}", template.scheduling_policy
+            if policy.gang and sizes.get(template.name, policy.needs) != policy.needs:
+                field = f"{here}/schedulingPolicy/gang/{count}"
+                yield {"op": "replace", "path": field, "value": sizes[template.name]}
+            if isinstance(template, CompositePodGroupTemplate):
+                yield from _changed(template, sizes, here)
 
 
 def _groups(observed: Observed, targets: dict[str, int]) -> Iterator[Action]:

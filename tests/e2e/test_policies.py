@@ -91,6 +91,20 @@ def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: Story) -> No
     story.wait("six pods run", lambda now: now.running() == 6, 60)
 
 
+def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: Story) -> None:
+    """With a quorum of two groups it would wait for ever; the quorum falls to one."""
+    racks_of_two_zones(story)
+    for one in example("leader-and-workers"):
+        story.create(one)
+    story.wait("five pods run", lambda now: now.running() == 5, 30)
+    leads = "batch.kubernetes.io/job-completion-index"
+    story.finish_pods([pod for pod in story.pods() if pod["metadata"]["labels"][leads] == "0"])
+    story.wait("four pods run", lambda now: now.running() == 4, 30)
+    story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"][:1], "Failed")
+    story.wait("a replacement exists", lambda now: len(now.pods()) == 6, 60)
+    story.wait("four pods run again", lambda now: now.running() == 4, 30)
+
+
 def test_stages_under_a_basic_root_run_one_after_the_other(story: Story) -> None:
     """Initializers, then both trainers at once, then the evaluator, to the end."""
     racks_of_two_zones(story)

@@ -18,7 +18,12 @@ WRITES = {
     | {"delete compositepodgroups"},
     "create-pod-groups": GIVES_UP | {"create podgroups", "create compositepodgroups"},
     "patch-pods": {"patch pods"},
-    "resize-gang": {"patch workloads", "patch podgroups"},
+    "resize-gang": {
+        "patch workloads",
+        "patch podgroups",
+        "create compositepodgroups",
+        "delete compositepodgroups",
+    },
     "emit-conditions": GIVES_UP,
     "mark-runtime": {
         "update trainingruntimes",

@@ -20,12 +20,16 @@ from tests.support.builders import (
     Object,
     a_gang,
     a_job,
+    a_pod,
     a_pod_group,
     a_users_workload,
     a_workload,
+    bound,
     observed,
+    placed,
     template_labelled,
     template_spec,
+    with_status,
 )
 
 POLICY = """
@@ -185,18 +189,101 @@ def test_a_users_composite_that_only_shares_a_name_with_a_mark_does_not_fit() ->
     assert plan_workload(observed(blocks(), others=[own]), NOW).reason == Reason.WORKLOAD_DOES_NOT_FIT
 
 
+def a_composite(groups: int) -> CompositePodGroup:
+    """The CompositePodGroup of the Job in blocks."""
+    body = {
+        **a_pod_group("llama-zone-33333333", min_count=None),
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+    }
+    body["spec"] = {"schedulingPolicy": {"gang": {"minGroupCount": groups}}}
+    return CompositePodGroup.read(body)
+
+
 def test_a_nested_template_is_resized_where_it_stands() -> None:
-    """The patch names each level above it; minGroupCount never changes."""
+    """Each number by its path in the Workload, guarded by the resourceVersion that was read."""
     job = blocks(1)
     group = a_pod_group("llama-main-33333333-0", root=job)
-    given = observed(job, workload=stored(), homes=homes(POLICY.replace("size: 2", "")), groups=[group])
-    actions = plan(plan_resize(given, NOW)).actions
-    bodies = [one.body["spec"] for one in actions if one.body]
-    leaf = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 1}}}
-    assert bodies == [
-        {"compositePodGroupTemplates": [{"name": "zone", "podGroupTemplates": [leaf]}]},
-        {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    given = observed(job, workload=stored(), homes=homes(POLICY), groups=[group])
+    workload, pod_group = plan(plan_resize(given, NOW)).actions
+    at = "/spec/compositePodGroupTemplates/0"
+    assert [(one["path"], one["value"]) for one in workload.operations] == [
+        ("/metadata/resourceVersion", "7"),
+        (f"{at}/schedulingPolicy/gang/minGroupCount", 1),
+        (f"{at}/podGroupTemplates/0/schedulingPolicy/gang/minCount", 1),
     ]
+    assert pod_group.body is not None
+    assert pod_group.body["spec"] == {"schedulingPolicy": {"gang": {"minCount": 1}}}
+
+
+def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observed:
+    """The Job in three blocks with indexes that have ended, its groups and its composite."""
+    job = blocks(5, with_status(completedIndexes=completed))
+    made = [a_pod_group(f"llama-main-33333333-{number}", placed, root=job) for number in range(3)]
+    return observed(
+        job,
+        workload=stored(),
+        homes=homes(),
+        groups=made,
+        composites=(a_composite(groups),),
+        pods=pods,
+    )
+
+
+def quorum(given: Observed) -> list[tuple[str, int]]:
+    """What is done about the CompositePodGroup, and its minGroupCount after."""
+    decision = plan_resize(given, NOW)
+    actions = decision.actions if isinstance(decision, Plan) else ()
+    return [
+        (str(one.verb), one.body["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] if one.body else 0)
+        for one in actions
+        if one.target.kind == "CompositePodGroup"
+    ]
+
+
+RUNNING = a_pod(blocks(5), 4, bound)
+
+
+@pytest.mark.parametrize(
+    ("given", "done"),
+    [
+        pytest.param(in_blocks("", pods=[RUNNING]), [], id="all blocks have something to run"),
+        pytest.param(in_blocks("0", pods=[RUNNING]), [], id="one of a block has ended, the other has not"),
+        pytest.param(
+            in_blocks("0,1", pods=[RUNNING]), [("delete", 0), ("create", 2)], id="a whole block has ended"
+        ),
+        pytest.param(
+            in_blocks("0-3", pods=[RUNNING]), [("delete", 0), ("create", 1)], id="two blocks have ended"
+        ),
+        pytest.param(
+            in_blocks("", pods=[RUNNING], groups=1), [], id="all blocks count again, but one of them runs"
+        ),
+        pytest.param(
+            in_blocks("", pods=[], groups=1),
+            [("delete", 0), ("create", 3)],
+            id="restarted: all blocks count again and none runs",
+        ),
+    ],
+)
+def test_child_groups_that_ended_are_no_longer_waited_for(given: Observed, done: list[Any]) -> None:
+    """Else the replacement of a pod in another child would never be placed; the spec itself never changes."""
+    assert quorum(given) == done
+
+
+def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> None:
+    """Owner, Workload, constraints and name as before; the deletion is of that very object."""
+    delete, create = (
+        one
+        for one in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions
+        if one.target.kind == "CompositePodGroup"
+    )
+    first = plan(plan_pod_groups(seen(), NOW)).actions[0].body
+    assert first is not None
+    assert create.body is not None
+    assert delete.target.uid == "llama-zone-33333333-uid"
+    assert create.body["metadata"] == first["metadata"]
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    assert create.body["spec"] == {**first["spec"], **policy}
 
 
 def test_a_missing_composite_is_told_like_a_missing_group() -> None:

@@ -46,6 +46,16 @@ def _resized(body: Object, spec: Object) -> Action:
     return Action(Verb.PATCH, ref(body), patch, patch=PatchType.STRATEGIC)
 
 
+def _of_templates(body: Object, counts: dict[int, int]) -> Action:
+    """The patch of a Workload's templates, by index."""
+    guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+    field = "/spec/podGroupTemplates/{}/schedulingPolicy/gang/minCount"
+    changes = [
+        {"op": "replace", "path": field.format(index), "value": count} for index, count in counts.items()
+    ]
+    return Action(Verb.PATCH, ref(body), patch=PatchType.JSON, operations=(guard, *changes))
+
+
 def test_a_job_scaled_up() -> None:
     """Template and PodGroup follow, each with the resourceVersion read; nothing else is written."""
     workload, group = a_workload(), a_pod_group()
@@ -53,7 +63,7 @@ def test_a_job_scaled_up() -> None:
         Reason.GANG_RESIZED,
         f"minCount: {NAME} 4",
         (
-            _resized(workload, {"podGroupTemplates": [a_gang("main", 4)]}),
+            _of_templates(workload, {0: 4}),
             _resized(group, {"schedulingPolicy": {"gang": {"minCount": 4}}}),
         ),
         Reply("resized", ref(a_job()), {"minCounts": {NAME: 4}}),
@@ -155,7 +165,7 @@ def test_pods_of_another_group_are_not_counted_as_bound() -> None:
 
 
 def test_one_patch_for_all_templates_that_changed() -> None:
-    """Templates are a map by name, so those that are right, and basic ones, stay out of the patch."""
+    """By index, guarded by the resourceVersion; those that are right, and basic ones, stay out of it."""
     trainjob = a_trainjob()
     jobset = a_jobset_of_trainjob(
         a_replicated_job("dataset-initializer", step="dataset-initializer", pods=1),
@@ -167,7 +177,7 @@ def test_one_patch_for_all_templates_that_changed() -> None:
     )
     plan = plan_resize(observed(trainjob, jobset=jobset, workload=workload), NOW)
     assert isinstance(plan, Plan)
-    assert plan.actions == (_resized(workload, {"podGroupTemplates": [a_gang("trainer", 4)]}),)
+    assert plan.actions == (_of_templates(workload, {1: 4}),)
 
 
 def test_the_template_has_the_largest_of_its_groups() -> None:
@@ -177,7 +187,7 @@ def test_the_template_has_the_largest_of_its_groups() -> None:
     given = observed(job, workload=a_workload(a_gang("main", 2)), groups=groups)
     plan = plan_resize(given, NOW)
     assert isinstance(plan, Plan)
-    assert plan.actions[0] == _resized(a_workload(), {"podGroupTemplates": [a_gang("main", 1)]})
+    assert plan.actions[0] == _of_templates(a_workload(), {0: 1})
     assert _sizes(given) == {f"{NAME}-0": 1, f"{NAME}-1": 1}
 
 

@@ -1,0 +1,98 @@
+"""minGroupCount follows the child groups that still have something to run.
+
+The scheduler counts child groups that are ready, and one whose pods have all ended is not (gangscheduling.go,
+Kubernetes v1.37.1): the replacement of a pod in another child would wait for it for ever, seen on the real
+scheduler. A CompositePodGroup's spec is fixed, so one of another number takes its place; it has no finalizer,
+what runs is not touched, and pods that wait are placed when it is there again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from shared.objects.scheduling import (
+    CompositePodGroup,
+    CompositePodGroupTemplate,
+    Gang,
+    SchedulingPolicy,
+    Workload,
+)
+from shared.policy import bodies
+from shared.policy.groups import Group, Place, members_to_run
+from shared.policy.model import Action, Observed, Verb
+from shared.policy.ownership import Considered
+
+
+def quorum_groups(considered: Considered) -> Iterator[Group]:
+    """The groups of groups that need a number of their children."""
+    return (group for root in considered.tree for group in root.composites() if group.gang)
+
+
+def wanted_quorums(observed: Observed, considered: Considered) -> dict[str, int]:
+    """The minGroupCount each composite gang of the owner should have now, by its name.
+
+    Down at once; up only while no pod below it has a node, as after a restart, when all children count again.
+    """
+    there = {group.metadata.name: group for group in observed.composites}
+    needed = members_to_run(considered.gang, observed.jobs, observed.pods)
+    bound = {pod.pod_group_name for pod in observed.pods if pod.bound and not pod.finished}
+    targets = {}
+    for group in quorum_groups(considered):
+        name = considered.gang.pod_group_name(group.name, "")
+        current = there[name].spec.scheduling_policy.needs if name in there else None
+        target = max(1, min(group.template_min_count, _alive(group, needed)))
+        if current is not None and target > current and bound & set(_names_below(considered, group)):
+            target = current
+        targets[name] = target
+    return targets
+
+
+def replaced_composites(
+    observed: Observed, considered: Considered, workload: Workload, targets: dict[str, int]
+) -> Iterator[Action]:
+    """Composites of the right number in the place of those that have another one.
+
+    The template is right by then, so that whoever makes a missing one in between makes it right.
+    """
+    there = {group.metadata.name: group for group in observed.composites}
+    gang = considered.gang
+    for template, above in workload.hierarchy():
+        name = gang.pod_group_name(template.name, "")
+        old = there.get(name)
+        target = targets.get(name, 0)
+        if old is None or not isinstance(template, CompositePodGroupTemplate) or not _is_wrong(old, target):
+            continue
+        yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
+        yield bodies.create_group(
+            gang.root,
+            workload,
+            name,
+            template,
+            policy=SchedulingPolicy(gang=Gang(min_group_count=target)),
+            priority_class=old.spec.priority_class_name,
+            parent=gang.pod_group_name(above, "") if above else "",
+        )
+
+
+def _is_wrong(old: CompositePodGroup, target: int) -> bool:
+    """Whether it is Muster's, a gang, and of another number than the wanted one, which is 0 where none is."""
+    stays = old.being_deleted or not bodies.is_musters(old.metadata.labels)
+    return not stays and old.spec.scheduling_policy.needs not in {0, target} and target > 0
+
+
+def _alive(group: Group, needed: Counter[Place]) -> int:
+    """How many child groups still have pods to run."""
+    return sum(
+        bool(_alive(child, needed))
+        if child.children
+        else sum(needed[child.name, suffix] > 0 for suffix in child.sizes)
+        for child in group.children
+    )
+
+
+def _names_below(considered: Considered, group: Group) -> Iterator[str]:
+    for leaf in group.leaves():
+        for suffix in leaf.sizes:
+            yield considered.gang.pod_group_name(leaf.name, suffix)
