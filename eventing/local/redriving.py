@@ -108,14 +108,14 @@ def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
     path = f"/api/v1/namespaces/{ingress}/proxy{parts.path}"
 
     def send(event: Mapping[str, Any]) -> str:
-        status, _ = client.raw("POST", path, body=event, content_type="application/cloudevents+json")
-        return _refusal(url, status)
+        status, said = client.raw("POST", path, body=event, content_type="application/cloudevents+json")
+        return _refusal(url, status, said.get("message", "") if isinstance(said, dict) else "")
 
     return send
 
 
-def _refusal(url: str, status: int) -> str:
-    return "" if status in range(200, 300) else f"{url} answered {status}"
+def _refusal(url: str, status: int, words: str = "") -> str:
+    return "" if status in range(200, 300) else f"{url} answered {status} {words}".rstrip()
 
 
 def _read(body: Mapping[str, Any]) -> Kept:

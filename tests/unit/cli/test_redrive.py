@@ -181,10 +181,10 @@ def test_clusters_own_broker_is_reached_through_the_api_server() -> None:
     """Its address resolves in the cluster only; the API server's proxy of Services leads there."""
     address = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
     broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
-    with serving(Reply(body=broker), Reply(202), Reply(503)) as script:
+    with serving(Reply(body=broker), Reply(202), Reply(503, {"message": "no endpoints"})) as script:
         send = through_api_server(Client.for_server(script.url), HOME, "muster")
         assert send(JOB_ADDED) == ""
-        assert send(JOB_ADDED) == f"{address} answered 503"
+        assert send(JOB_ADDED) == f"{address} answered 503 no endpoints"
     _, request, _ = script.requests
     assert (request.method, request.headers["content-type"]) == ("POST", "application/cloudevents+json")
     assert request.path == (
