@@ -54,7 +54,7 @@ def _kustomization(folder: Path) -> dict[str, Any]:
 
 def _changed(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
     """What a kustomization makes of objects, in the order in which kustomize applies its fields."""
-    if kustomization["kind"] == "Component":
+    if kustomization.get("kind") == "Component":  # kustomize takes a file without kind as a Kustomization
         objects = [
             *objects,
             *(found for entry in kustomization.get("resources") or [] for found in _resource(folder / entry)),

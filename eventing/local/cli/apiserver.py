@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
 
 import click
 
-from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.apiserver import alone
 
 
 @click.command("apiserver")
@@ -23,18 +21,7 @@ def command(port: int, kubeconfig_out: Path | None, release: str) -> None:
     Its URL is printed once it answers. It listens on this machine only and asks nobody for credentials.
     JobSet's and the Trainer's kinds are served beside Kubernetes' own.
     """
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     try:
-        server = ApiServer(port=port, release=release).start()
+        alone.serve(port, release, kubeconfig_out, click.echo)
     except OSError as error:
         raise click.ClickException(f"port {port}: {error.strerror}") from None
-    try:
-        server.load(resource_definitions())
-        if kubeconfig_out is not None:
-            kubeconfig_out.write_text(server.kubeconfig())
-        click.echo(server.url)
-        stop.wait()
-    finally:
-        server.stop()
