@@ -24,7 +24,7 @@ def serve(port: int, release: str, kubeconfig: Path | None, announce: Callable[[
     Raises:
         OSError: the port is taken.
     """
-    # A shell starts what runs in its background with SIGINT ignored, and an ignored signal is never waited for.
+    # A shell starts what runs in its background with SIGINT ignored, and nobody can wait for that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Blocked before any thread starts, so that a signal waits for sigwait below whenever it comes; a handler
     # that sets an Event would wait for ever if it came while the Event's own lock is taken.
