@@ -70,10 +70,13 @@ def plan_conditions(observed: Observed, now: datetime) -> Decision:
     if written is None:
         return Nothing(Reason.UP_TO_DATE, f"{observed.owner.ref} says so already", come_again=binding)
     root = considered.gang.root
-    event = bodies.create_event(
-        root, component=COMPONENT, warning=not fate.true, reason=fate.reason, message=fate.message, now=now
+    news = tuple(
+        bodies.create_event(
+            root, component=COMPONENT, warning=not one.true, reason=one.reason, message=one.message, now=now
+        )
+        for one in said
+        if _is_news(observed.owner, one, considered.flaw)
     )
-    news = (event,) if _is_news(observed.owner, fate) else ()
     reply = Reply(
         "scheduled" if fate.true else "waiting", root, {"reason": fate.reason, "message": fate.message}
     )
@@ -261,12 +264,17 @@ def _dated(
     return {**(before or {}), **condition}
 
 
-def _is_news(owner: Owner, verdict: Verdict) -> bool:
-    """Whether the scheduler's word changed; counts alone are no news."""
+def _is_news(owner: Owner, verdict: Verdict, flaw: GivenUp | None) -> bool:
+    """Whether the scheduler's word changed, or the groups cannot be had and nobody has said so yet.
+
+    The step that gives up says it with its condition; where the write of that one was a conflict and ours
+    came first, the Event is ours to make. Counts alone are no news.
+    """
     kind = f"{JOB_PREFIX}{verdict.type}" if isinstance(owner, Job) else verdict.type
     before = find_condition(owner.status.conditions, kind)
-    told = verdict.reason in {Reason.SCHEDULED, Reason.UNSCHEDULABLE, Reason.SCHEDULER_ERROR}
-    return told and (before is None or before.get("reason") != verdict.reason)
+    told = {Reason.SCHEDULED, Reason.UNSCHEDULABLE, Reason.SCHEDULER_ERROR}
+    new = before is None or before.get("reason") != verdict.reason
+    return new and (verdict.reason in told or (flaw is not None and verdict.type == READY))
 
 
 def _type(condition: Mapping[str, Any]) -> str:

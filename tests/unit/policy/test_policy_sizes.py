@@ -23,6 +23,7 @@ from tests.support.builders import (
     observed,
     placed,
     pods_of,
+    with_status,
 )
 
 PINNED = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: %s}}}]}"
@@ -120,6 +121,26 @@ def test_the_right_size_is_not_flagged() -> None:
     decision = plan_conditions(observed(**flagged(2)), NOW)
     assert isinstance(decision, Plan)
     assert Reason.SCALING_FLAGGED not in str(decision.actions)
+
+
+BROKEN = (Home(HomeKind.OWNER, "home", "workload: {bogus: 1}"),)
+
+
+def reasons(decision: Plan | Nothing) -> list[str]:
+    """The reasons of the Events of a plan."""
+    assert isinstance(decision, Plan)
+    return [one.body["reason"] for one in decision.actions if one.target.kind == "Event" and one.body]
+
+
+def test_a_broken_policy_is_told_on_an_event_whoever_writes_the_condition_first() -> None:
+    """create_workload's own write may be a conflict, and find the condition there when it comes again."""
+    first = plan_conditions(observed(homes=BROKEN), NOW)
+    assert reasons(first) == [Reason.INVALID_POLICY]
+    assert isinstance(first, Plan)
+    status = first.actions[0].body
+    assert status is not None
+    told = observed(a_job(with_status(**status["status"])), homes=BROKEN)
+    assert plan_conditions(told, NOW).reason == Reason.UP_TO_DATE
 
 
 def held(policy: str) -> Plan:
