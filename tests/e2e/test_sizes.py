@@ -1,0 +1,92 @@
+"""How gangs follow their pods on the real control plane: to nothing and back, and several groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+GANG_OF = {number: {"gang": {"minCount": number}} for number in range(1, 7)}
+
+
+def scaled(story: Story, job: Object, pods: int) -> None:
+    """Scale a Job whose completions stay, and wait until it has so many running pods."""
+    story.patch(job, {"spec": {"parallelism": pods}})
+    story.wait(f"{pods} pods run", lambda now: now.running() == pods, 30)
+
+
+def test_a_job_is_scaled_to_nothing_to_one_and_from_one(story: Story) -> None:
+    """A gang is never smaller than one, stays a gang, and grows again from there."""
+    story.add_nodes(1)
+    job = story.create(a_job("sweep", pods=4))
+    story.wait("four pods run", lambda now: now.running() == 4)
+    scaled(story, job, 0)
+    story.wait("the gang is of one", lambda now: now.policy("main") == GANG_OF[1])
+    scaled(story, job, 1)
+    assert story.policy("main") == GANG_OF[1]
+    scaled(story, job, 4)
+    story.wait("the gang is of four", lambda now: now.policy("main") == GANG_OF[4])
+
+
+def test_one_of_several_groups_is_resized_and_the_others_are_not(story: Story) -> None:
+    """The Workload's other template stays as it is: the API server forbids to leave one out."""
+    story.add_nodes(1)
+    story.create(a_jobset("pair", {"left": (1, 3), "right": (1, 2)}))
+    story.wait("five pods run", lambda now: now.running() == 5)
+    story.finish_pods(story.running_of("left")[:1])
+    story.wait("left is a gang of two", lambda now: now.policy("left") == GANG_OF[2])
+    assert story.policy("right") == GANG_OF[2]
+    templates = story.recording.now("Workload")["pair"]["spec"]["podGroupTemplates"]
+    told = {one["name"]: one["schedulingPolicy"] for one in templates}
+    assert told == {"left": GANG_OF[2], "right": GANG_OF[2]}
+
+
+def test_a_replacement_is_stuck_until_its_gang_is_resized(story: Story, muster_on_it: Muster) -> None:
+    """Without resize_gang the scheduler waits for a member that has succeeded; with it the pod runs."""
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    muster_on_it.stop_function("resize-gang")
+    try:
+        first, second, _ = sorted(story.pods(), key=_index)
+        story.finish_pods([first])
+        story.wait("two pods are left", lambda now: now.running() == 2)
+        story.finish_pods([second], "Failed")
+        story.wait("there is a replacement", lambda now: len(now.pods()) == 4, 30)
+        story.recording.quiet()
+        assert (story.running(), story.policy("main")) == (1, GANG_OF[3])
+    finally:
+        muster_on_it.start_function("resize-gang")
+    muster_on_it.idle()
+    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
+    muster_on_it.sweep()
+    story.wait("the replacement runs", lambda now: now.running() == 2, 60)
+    assert story.policy("main") == GANG_OF[2]
+
+
+@pytest.mark.parametrize(
+    "trainer", [pytest.param(None, id="removed"), pytest.param({"numNodes": 5}, id="added")]
+)
+def test_a_trainer_that_comes_or_goes_changes_no_gang(story: Story, trainer: Any) -> None:
+    """A running JobSet keeps the pods it has, whatever its TrainJob says then (Trainer 2.3)."""
+    story.add_nodes(1)
+    body = a_trainjob("llama", "torch-distributed", nodes=3)
+    if trainer is not None:
+        del body["spec"]["trainer"]
+    pods = 3 if trainer is None else 1
+    trainjob = story.create(body)
+    story.wait("its pods run", lambda now: now.running() == pods)
+    story.patch(trainjob, {"spec": {"trainer": trainer}})
+    story.recording.quiet()
+    assert (story.running(), story.policy("trainer")) == (pods, GANG_OF[pods])
+
+
+def _index(pod: Object) -> str:
+    index: str = pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]
+    return index
