@@ -6,7 +6,7 @@ import base64
 import http.client
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,14 +112,28 @@ class Api:
         query = {"fieldManager": "muster-tests", "force": "true"}
         return self.must("PATCH", f"{path}/{body['metadata']['name']}", dict(body), APPLY, query)
 
-    def watch(self, path: str, resource_version: str = "", seconds: int = 600) -> Iterator[dict[str, Any]]:
-        """Yields watch events (``{"type": …, "object": …}``) until the server ends the stream."""
+    def watch(
+        self,
+        path: str,
+        resource_version: str = "",
+        seconds: int = 600,
+        connected: Callable[[http.client.HTTPConnection], None] = lambda _: None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yields watch events (``{"type": …, "object": …}``) until the server ends the stream.
+
+        Args:
+            path: of a collection.
+            resource_version: where to begin; empty for now.
+            seconds: when the server shall end the stream.
+            connected: gets the connection, so that another thread can end the stream.
+        """
         query = {"watch": "true", "timeoutSeconds": str(seconds)}
         if resource_version:
             query["resourceVersion"] = resource_version
         connection = self._connect(timeout=seconds + 30)
         try:
             response = self._send(connection, "GET", path, None, JSON, query)
+            connected(connection)
             while line := response.readline():
                 yield json.loads(line)
         finally:

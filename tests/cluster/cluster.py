@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def audit_log(self) -> Path:
-        """What Muster's service accounts wrote: one audit event (audit.k8s.io/v1) a line."""
+        """What Muster's service accounts wrote and watched: one audit event (audit.k8s.io/v1) a line."""
         return self.folder / AUDIT_LOG
 
     def switch(self, release: Release) -> None:
@@ -101,7 +101,7 @@ class Cluster:
 
     def add_adapter(self, source: dict[str, object], kubeconfig: Path, sink: str) -> Process:
         """Starts the receive adapter of an ApiServerSource."""
-        process = event_source.start_adapter(self.api, source, kubeconfig, sink, self.folder)
+        process = event_source.start_adapter(source, kubeconfig, sink, self.folder, self.audit_log)
         self.processes.append(process)
         return process
 

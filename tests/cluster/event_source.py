@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster import modules
-from tests.cluster.api import Api
 from tests.cluster.processes import Process, free_ports, start, wait_ready
 
 
-def start_adapter(api: Api, source: Mapping[str, Any], kubeconfig: Path, sink: str, folder: Path) -> Process:
+def start_adapter(
+    source: Mapping[str, Any], kubeconfig: Path, sink: str, folder: Path, audit_log: Path
+) -> Process:
     """Starts the adapter of one source that watches every namespace, and waits until its watches stand.
 
-    Its probes listen on port 8080 of every adapter; where that port is taken it goes on without them, so
-    readiness is asked of the API server instead.
+    Its probes listen on port 8080 of every adapter; where that port is taken it goes on without them, so the
+    API server's audit log is asked whether it is ready.
 
     Args:
-        api: the API server, as somebody who may read its metrics.
         source: an ApiServerSource.
         kubeconfig: of the source's service account.
         sink: URL that gets the events; it must be listening already.
         folder: where the log goes.
+        audit_log: where the API server notes that a watch of that account stands.
     """
     metadata, spec = source["metadata"], source["spec"]
     resources = [_watched(resource) for resource in spec["resources"]]
@@ -47,11 +48,11 @@ def start_adapter(api: Api, source: Mapping[str, Any], kubeconfig: Path, sink: s
         "PROFILING_PORT": str(free_ports(1)[0]),
         "KUBECONFIG": str(kubeconfig),
     }
-    before = _open_watches(api)
+    before = audit_log.stat().st_size if audit_log.exists() else 0
     command = [str(modules.build(modules.ADAPTER)), f"--kubeconfig={kubeconfig}"]
     process = start(f"adapter-{metadata['name']}", command, folder, environment)
-    wanted = [resource["gvr"]["Resource"] for resource in resources]
-    wait_ready(process, lambda: all(_open_watches(api).get(one, 0) > before.get(one, 0) for one in wanted))
+    wanted = {resource["gvr"]["Resource"] for resource in resources}
+    wait_ready(process, lambda: wanted <= _watches_since(audit_log, before))
     return process
 
 
@@ -72,12 +73,10 @@ def _selector(selector: Mapping[str, Any]) -> str:
     return ",".join(terms)
 
 
-def _open_watches(api: Api) -> dict[str, int]:
-    """Returns how many watches are open, by plural name of the resource."""
-    metrics = api.request("GET", "/metrics").body
-    counts: dict[str, int] = {}
-    for line in str(metrics).splitlines():
-        if line.startswith("apiserver_longrunning_requests{") and 'verb="WATCH"' in line:
-            plural = line.split('resource="', 1)[1].split('"', 1)[0]
-            counts[plural] = counts.get(plural, 0) + int(float(line.rsplit(" ", 1)[1]))
-    return counts
+def _watches_since(audit_log: Path, offset: int) -> set[str]:
+    """Returns the plural names of what is watched since the audit log had that size."""
+    with audit_log.open("rb") as log:
+        log.seek(offset)
+        lines = [line for line in log if line.endswith(b"\n")]
+    events = [json.loads(line) for line in lines]
+    return {event["objectRef"]["resource"] for event in events if event["verb"] == "watch"}

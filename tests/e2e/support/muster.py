@@ -47,6 +47,7 @@ class Muster:
         self._adapters: dict[str, Process] = {}
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
+        self._stopped = False
 
     def start(self) -> None:
         """Applies what a cluster without Knative understands, and starts the rest."""
@@ -68,6 +69,7 @@ class Muster:
     def stop(self) -> None:
         """Stops what was started, last first; the objects in the cluster go with the cluster."""
         self._stops.close()
+        self._stopped = True
 
     def install(self) -> None:
         """Applies namespace, service accounts, roles and admission policies."""
@@ -147,8 +149,8 @@ class Muster:
         self.broker.publish(CloudEvent(event, b""))
 
     def idle(self, seconds: float = 10.0) -> bool:
-        """Waits until the broker has delivered everything; returns whether it has."""
-        return self.broker.drain(seconds)
+        """Waits until the broker has delivered everything; returns whether it has. One that stopped has."""
+        return self._stopped or self.broker.drain(seconds)
 
     def _observe(self, report: Report) -> None:
         with self._lock:

@@ -178,7 +178,7 @@ class Story:
             return []
         with self._audit_log.open("rb") as log:
             log.seek(self._audited_before)
-            events = [json.loads(line) for line in log]
+            events = [json.loads(line) for line in log if line.endswith(b"\n")]
         return [_write(event) for event in events if _of(event, self.namespace)]
 
     def breaches(self) -> list[str]:
@@ -222,8 +222,10 @@ def _write(event: Object) -> Write:
 
 
 def _of(event: Object, namespace: str) -> bool:
-    """Whether an audit event is of a namespace, or of no namespace at all (runtimes)."""
-    return bool(event.get("objectRef", {}).get("namespace", namespace) == namespace)
+    """Whether an audit event is a write in a namespace, or in no namespace at all (runtimes)."""
+    return event["verb"] != "watch" and bool(
+        event.get("objectRef", {}).get("namespace", namespace) == namespace
+    )
 
 
 def _line(entry: Entry) -> str:
