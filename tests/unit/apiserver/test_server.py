@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -225,18 +223,6 @@ def test_the_kubeconfig_names_the_server(server: ApiServer) -> None:
     config = yaml.safe_load(server.kubeconfig())
     assert config["clusters"][0]["cluster"]["server"] == server.url
     assert config["current-context"] == config["contexts"][0]["name"]
-
-
-def test_the_module_starts_a_server_of_its_own() -> None:
-    """`python -m eventing.local.apiserver` prints its address and answers there."""
-    command = [sys.executable, "-m", "eventing.local.apiserver", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            address = process.stdout.readline().strip()
-            assert Api(address).must("GET", "/version")["minor"] == "37"
-        finally:
-            process.terminate()
 
 
 def test_a_bug_is_an_answer(server: ApiServer, api: Api, capfd: pytest.CaptureFixture[str]) -> None:
