@@ -191,11 +191,12 @@ class RuntimeRef(View):
 
 
 class TrainJobSpec(View):
-    """The spec of a TrainJob (trainer.kubeflow.org/v1alpha1, v2.3.0)."""
+    """The spec of a TrainJob (trainer.kubeflow.org/v1alpha1, v2.3.0; `scheduling` comes with KEP-3015)."""
 
     runtime_ref: RuntimeRef = Field(default_factory=RuntimeRef)
     suspend: bool = False
     managed_by: str = TRAINJOB_CONTROLLER
+    scheduling: dict[str, Any] | None = None
 
 
 class TrainJobStatus(View):

@@ -116,7 +116,7 @@ def left_alone(observed: Observed) -> Nothing | None:
     runs = observed.jobset or owner
     if runs.being_deleted:
         return Nothing(Reason.DELETED, f"{runs.ref} is being deleted")
-    return _grouped_upstream(runs)
+    return _grouped_upstream(owner) or _grouped_upstream(runs)
 
 
 def workload_name(root: ObjectRef) -> str:
@@ -156,8 +156,7 @@ def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:
 
 
 def _grouped_upstream(owner: Owner) -> Nothing | None:
-    scheduling = None if isinstance(owner, TrainJob) else owner.spec.scheduling
-    if scheduling is not None:
+    if owner.spec.scheduling is not None:
         return Nothing(Reason.UPSTREAM_GROUPS, f"{owner.ref} has spec.scheduling")
     if marks.UPSTREAM_TEMPLATE in owner.metadata.annotations:
         return Nothing(Reason.UPSTREAM_GROUPS, f"{owner.ref} is annotated {marks.UPSTREAM_TEMPLATE}")

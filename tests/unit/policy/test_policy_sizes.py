@@ -17,12 +17,15 @@ from tests.support.builders import (
     Object,
     a_gang,
     a_job,
+    a_jobset_of_trainjob,
     a_pod_group,
+    a_trainjob,
     a_workload,
     bound,
     observed,
     placed,
     pods_of,
+    with_spec,
     with_status,
 )
 
@@ -172,3 +175,10 @@ def test_without_hold_the_pods_run_in_a_stand_in() -> None:
     assert [one.target.kind for one in decision.actions] == ["PodGroup", "Job", "Event"]
     stand_in: Object = dict(decision.actions[0].body or {})
     assert stand_in["spec"] == {"schedulingPolicy": {"basic": {}}}
+
+
+def test_a_trainjob_that_the_trainer_groups_itself_is_left_to_it() -> None:
+    """`spec.scheduling` of KEP-3015, on the TrainJob, not on its JobSet."""
+    trainjob = a_trainjob(with_spec(scheduling={"schedulingPolicy": {"gang": {}}}))
+    decision = plan_workload(observed(trainjob, jobset=a_jobset_of_trainjob()), NOW)
+    assert decision.reason == Reason.UPSTREAM_GROUPS
