@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests functions cluster cluster-down e2e golden-update lock clean
+.PHONY: help setup run test check fmt manifests functions cluster cluster-down e2e record golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,8 +56,16 @@ cluster-down: $(READY) ## Stop what `make cluster` started
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/pytest -m real --timeout 900 tests/contract tests/e2e
 
-golden-update: $(READY) ## Write the golden plans anew; review the diff
+record: $(READY) ## Ask the real API servers the contract cases anew and show what changed (needs Go 1.26)
+	$(BIN)/python -m tests.contract.record
+	@git --no-pager diff --stat -- tests/contract/answers
+
+golden-update: $(READY) ## Write golden plans, explanations and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update
+	$(BIN)/python -m tests.unit.examples.golden
+	$(BIN)/python -m eventing.local.policy_schema
+	$(BIN)/python -m eventing.local.reply_schemas
+	@git --no-pager diff --stat
 
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras \
