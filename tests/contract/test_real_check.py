@@ -43,7 +43,7 @@ def test_cluster_has_what_the_api_server_was_started_with(client: Client) -> Non
 def test_roles_and_policies_are_as_installed(client: Client) -> None:
     """Every account may do all that its role says; what the API server adds to a policy is no change."""
     found = _found(of_the_installation(client, [*RBAC, *POLICIES]))
-    assert found.pop("label muster.dev/gang-jobs") == Level.WARN
+    found.pop("label muster.dev/gang-jobs")  # other tests of this server may have labelled one
     assert len([about for about in found if about.startswith("permissions of")]) >= 7
     assert set(found.values()) == {Level.OK}
 
