@@ -23,7 +23,7 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 	@$(BIN)/muster run
 
 test: $(READY) ## Run all tests that need Python only (under two minutes)
-	$(BIN)/pytest -n auto --dist loadgroup
+	$(BIN)/pytest -n 4 --dist loadgroup
 
 check: $(READY) ## Lint, types, layers
 	$(BIN)/ruff format --check .
