@@ -248,7 +248,7 @@ def _placed(states: list[GroupState], failed_create: str) -> Verdict:
 def _dated(
     owner: Owner, verdict: Verdict, current: tuple[Mapping[str, Any], ...], now: datetime
 ) -> dict[str, Any]:
-    kind = f"{JOB_PREFIX}{verdict.type}" if isinstance(owner, Job) else verdict.type
+    kind = _type_on(owner, verdict)
     status = "True" if verdict.true else "False"
     before = find_condition(current, kind)
     since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -270,11 +270,15 @@ def _is_news(owner: Owner, verdict: Verdict, flaw: GivenUp | None) -> bool:
     The step that gives up says it with its condition; where the write of that one was a conflict and ours
     came first, the Event is ours to make. Counts alone are no news.
     """
-    kind = f"{JOB_PREFIX}{verdict.type}" if isinstance(owner, Job) else verdict.type
+    kind = _type_on(owner, verdict)
     before = find_condition(owner.status.conditions, kind)
     told = {Reason.SCHEDULED, Reason.UNSCHEDULABLE, Reason.SCHEDULER_ERROR}
     new = before is None or before.get("reason") != verdict.reason
     return new and (verdict.reason in told or (flaw is not None and verdict.type == READY))
+
+
+def _type_on(owner: Owner, verdict: Verdict) -> str:
+    return f"{JOB_PREFIX}{verdict.type}" if isinstance(owner, Job) else verdict.type
 
 
 def _type(condition: Mapping[str, Any]) -> str:
