@@ -30,12 +30,14 @@ class Outcome:
         reply: the event it answered with.
         error: the extensions a dead letter gets. Empty after a time-out and after a 502 of the broker's own:
             the real one loses the details there.
+        cut_short: the broker stopped while the event waited to be tried again, so nobody has refused it.
     """
 
     status: int
     attempts: int = 1
     reply: CloudEvent | None = None
     error: dict[str, str] = field(default_factory=dict)
+    cut_short: bool = False
 
     @property
     def succeeded(self) -> bool:
@@ -64,7 +66,7 @@ def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: W
         if outcome.succeeded or not is_retried(outcome.status) or attempt > delivery.retry:
             break
         if wait(delivery.wait_before_retry(attempt - 1)):
-            break
+            return replace(outcome, cut_short=True)
     return outcome
 
 

@@ -129,7 +129,7 @@ class Broker:
             thread.start()
 
     def stop(self) -> None:
-        """Stop: what is queued is dropped, what is in flight is finished but not tried again."""
+        """Stop: what is queued or waits to be tried again is dropped, what is in flight is finished."""
         self._stopping.set()
         with self._changed:
             for queue in self._queues.values():
@@ -223,7 +223,7 @@ class Broker:
         outcome = deliver(subscriber, queued.event, trigger.delivery, wait)
         seconds = monotonic() - begun
         error = {} if outcome.succeeded else outcome.error
-        failed = not outcome.succeeded
+        failed = not outcome.succeeded and not outcome.cut_short
         if outcome.reply:
             try:
                 # Never bounded: a worker that waits for its own queue to empty would wait for ever.

@@ -303,9 +303,10 @@ def test_a_function_of_this_process_that_raises_does_not_stop_the_queue(
 
 
 def test_stopping_gives_up_waiting() -> None:
-    """A long backoff does not keep the process alive, and nothing is tried again."""
+    """A long backoff does not keep the process alive; what waited is dropped, for nobody refused it."""
     called = threading.Event()
-    delivery = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT1H"}
+    dead = _Function()
+    delivery = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT1H", **DEAD_LETTER}
     reports: list[Report] = []
 
     def unavailable(*_: object) -> Answer:
@@ -313,9 +314,12 @@ def test_stopping_gives_up_waiting() -> None:
         return Answer(503)
 
     broker, stop = _running(
-        _wiring(_trigger("step", **delivery)), {"step": unavailable}, observe=reports.append
+        _wiring(_trigger("step", **delivery)),
+        {"step": unavailable, "dead-letter": dead},
+        observe=reports.append,
     )
     broker.publish(SWEEP)
     assert called.wait(SECONDS)
     stop()
     assert [report.attempts for report in reports] == [1]
+    assert dead.events == []
