@@ -54,6 +54,7 @@ cluster-down: $(READY) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down
 
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
+	$(BIN)/python -m tests.cluster build
 	$(BIN)/pytest -m real --timeout 900 tests/contract tests/e2e
 
 record: $(READY) ## Ask the real API servers the contract cases anew and show what changed (needs Go 1.26)
