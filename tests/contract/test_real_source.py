@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from eventing.local.source import Source, SourceSpec
 from shared.cluster.client import Client
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
+from tests.cluster.manifests import apply
 from tests.cluster.processes import until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -26,6 +28,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 PODS = "/api/v1/namespaces/{namespace}/pods"
 JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
+RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 OF_EACH_SENDING = {"Ce-Id", "Ce-Time"}
 VERBS = {
     "Pod": ["add", "update", "delete", "add", "update", "delete"],
@@ -98,10 +101,9 @@ def test_both_tell_the_same_story(bare_137: Cluster, recorder: _Recorder, mode: 
         for source in of_kind(load(EVENTING / "overlays" / "cluster"), "ApiServerSource")
         if source["metadata"]["name"] in {"jobs-and-pods", "trainjobs"}
     ]
-    adapters = [
-        bare_137.add_adapter(one, bare_137.kubeconfig, f"{recorder.url}/adapter") for one in manifests
-    ]
-    client = Client.from_kubeconfig(str(bare_137.kubeconfig))
+    listener = _listener(bare_137)
+    adapters = [bare_137.add_adapter(one, listener, f"{recorder.url}/adapter") for one in manifests]
+    client = Client.from_kubeconfig(str(listener))
     sources = [
         Source(
             SourceSpec.from_manifest(one),
@@ -125,6 +127,13 @@ def test_both_tell_the_same_story(bare_137: Cluster, recorder: _Recorder, mode: 
     for kind in VERBS:
         assert recorder.of("/local", kind) == recorder.of("/adapter", kind)
     assert {headers["Ce-Name"] for headers, _ in recorder.of("/local", "Pod")} == {"new"}
+
+
+def _listener(cluster: Cluster) -> Path:
+    """A kubeconfig of the service account that the sources name, with its rights and no others."""
+    plain = [one for one in load(EVENTING / "overlays" / "cluster") if one["kind"] in RIGHTS]
+    apply(cluster.api, plain)
+    return cluster.service_account_kubeconfig("muster-system", "muster-source")
 
 
 def _live(api: Api, namespace: str) -> None:
