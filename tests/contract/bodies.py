@@ -12,6 +12,7 @@ Object = dict[str, Any]
 GROUPS = "/apis/scheduling.k8s.io"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 
 def core(namespace: str, plural: str, name: str = "") -> str:

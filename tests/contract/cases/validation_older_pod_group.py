@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.cluster.api import MERGE_PATCH
 from tests.contract.bodies import (
-    Object,
+    FINALIZER,
     gang,
     groups,
     pod_group,
@@ -14,20 +14,6 @@ from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
 CASES = case.all
-FINALIZER = "scheduling.k8s.io/podgroup-protection"
-REFERENCE = {"workloadName": "work", "templateName": "main"}
-
-
-def _refused(api: Conversation, ns: str, *words: str, **spec: object) -> None:
-    answer = api.request("POST", groups(ns, "podgroups"), pod_group(**spec))
-    assert (answer.status, answer.reason) == (422, "Invalid")
-    for word in words:
-        assert word in answer.message
-
-
-def _patch(api: Conversation, ns: str, spec: Object) -> tuple[int, str]:
-    answer = api.request("PATCH", groups(ns, "podgroups", "group"), {"spec": spec}, MERGE_PATCH)
-    return answer.status, answer.message
 
 
 @case(releases=("1.36",))

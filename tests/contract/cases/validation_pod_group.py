@@ -1,10 +1,11 @@
-"""PodGroups and CompositePodGroups: what is stamped on them, what is refused, what may change."""
+"""PodGroups: what is stamped on them, what is refused, what may change."""
 
 from __future__ import annotations
 
 from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.bodies import (
     CLASSES,
+    FINALIZER,
     Object,
     condition,
     gang,
@@ -16,7 +17,6 @@ from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
 CASES = case.all
-FINALIZER = "scheduling.k8s.io/podgroup-protection"
 REFERENCE = {"workloadName": "work", "templateName": "main"}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shared.objects.patches import PatchType
 from shared.policy.conditions import plan_conditions
-from shared.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.model import Action, Nothing, Observed, Reply, Verb
 from shared.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
@@ -17,23 +17,23 @@ from tests.support.builders import (
     a_job,
     a_jobset,
     a_jobset_of_trainjob,
-    a_pod,
     a_pod_group,
     a_trainjob,
-    bound,
-    gated,
     observed,
-    placed,
     ref,
-    with_condition,
     with_status,
 )
-
-NAME = "llama-main-33333333"
-SINCE = "2026-11-21T08:00:00Z"
-PLACED = a_pod_group(NAME, placed)
-FREE = [a_pod(None, index, gated()) for index in range(2)]
-RUNNING = [a_pod(None, index, bound) for index in range(2)]
+from tests.support.conditions import (
+    FREE,
+    NAME,
+    NO_ROOM,
+    PLACED,
+    RUNNING,
+    SINCE,
+    planned,
+    refused,
+    said,
+)
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Object:
@@ -49,35 +49,9 @@ SCHEDULED = _condition(
 )
 
 
-def _plan(given: Observed) -> Plan:
-    plan = plan_conditions(given, NOW)
-    assert isinstance(plan, Plan)
-    return plan
-
-
-def _said(given: Observed) -> dict[str, tuple[str, str, str]]:
-    """Status, reason and message of our conditions by type, without a Job's prefix."""
-    body = _plan(given).actions[0].body or {}
-    return {
-        condition["type"].removeprefix("muster.dev/"): (
-            condition["status"],
-            condition["reason"],
-            condition["message"],
-        )
-        for condition in body["status"]["conditions"]
-    }
-
-
-def _refused(reason: str, message: str) -> Object:
-    return a_pod_group(NAME, with_condition("PodGroupInitiallyScheduled", "False", reason, message))
-
-
-NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"
-
-
 def test_a_scheduled_job() -> None:
     """Both conditions in one merge patch of the status with the resourceVersion read, then an Event."""
-    plan = _plan(observed(groups=[PLACED], pods=RUNNING))
+    plan = planned(observed(groups=[PLACED], pods=RUNNING))
     patch, event = plan.actions
     body = {"metadata": {"resourceVersion": "7"}, "status": {"conditions": [READY, SCHEDULED]}}
     assert patch == Action(Verb.PATCH, ref(a_job()), body, patch=PatchType.MERGE, subresource="status")
@@ -119,7 +93,7 @@ def _after(*conditions: Object, owner: Modifier | None = None) -> Observed:
 
 
 def _written(given: Observed) -> list[Any]:
-    return list((_plan(given).actions[0].body or {})["status"]["conditions"])
+    return list((planned(given).actions[0].body or {})["status"]["conditions"])
 
 
 class TestMerge:
@@ -171,8 +145,8 @@ class TestMerge:
 
     def test_a_message_is_cut(self) -> None:
         """A long message of the scheduler does not fill the object."""
-        given = observed(groups=[_refused("Unschedulable", "x" * 5000)], pods=FREE)
-        assert len(_said(given)["PodGroupsScheduled"][2]) == 2048
+        given = observed(groups=[refused("Unschedulable", "x" * 5000)], pods=FREE)
+        assert len(said(given)["PodGroupsScheduled"][2]) == 2048
 
 
 @pytest.mark.parametrize(
@@ -184,7 +158,7 @@ class TestMerge:
         ),
         pytest.param(_after(READY, SCHEDULED | {"message": "1 of 2"}), [], id="counts alone are no news"),
         pytest.param(
-            observed(groups=[_refused("Unschedulable", NO_ROOM)], pods=FREE),
+            observed(groups=[refused("Unschedulable", NO_ROOM)], pods=FREE),
             ["Unschedulable"],
             id="a refusal",
         ),
@@ -193,15 +167,15 @@ class TestMerge:
 )
 def test_events(given: Observed, news: list[str]) -> None:
     """An Event is written when the scheduler's word changes, after the condition that says the same."""
-    actions = _plan(given).actions
+    actions = planned(given).actions
     assert [(action.body or {})["reason"] for action in actions[1:]] == news
     assert all(action.optional for action in actions[1:])
 
 
 def test_the_same_event_has_the_same_name() -> None:
     """A second delivery adds nothing, another message does."""
-    first, again = (_plan(_after()).actions[1].target.name for _ in range(2))
-    other = _plan(observed(groups=[_refused("Unschedulable", "no")], pods=FREE)).actions[1].target.name
+    first, again = (planned(_after()).actions[1].target.name for _ in range(2))
+    other = planned(observed(groups=[refused("Unschedulable", "no")], pods=FREE)).actions[1].target.name
     assert first == again != other
 
 
@@ -218,7 +192,7 @@ def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again:
     group["status"] = {
         "conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "lastTransitionTime": at}]
     }
-    plan = _plan(observed(groups=[group], pods=FREE))
+    plan = planned(observed(groups=[group], pods=FREE))
     assert plan.come_again == again
     settled = observed(
         a_job(with_status(conditions=list((plan.actions[0].body or {})["status"]["conditions"]))),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shared.policy.conditions import plan_conditions
-from shared.policy.model import Nothing, Observed, Plan
+from shared.policy.model import Nothing, Observed
 from shared.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
-    Object,
     a_basic,
     a_child_job,
     a_gang,
@@ -35,38 +34,8 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
+from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, refused, said
 
-NAME = "llama-main-33333333"
-SINCE = "2026-11-21T08:00:00Z"
-PLACED = a_pod_group(NAME, placed)
-FREE = [a_pod(None, index, gated()) for index in range(2)]
-RUNNING = [a_pod(None, index, bound) for index in range(2)]
-
-
-def _plan(given: Observed) -> Plan:
-    plan = plan_conditions(given, NOW)
-    assert isinstance(plan, Plan)
-    return plan
-
-
-def _said(given: Observed) -> dict[str, tuple[str, str, str]]:
-    """Status, reason and message of our conditions by type, without a Job's prefix."""
-    body = _plan(given).actions[0].body or {}
-    return {
-        condition["type"].removeprefix("muster.dev/"): (
-            condition["status"],
-            condition["reason"],
-            condition["message"],
-        )
-        for condition in body["status"]["conditions"]
-    }
-
-
-def _refused(reason: str, message: str) -> Object:
-    return a_pod_group(NAME, with_condition("PodGroupInitiallyScheduled", "False", reason, message))
-
-
-NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"
 UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
 
 
@@ -81,21 +50,21 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
             id="a group is missing",
         ),
         pytest.param(
-            observed(groups=[_refused("Unschedulable", NO_ROOM)], pods=FREE),
+            observed(groups=[refused("Unschedulable", NO_ROOM)], pods=FREE),
             "False",
             "Unschedulable",
             f"{NAME}: 0 of 2 pods bound; {NO_ROOM}",
             id="there is no room, in the scheduler's words",
         ),
         pytest.param(
-            observed(groups=[_refused("SchedulerError", "priorities differ")], pods=FREE),
+            observed(groups=[refused("SchedulerError", "priorities differ")], pods=FREE),
             "False",
             "SchedulerError",
             f"{NAME}: 0 of 2 pods bound; priorities differ",
             id="the scheduler cannot handle the group",
         ),
         pytest.param(
-            observed(groups=[_refused("Odd", "")], pods=FREE),
+            observed(groups=[refused("Odd", "")], pods=FREE),
             "False",
             "Unschedulable",
             f"{NAME}: 0 of 2 pods bound; Odd",
@@ -191,7 +160,7 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
 def test_where_a_group_stands(given: Observed, status: str, reason: str, told: str) -> None:
     """The message names the group and the counts."""
     done = 1 if status == "True" else 0
-    assert _said(given)["PodGroupsScheduled"] == (status, reason, f"{done} of 1 groups scheduled; {told}")
+    assert said(given)["PodGroupsScheduled"] == (status, reason, f"{done} of 1 groups scheduled; {told}")
 
 
 TRAINJOB = a_trainjob()
@@ -211,7 +180,7 @@ def test_a_later_stage_waits_for_its_pods() -> None:
     given = observed(
         TRAINJOB, jobset=JOBSET, jobs=[INITIALIZER], groups=GROUPS, pods=[a_pod(INITIALIZER, 0, bound)]
     )
-    assert _said(given) == {
+    assert said(given) == {
         "PodGroupsReady": ("True", "PodGroupsExist", "2 of 2 PodGroups exist"),
         "PodGroupsScheduled": (
             "False",
@@ -224,7 +193,7 @@ def test_a_later_stage_waits_for_its_pods() -> None:
 def test_the_worst_is_the_reason_and_every_waiting_group_is_told() -> None:
     """A missing group comes before one that lacks pods; a quota is told beside another group's trouble."""
     given = observed(TRAINJOB, jobset=JOBSET, groups=GROUPS[:1], failed_create="exceeded quota")
-    assert _said(given)["PodGroupsScheduled"] == (
+    assert said(given)["PodGroupsScheduled"] == (
         "False",
         "WaitingForPodGroup",
         (
@@ -269,7 +238,7 @@ def test_the_worst_is_the_reason_and_every_waiting_group_is_told() -> None:
 )
 def test_what_is_not_ready(given: Observed, ready: tuple[str, str, str]) -> None:
     """PodGroupsReady says which objects are missing, or why they are not what was wanted."""
-    assert _said(given)["PodGroupsReady"] == ready
+    assert said(given)["PodGroupsReady"] == ready
 
 
 @pytest.mark.parametrize(
@@ -296,10 +265,10 @@ def test_only_groups_of_the_live_jobset_count() -> None:
     """The group of a JobSet that was rebuilt stays behind and says nothing."""
     old = a_pod_group("llama-workers-99999999", placed, root=a_jobset())
     given = observed(a_jobset(), groups=[old], pods=[a_pod(a_child_job(a_jobset(), "workers", 0))])
-    assert _said(given)["PodGroupsReady"][:2] == ("False", "WaitingForPodGroup")
+    assert said(given)["PodGroupsReady"][:2] == ("False", "WaitingForPodGroup")
 
 
 def test_the_mark_of_a_users_own_workload_is_told_too() -> None:
     """Its groups stand like all others."""
     given = observed(others=[a_users_workload(a_gang("main", 2))], groups=[PLACED], pods=RUNNING)
-    assert _said(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")
+    assert said(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")
