@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eventing.local.apiserver import binding, defaults, discovery, openapi, reads, schemas, strategies
+from eventing.local.apiserver import (
+    binding,
+    defaults,
+    discovery,
+    openapi,
+    reads,
+    reviews,
+    schemas,
+    strategies,
+)
 from eventing.local.apiserver.admission import CLASSES
 from eventing.local.apiserver.collector import DEFINITIONS, NAMESPACES, Collector
 from eventing.local.apiserver.decoding import Decoder
@@ -157,6 +166,8 @@ class Api:
             return Answer(
                 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
             )
+        if not target.kind.stored:
+            return reviews.answer(target, request, self._meta)
         return self._writer.create(target, request)
 
     def _update(self, target: Target, request: Request) -> Answer:

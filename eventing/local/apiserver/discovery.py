@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from eventing.local.apiserver.kinds import ALL_VERBS, Kind, Registry
+from eventing.local.apiserver.kinds import Kind, Registry
 from eventing.local.apiserver.objects import Object
 
-CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 RELEASES = {"1.37": "v1.37.1", "1.36": "v1.36.3"}
 SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
@@ -86,7 +85,7 @@ def _resource(kind: Kind) -> Object:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": list(CUSTOM_VERBS if kind.custom else ALL_VERBS),
+        "verbs": list(kind.verbs),
     }
     if kind.short_names:
         found["shortNames"] = list(kind.short_names)

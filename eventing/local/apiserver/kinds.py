@@ -13,6 +13,7 @@ from eventing.local.apiserver.schemas import Schema
 
 SCHEDULING = "scheduling.k8s.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Kind:
     Attributes:
         subresources: their names; `status`, `scale`, `binding`, `eviction`, `finalize`.
         unconditional: a PUT without resourceVersion is accepted (AllowUnconditionalUpdate).
+        stored: False for a question that is answered by creating it and then forgotten.
         schema: the OpenAPI schema, references followed.
         definition: the CustomResourceDefinition of a custom resource.
         scale: the paths of a CRD's scale subresource.
@@ -38,6 +40,7 @@ class Kind:
     categories: tuple[str, ...] = ()
     subresources: frozenset[str] = frozenset()
     unconditional: bool = True
+    stored: bool = True
     schema: Schema = field(default_factory=dict, compare=False, repr=False)
     definition: dict[str, Any] | None = field(default=None, compare=False, repr=False)
     scale: dict[str, str] | None = field(default=None, compare=False, repr=False)
@@ -57,6 +60,13 @@ class Kind:
     def custom(self) -> bool:
         """Whether a CustomResourceDefinition made it."""
         return self.definition is not None
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What can be done with it, in the order in which discovery lists it."""
+        if not self.stored:
+            return ("create",)
+        return CUSTOM_VERBS if self.custom else ALL_VERBS
 
     @property
     def has_status(self) -> bool:
@@ -93,6 +103,14 @@ CORE = (
     _kind("", "v1", "services", "Service", "status", short_names=("svc",), categories=_ALL),
     _kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
     _kind("batch", "v1", "jobs", "Job", "status", categories=_ALL),
+    _kind(
+        "authorization.k8s.io",
+        "v1",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        namespaced=False,
+        stored=False,
+    ),
     _kind("coordination.k8s.io", "v1", "leases", "Lease", unconditional=False),
     _kind(SCHEDULING, "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)),
     _kind(

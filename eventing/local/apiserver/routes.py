@@ -43,7 +43,7 @@ def route(registry: Registry, request: Request) -> Target:
     watches = request.query.get("watch") in {"1", "true", "True"}
     if verb == "list" and watches:
         verb = "watch"
-    if verb is None or (target.subresource and verb in {"delete", "create"}):
+    if verb is None or verb not in target.kind.verbs or (target.subresource and verb in {"delete", "create"}):
         raise method_not_allowed()
     if verb == "create" and target.kind.namespaced and not target.namespace:
         raise method_not_allowed()
@@ -61,7 +61,7 @@ def _target(registry: Registry, group: str, version: str, rest: list[str]) -> Ta
     if kind is None or (namespace and not kind.namespaced) or len(rest) > 3:  # noqa: PLR2004 - plural, name, endpoint
         return None
     name, subresource = (*rest[1:], "", "")[:2]
-    if kind.namespaced and name and not namespace:
+    if name and (not kind.stored or (kind.namespaced and not namespace)):
         return None
     if subresource and not _serves(kind, subresource):
         return None

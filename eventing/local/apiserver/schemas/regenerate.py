@@ -32,6 +32,7 @@ DOCUMENTS = (
     "apis__scheduling.k8s.io__v1beta1",
     "apis__admissionregistration.k8s.io__v1",
     "apis__apiextensions.k8s.io__v1",
+    "apis__authorization.k8s.io__v1",
     "apis__autoscaling__v1",
     "apis__policy__v1",
 )
@@ -47,6 +48,7 @@ KINDS = {
     ("scheduling.k8s.io", "v1beta1"): "Workload PodGroup",
     ("admissionregistration.k8s.io", "v1"): "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
     ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
+    ("authorization.k8s.io", "v1"): "SelfSubjectAccessReview",
     ("autoscaling", "v1"): "Scale",
     ("policy", "v1"): "Eviction",
 }
