@@ -58,7 +58,10 @@ class InThreads:
             cluster = connect(settings, user_agent=step.manager)
             handler = Handler(step, cluster, settings, wall_clock)
             server = create_server(
-                app_of(handler, Readiness(cluster)), host="127.0.0.1", port=0, threads=settings.workers
+                app_of(handler, Readiness.of(handler, cluster)),
+                host="127.0.0.1",
+                port=0,
+                threads=settings.workers,
             )
             threading.Thread(target=self._serve, args=(server,), name=service, daemon=True).start()
             self._stops.callback(server.close)

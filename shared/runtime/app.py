@@ -35,7 +35,8 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
 
     Everything but 2xx says `{"reason": ..., "message": ...}`.
     """
-    return app_of(Handler(step, cluster, settings, clock), Readiness(cluster))
+    handler = Handler(step, cluster, settings, clock)
+    return app_of(handler, Readiness.of(handler, cluster))
 
 
 def app_of(handler: Receiver, readiness: Readiness) -> Flask:

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 from shared.cluster.errors import AlreadyExists
+from shared.cluster.permissions import may
 from shared.cluster.port import RawCluster
 from shared.events import dead_letters
 from shared.events.dead_letters import DeadLetter
@@ -28,6 +29,7 @@ NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 STORED = "DeadLetterStored"
 KNOWN_ALREADY = "DeadLetterKnown"
+PERMISSIONS = may("create list delete", CONFIGMAPS)
 
 
 class DeadLetters:
@@ -40,18 +42,21 @@ class DeadLetters:
 
     Attributes:
         name: of the function, as a `Handler` has it.
+        permissions: likewise.
+        namespace: where they are kept.
         in_flight: the events being worked on.
         metrics: what became of them so far.
     """
 
     def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
         self.name = NAME
+        self.permissions = PERMISSIONS
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(NAME, lambda: self.in_flight.count)
         self._cluster = cluster
         self._clock = clock
-        self._namespace = settings.dead_letter_namespace or own_namespace()
+        self.namespace = settings.dead_letter_namespace or own_namespace()
         self._storing = Lock()
         self._kept: deque[str] | None = None
 
@@ -82,14 +87,14 @@ class DeadLetters:
             try:
                 self._cluster.create(
                     CONFIGMAPS,
-                    dead_letters.to_config_map(letter, self._namespace),
+                    dead_letters.to_config_map(letter, self.namespace),
                     manager=MANAGER,
                 )
             except AlreadyExists:
                 return Outcome(Kind.NOTHING, KNOWN_ALREADY, said)
             kept.append(letter.name)
             while len(kept) > self.settings.dead_letter_limit:
-                self._cluster.delete(CONFIGMAPS, kept[0], self._namespace)
+                self._cluster.delete(CONFIGMAPS, kept[0], self.namespace)
                 kept.popleft()
         return Outcome(Kind.DONE, STORED, said, actions=1)
 
@@ -99,7 +104,7 @@ class DeadLetters:
         One that was sent again meanwhile stays listed until its turn to be deleted, which then does nothing.
         """
         if self._kept is None:
-            found = self._cluster.list(CONFIGMAPS, self._namespace, labels=dead_letters.SELECTOR)
+            found = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
             self._kept = deque(one["metadata"]["name"] for one in sorted(found, key=_age))
         return self._kept
 

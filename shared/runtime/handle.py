@@ -103,6 +103,8 @@ class Handler:
 
     Attributes:
         name: of the function: the step's.
+        permissions: the step's.
+        namespace: the only one that it works in; empty for all.
         in_flight: the events being worked on.
         metrics: what became of them so far.
     """
@@ -112,6 +114,8 @@ class Handler:
     ) -> None:
         self.step = step
         self.name = step.name
+        self.permissions = step.permissions
+        self.namespace = settings.namespace
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)

@@ -33,7 +33,7 @@ class Function:
     def __init__(self, handler: Receiver, cluster: RawCluster) -> None:
         settings = handler.settings
         self._handler = handler
-        self._readiness = Readiness(cluster)
+        self._readiness = Readiness.of(handler, cluster)
         self._asgi = WSGIMiddleware(
             _reading_whole_bodies(
                 app_of(self._handler, self._readiness), LARGEST_REFUSED * settings.body_limit_bytes
@@ -51,7 +51,7 @@ class Function:
         return True, "OK"
 
     def ready(self) -> State:
-        """Whether the API server answers, and which feature gate and runtime-config are missing."""
+        """Whether the API server answers, and which gate, runtime-config and permissions are missing."""
         return self._readiness.last_known()
 
     def stop(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from shared.cluster.permissions import Permissions
 from shared.runtime.config import Settings
 from shared.runtime.handle import InFlight
 from shared.runtime.metrics import Metrics
@@ -22,6 +23,16 @@ class Receiver(Protocol):
     @property
     def settings(self) -> Settings:
         """Limits, and what is said in logs."""
+        ...
+
+    @property
+    def permissions(self) -> Permissions:
+        """What its service account must be allowed."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Where it must be allowed that; empty for all namespaces."""
         ...
 
     @property

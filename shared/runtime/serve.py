@@ -48,9 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     handler: Receiver = (
         Handler(step, cluster, settings, wall_clock) if step else DeadLetters(cluster, settings, wall_clock)
     )
+    readiness = Readiness.of(handler, cluster)
     largest = WHOLE_BODY * settings.body_limit_bytes
     server = create_server(
-        app_of(handler, Readiness(cluster)),
+        app_of(handler, readiness),
         host=options.host,
         port=options.port,
         threads=settings.workers,
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     address = f"http://{options.host}:{server.effective_port}"
     print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - whoever started it waits for this line
+    readiness.last_known()  # asks ahead of the first probe: what is missing is in the log at once
     server.run()
     handler.in_flight.wait_until_none(settings.deadline_seconds)
     return 0

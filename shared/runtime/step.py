@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from shared.cluster.permissions import Permissions
 from shared.cluster.port import Cluster
 from shared.events.model import ResourceEvent
 from shared.objects.meta import ObjectRef
@@ -24,6 +25,8 @@ class Step:
         execute: carries a plan out under the step's field manager; what a refused action was replaced by
             comes back as the plan that was really carried out.
         responsible_for: the objects a sweep runs the step on.
+        permissions: what its service account must be allowed; asked for when the function starts, so that
+            one that is missing is told before an event needs it.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Step:
     plan: Callable[[Observed, datetime], Decision]
     execute: Callable[[Cluster, Plan, str], Plan]
     responsible_for: Callable[[Cluster], Iterable[ObjectRef]]
+    permissions: Permissions = frozenset()
 
     @property
     def manager(self) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.manifests import CLUSTER, load, of_kind
+from eventing.local import planning
+from eventing.local.manifests import CLUSTER, Manifest, load, of_kind
+from shared.cluster.permissions import Permissions
+from shared.runtime import dead_letter
 
 OBJECTS = load(CLUSTER)
 ROLES = {role["metadata"]["name"].removeprefix("muster-"): role for role in of_kind(OBJECTS, "ClusterRole")}
@@ -127,3 +130,33 @@ def test_dead_letters_may_keep_config_maps_of_their_own_namespace_only() -> None
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": "dead-letter", "namespace": "muster-system"}
     ]
+
+
+def _asked_for(permissions: Permissions) -> set[tuple[str, str, str]]:
+    """Verb, API group, and resource with its subresource."""
+    return {
+        (one.verb, one.resource.group, "/".join(filter(None, (one.resource.plural, one.subresource))))
+        for one in permissions
+    }
+
+
+def _rules(role: Manifest) -> set[tuple[str, str, str]]:
+    return {
+        (verb, group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
+def test_a_step_asks_at_its_start_for_what_its_role_grants(name: str) -> None:
+    """The permissions in its code, of which readiness tells those that are missing, are its role's."""
+    assert _asked_for(planning.step_named(name).permissions) == _rules(ROLES[name])
+
+
+def test_dead_letters_ask_for_what_their_role_grants() -> None:
+    """Likewise."""
+    (role,) = of_kind(OBJECTS, "Role")
+    assert _asked_for(dead_letter.PERMISSIONS) == _rules(role)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, sweep
+from shared.cluster import execute, observe, permissions, sweep
+from shared.cluster.permissions import may
 from shared.events import subjects
+from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
 from shared.policy.workload import plan_workload
 from shared.runtime.step import Step
 
@@ -14,4 +16,9 @@ STEP = Step(
     plan=plan_workload,
     execute=execute.in_order,
     responsible_for=sweep.owners_and_orphans,
+    permissions=permissions.READ_GROUPS
+    | permissions.TELL_OWNERS
+    | may("list", COMPOSITE_POD_GROUPS, PODS)
+    | may("create delete", WORKLOADS, POD_GROUPS)
+    | may("delete", COMPOSITE_POD_GROUPS),
 )

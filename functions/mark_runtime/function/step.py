@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from shared.cluster import execute, observe, sweep
+from shared.cluster.permissions import may
 from shared.events import subjects
+from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES
 from shared.policy.runtimes import plan_runtime
 from shared.runtime.step import Step
 
@@ -14,4 +16,6 @@ STEP = Step(
     plan=plan_runtime,
     execute=execute.in_order,
     responsible_for=sweep.runtimes,
+    permissions=may("get list update", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
+    | may("list create", EVENTS),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, sweep
+from shared.cluster import execute, observe, permissions, sweep
+from shared.cluster.permissions import may
 from shared.events import subjects
+from shared.objects.resources import PODS
 from shared.policy.pods import plan_pods
 from shared.runtime.step import Step
 
@@ -14,4 +16,5 @@ STEP = Step(
     plan=plan_pods,
     execute=execute.each,
     responsible_for=sweep.gated_pods,
+    permissions=permissions.READ_GROUPS | may("get list patch", PODS),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, sweep
+from shared.cluster import execute, observe, permissions, sweep
+from shared.cluster.permissions import may
 from shared.events import subjects
+from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
 from shared.policy.resize import plan_resize
 from shared.runtime.step import Step
 
@@ -14,4 +16,8 @@ STEP = Step(
     plan=plan_resize,
     execute=execute.in_order,
     responsible_for=sweep.owners,
+    permissions=permissions.READ_GROUPS
+    | may("list", PODS)
+    | may("patch", WORKLOADS, POD_GROUPS)
+    | may("create delete", COMPOSITE_POD_GROUPS),
 )
