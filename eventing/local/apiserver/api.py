@@ -167,7 +167,7 @@ class Api:
                 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
             )
         if not target.kind.stored:
-            return reviews.answer(target, request, self._meta)
+            return reviews.answer(target, request, self._meta, self.release)
         return self._writer.create(target, request)
 
     def _update(self, target: Target, request: Request) -> Answer:

@@ -8,7 +8,7 @@ from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
 CASES = case.all
-BOTH = ("1.37",)
+BOTH = ("1.37", "1.36")
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
