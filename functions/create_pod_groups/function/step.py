@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.cluster import execute, observe, permissions, sweep
 from shared.cluster.permissions import may
 from shared.events import subjects
-from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
+from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
 from shared.policy.pod_groups import plan_pod_groups
 from shared.runtime.step import Step
 
@@ -16,7 +16,5 @@ STEP = Step(
     plan=plan_pod_groups,
     execute=execute.in_order,
     responsible_for=sweep.owners,
-    permissions=permissions.READ_GROUPS
-    | permissions.TELL_OWNERS
-    | may("create", POD_GROUPS, COMPOSITE_POD_GROUPS),
+    permissions=permissions.READ_GROUPS | may("create", POD_GROUPS, COMPOSITE_POD_GROUPS, EVENTS),
 )

@@ -16,5 +16,5 @@ STEP = Step(
     plan=plan_pods,
     execute=execute.each,
     responsible_for=sweep.gated_pods,
-    permissions=permissions.READ_GROUPS | may("get list patch", PODS),
+    permissions=permissions.READ_GROUPS_OF_ONE | may("get list patch", PODS),
 )
