@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests functions cluster cluster-down e2e record golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage cluster cluster-down e2e record golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,13 +39,13 @@ manifests: $(READY) ## Check the manifests in eventing/
 	$(BIN)/pytest tests/manifests
 
 OUT ?= build/functions
-functions: ## Put each function together with shared/ into build/functions, as func needs it
+stage: ## Put each function together with shared/ into build/functions, as func needs it
 	@rm -rf $(OUT) && mkdir -p $(OUT)
 	@for step in $(patsubst functions/%/func.yaml,%,$(wildcard functions/*/func.yaml)); do \
 	  cp -R functions/$$step $(OUT)/ && cp -R shared $(OUT)/$$step/ || exit 1; \
 	done
 	@find $(OUT) -name __pycache__ -prune -exec rm -rf {} +
-	@echo "Deploy one with: func deploy --path $(OUT)/create_workload"
+	@echo "Deploy one with: func deploy --path $(OUT)/create_workload; without func see Containerfile"
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
 	@$(BIN)/python -m tests.cluster up
@@ -71,7 +71,7 @@ golden-update: $(READY) ## Write golden plans, explanations and schemas anew; re
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
-	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --extra knative \
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --extra knative --extra server \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
 clean: ## Remove what was installed and cached here

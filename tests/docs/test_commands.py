@@ -68,7 +68,15 @@ def _config(url: str) -> dict[str, object]:
 
 def test_every_program_is_checked_somewhere() -> None:
     """A command that no test below knows would be typed by a reader first."""
-    assert {command.program for command in ALL} <= {"make", "muster", "kubectl", "func", "python", "cd"}
+    assert {command.program for command in ALL} <= {
+        "make",
+        "muster",
+        "kubectl",
+        "func",
+        "podman",
+        "python",
+        "cd",
+    }
     assert len(ALL) > 30
 
 
@@ -126,21 +134,30 @@ def _provide_samples(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", _cases("func"))
 def test_func(command: Command) -> None:
-    """`make functions` makes the folder that it names, of a function that is there."""
+    """`make stage` makes the folder that it names, of a function that is there."""
     (path,) = command.after("--path")
     parent, _, name = path.rpartition("/")
     assert parent == "build/functions"
     assert (ROOT / "functions" / name / "func.yaml").exists()
 
 
-def test_every_function_is_built() -> None:
-    """The install document leaves no image out."""
-    built = {
-        command.after("--path")[0].rpartition("/")[2]
-        for command in commands.of("func")
-        if command.document.name == "install.md"
-    }
-    assert built == {path.parent.name for path in (ROOT / "functions").glob("*/func.yaml")}
+@pytest.mark.parametrize("command", _cases("podman"))
+def test_podman(command: Command) -> None:
+    """It builds a function that is there, from the root of the repository, where the Containerfile is."""
+    (argument,) = command.after("--build-arg")
+    assert (ROOT / "functions" / argument.removeprefix("STEP=") / "function").is_dir()
+    assert command.words[-1] == "."
+
+
+@pytest.mark.parametrize(("program", "option"), [("func", "--path"), ("podman", "--build-arg")])
+def test_every_function_is_built(program: str, option: str) -> None:
+    """The install document leaves no image out, whichever way is taken, and tags it as overlays name it."""
+    install = [command for command in commands.of(program) if command.document.name == "install.md"]
+    functions = {path.parent.name for path in (ROOT / "functions").glob("*/func.yaml")}
+    built = [re.split("[/=]", command.after(option)[0])[-1] for command in install]
+    images = [command.after("--image", "--tag")[0] for command in install]
+    assert set(built) == functions
+    assert images == [f"registry.example.com/muster/{name.replace('_', '-')}:1.0" for name in built]
 
 
 @pytest.mark.parametrize("command", _cases("python"))

@@ -147,9 +147,9 @@ def test_table_names_every_function_and_its_events_out() -> None:
 
 
 @pytest.mark.parametrize("project_name", [STEPS[0], "dead_letter"])
-def test_what_make_functions_builds_runs_alone(tmp_path: Path, project_name: str) -> None:
+def test_what_make_stage_builds_runs_alone(tmp_path: Path, project_name: str) -> None:
     """The folder that func gets holds all that `new` needs, and none of the repository."""
-    subprocess.run(["make", "-s", "functions", f"OUT={tmp_path}"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(["make", "-s", "stage", f"OUT={tmp_path}"], cwd=ROOT, check=True, capture_output=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == FUNCTIONS
     script = (
         "import function, shared\n"

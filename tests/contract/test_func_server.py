@@ -1,0 +1,322 @@
+"""Every function as it runs on a cluster: in an environment of its own, behind func-python's server.
+
+Neither this repository nor its environment is on the path. What `make stage` puts together is installed as
+func does it (`pip install --target`); what the Containerfile says is carried out line by line. Both then get
+recorded events over HTTP, with the embedded API server behind them, and must ask of it what the golden plans
+say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import venv
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+import yaml
+
+from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.apiserver.requests import Request
+from eventing.local.captures import Capture
+from shared.objects.resources import by_kind
+from tests.replays.golden import cases
+from tests.support import containerfile
+from tests.support.containerfile import ROOT
+
+# The first of them waits for an installation from the package index.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+STEPS = sorted({case.step.name for case in cases()})
+FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
+SERVED_BY_FUNC = "from func_python.http import serve; from function import new; serve(new)"
+"""What func starts (knative/func, templates/python/scaffolding/instanced-http/service/main.py)."""
+METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+TIMES = {"lastTransitionTime", "firstTimestamp", "lastTimestamp"}
+"""A served function has a clock of its own; golden plans have the time of their event."""
+
+Write = tuple[str, str, Any]
+"""Method, path and body of a request that changes something."""
+
+
+@dataclass
+class Served:
+    """One function's process, and the API server it talks to."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    server: ApiServer
+    log: Path
+    http: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False, timeout=30))
+
+    def send(self, capture: Capture) -> urllib3.BaseHTTPResponse:
+        """Deliver an event as a broker does."""
+        return self.http.request("POST", self.url, headers=dict(capture.headers), body=capture.body)
+
+    def probe(self, which: str) -> tuple[int, str]:
+        """Status and words of a health endpoint."""
+        answer = self.http.request("GET", f"{self.url}/health/{which}")
+        return answer.status, answer.data.decode().strip()
+
+    def wait_until_ready(self, seconds: float) -> None:
+        """Ask until it says so; what it said instead is in the error."""
+        end = time.monotonic() + seconds
+        while True:
+            with suppress(urllib3.exceptions.HTTPError):
+                if self.probe("readiness")[0] == 200:
+                    return
+            assert time.monotonic() < end, self.log.read_text()
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged about events so far."""
+        written = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in written if "outcome" in line]
+
+
+@pytest.fixture(name="environment", scope="module")
+def _environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has nothing but what the Containerfile installs."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    programs = folder / "bin"
+    containerfile.run(containerfile.of_word("RUN")[0], ROOT, programs)
+    return programs
+
+
+@pytest.fixture(name="staged", scope="module")
+def _staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make stage` puts together, with a wheel of each function beside it."""
+    folder = tmp_path_factory.mktemp("staged")
+    subprocess.run(["make", "-s", "stage", f"OUT={folder}"], cwd=ROOT, check=True, capture_output=True)
+    for step in FUNCTIONS:
+        command = [
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "-t",
+            "wheel",
+            "-d",
+            str(folder / f"{step}.wheel"),
+        ]
+        subprocess.run(command, cwd=folder / step, check=True, capture_output=True)
+    return folder
+
+
+def install_as_func(step: str, environment: Path, staged: Path, folder: Path) -> list[str]:
+    """Install the staged function as func's host builder does, and tell what func would start."""
+    (wheel,) = (staged / f"{step}.wheel").iterdir()
+    pip = [str(environment / "python"), "-m", "pip", "install", "--quiet", "--no-index"]
+    # Every dependency that its pyproject.toml names is among the locked ones, in a version it takes.
+    subprocess.run([*pip, "--dry-run", str(wheel)], check=True, capture_output=True)
+    subprocess.run([*pip, "--no-deps", "--target", str(folder), str(wheel)], check=True, capture_output=True)
+    return ["python", "-c", SERVED_BY_FUNC]
+
+
+def lay_out_as_container(step: str, environment: Path, _staged: Path, folder: Path) -> list[str]:
+    """Make the image's folder, and tell what the image starts."""
+    containerfile.lay_out(step, folder)
+    containerfile.run(containerfile.of_word("RUN")[1], folder, environment)
+    return containerfile.of_word("CMD")[0].command
+
+
+Install = Callable[[str, Path, Path, Path], list[str]]
+INSTALLS = [
+    pytest.param(install_as_func, id="staged for func"),
+    pytest.param(lay_out_as_container, id="by Containerfile"),
+]
+
+
+@contextmanager
+def serving(install: Install, step: str, environment: Path, staged: Path, folder: Path) -> Iterator[Served]:
+    """Install one function and serve it, until it says that it is ready."""
+    command = install(step, environment, staged, folder)
+    server, log, address = ApiServer().start(), folder / "log", f"127.0.0.1:{_free_port()}"
+    variables = {
+        "PATH": f"{environment}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(folder),
+        "LISTEN_ADDRESS": address,
+        "MUSTER_API_SERVER": server.url,
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=output)
+    served = Served(f"http://{address}", process, server, log)
+    try:
+        served.wait_until_ready(60)
+        yield served
+    finally:
+        process.kill()
+        process.wait()
+        served.http.clear()
+        served.server.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.fixture(
+    name="served",
+    scope="module",
+    params=[
+        pytest.param((*install.values, step), id=f"{step} {install.id}")
+        for install in INSTALLS
+        for step in STEPS
+    ],
+)
+def _served(
+    request: pytest.FixtureRequest, environment: Path, staged: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Served]]:
+    install, step = request.param
+    with serving(install, step, environment, staged, tmp_path_factory.mktemp(step)) as served:
+        yield step, served
+
+
+def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, Served]) -> None:
+    """In every recorded case of the function; the answer suits a broker, the log line has the reason."""
+    step, function = served
+    told = [case for case in cases() if case.step.name == step]
+    assert len(told) > 5
+    for case in told:
+        _start_over(function, case.objects)
+        writes = _recorded(function.server)
+        answer = function.send(case.capture)
+        planned = list(yaml.safe_load_all(case.plan_file.read_text()))
+        expected = [_write(action) for plan in planned for action in plan["actions"]]
+        if len(planned) > 1:  # a sweep goes through the objects as the API server lists them
+            writes.sort(key=str)
+            expected.sort(key=str)
+        assert writes == expected, case.sentence
+        assert answer.status in {200, 202, 409}, case.sentence
+        if answer.status == 200:
+            assert answer.headers["ce-type"].startswith(f"dev.muster.{step}."), case.sentence
+        reasons = {line["reason"] for line in function.lines()[-1:]}
+        assert reasons <= {"Swept", planned[0]["reason"]}, case.sentence
+
+
+def test_probes_tell_of_the_process_and_of_the_api_server(served: tuple[str, Served]) -> None:
+    """Alive in any case; ready while the API server is there, and otherwise saying why not."""
+    _, function = served
+    assert function.probe("liveness") == (200, "OK")
+    assert function.probe("readiness") == (200, "OK")
+
+
+def test_what_no_event_is_has_an_answer_that_ends_it(served: tuple[str, Served]) -> None:
+    """400 with a reason: a broker hands it to the dead letter instead of sending it for ever."""
+    _, function = served
+    answer = function.send(Capture({"content-type": "text/plain"}, b"no event", "here"))
+    assert (answer.status, answer.json()["reason"]) == (400, "UnreadableEvent")
+
+
+@pytest.mark.parametrize("install", INSTALLS)
+def test_dead_letters_are_kept(install: Install, environment: Path, staged: Path, tmp_path: Path) -> None:
+    """The one function that is no step stores what it is sent, and needs nothing more than the others."""
+    with serving(install, "dead_letter", environment, staged, tmp_path) as function:
+        _start_over(
+            function, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}]
+        )
+        headers = {"ce-specversion": "1.0", "ce-id": "lost", "ce-source": "/tests", "ce-type": "any"}
+        assert function.send(Capture(headers, b"{}", "here")).status == 202
+        (kept,) = (one for one in function.server.snapshot() if one["kind"] == "ConfigMap")
+        assert kept["metadata"]["namespace"] == "muster-system"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "answered"),
+    [
+        pytest.param(1.0, True, id="an event of one second is answered"),
+        pytest.param(5.0, False, id="one of five loses its answer after three, and is finished all the same"),
+    ],
+)
+def test_work_begun_is_finished_after_sigterm(
+    seconds: float, answered: bool, environment: Path, staged: Path, tmp_path: Path
+) -> None:
+    """The first of three writes is slow, and SIGTERM comes meanwhile: all three are made before the end."""
+    with serving(install_as_func, "patch_pods", environment, staged, tmp_path) as function:
+        case = next(one for one in cases() if one.sentence == "a new PodGroup lets its three pods go")
+        _start_over(function, case.objects)
+        slow, begun = _slow_writes(function.server, seconds)
+        answers: list[int] = []
+
+        def deliver() -> None:
+            with suppress(urllib3.exceptions.HTTPError):
+                answers.append(function.send(case.capture).status)
+
+        sender = threading.Thread(target=deliver)
+        sender.start()
+        assert begun.wait(10)
+        function.process.send_signal(signal.SIGTERM)
+        sender.join(20)
+        assert function.process.wait(20) == 0
+        assert len(slow) == 3
+        assert (answers == [200]) is answered
+
+
+def _slow_writes(server: ApiServer, seconds: float) -> tuple[list[str], threading.Event]:
+    """Let the first write take so long; the paths of all writes, and what tells that the first has begun."""
+    paths: list[str] = []
+    begun = threading.Event()
+
+    def intercept(request: Request) -> None:
+        if request.method != "GET":
+            paths.append(request.path)
+            if not begun.is_set():
+                begun.set()
+                time.sleep(seconds)
+
+    server.intercept = intercept
+    return paths, begun
+
+
+def _start_over(function: Served, objects: list[dict[str, Any]]) -> None:
+    """Another API server at the same address, with these objects in it."""
+    port = int(function.server.url.rpartition(":")[2])
+    function.server.stop()
+    function.server = ApiServer(port=port).start()
+    function.server.load([*resource_definitions(), *objects])
+
+
+def _recorded(server: ApiServer) -> list[Write]:
+    """A list that fills with the writes to come; questions about rights are none."""
+    writes: list[Write] = []
+
+    def intercept(request: Request) -> None:
+        if request.method != "GET" and "authorization.k8s.io" not in request.path:
+            body = _without_times(request.json) if request.method != "DELETE" else None
+            writes.append((request.method, request.path, body))
+
+    server.intercept = intercept
+    return writes
+
+
+def _write(action: Mapping[str, Any]) -> Write:
+    """The request that an action of a golden plan stands for."""
+    name = "" if action["verb"] == "create" else action["name"]
+    resource = by_kind(action["apiVersion"], action["kind"])
+    path = resource.path(name, action["namespace"], action.get("subresource", ""))
+    return METHODS[action["verb"]], path, _without_times(action.get("body"))
+
+
+def _without_times(body: Any) -> Any:
+    """A body without the times in it."""
+    if isinstance(body, list):
+        return [_without_times(entry) for entry in body]
+    if isinstance(body, dict):
+        return {key: _without_times(value) for key, value in body.items() if key not in TIMES}
+    return body

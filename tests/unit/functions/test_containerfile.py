@@ -1,0 +1,96 @@
+"""The Containerfile, as far as reading it shows; tests/contract/test_func_server.py runs what it says."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support import containerfile
+from tests.support.containerfile import ROOT
+
+FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
+SERVICES = [
+    *sorted((ROOT / "eventing/base/functions").glob("*.yaml")),
+    ROOT / "eventing/base/dead-letter.yaml",
+]
+
+
+@pytest.mark.parametrize("step", FUNCTIONS)
+def test_what_it_copies_is_there_and_in_the_context(step: str) -> None:
+    """Each source of each function's image; .dockerignore would hide one without a word."""
+    sources = [one.copied({"STEP": step})[0] for one in containerfile.of_word("COPY")]
+    assert sources == ["requirements.txt", "shared", f"functions/{step}/function"]
+    for source in sources:
+        assert (ROOT / source).exists()
+        assert _in_context(source)
+
+
+@pytest.mark.parametrize("path", [".git", ".venv", ".cluster", "tests", "shared/runtime/__pycache__"])
+def test_what_it_does_not_need_is_not_in_the_context(path: str) -> None:
+    """Gigabytes that were built or fetched would be sent to the builder first."""
+    assert not _in_context(path)
+
+
+def test_a_forgotten_step_ends_the_build() -> None:
+    """STEP has no default, and without it a COPY has no source."""
+    (argument,) = containerfile.of_word("ARG")
+    assert argument.rest == "STEP"
+    assert not (ROOT / containerfile.of_word("COPY")[-1].copied({"STEP": ""})[0]).exists()
+
+
+def test_the_base_is_pinned_and_of_a_python_that_is_tested() -> None:
+    """By version down to the patch; its minor version is the one that the code is checked for."""
+    (base,) = containerfile.of_word("FROM")
+    found = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-[a-z]+", base.rest)
+    assert found
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["mypy"]["python_version"] == found[1]
+
+
+def test_every_requirement_is_locked_by_hash() -> None:
+    """The install wants hashes, takes no source that would be built, and every line has one."""
+    install = containerfile.of_word("RUN")[0].command
+    assert {"--require-hashes", "--only-binary=:all:"} < set(install)
+    requirements = (ROOT / install[-1]).read_text()
+    packages = re.findall(r"^([a-z0-9.-]+)==", requirements, re.MULTILINE)
+    assert {"func-python", "a2wsgi", "flask", "kubernetes"} < set(packages)
+    assert len(re.findall(r"== ?\S+(?: ;.*)? \\\n    --hash=sha256:", requirements)) == len(packages)
+
+
+def test_no_shell_stands_between_the_server_and_its_signals() -> None:
+    """RUN and CMD are JSON: a shell as the first process would keep SIGTERM to itself."""
+    commands = [*containerfile.of_word("RUN"), *containerfile.of_word("CMD")]
+    assert [one.command[0] for one in commands] == ["python"] * len(commands)
+
+
+@pytest.mark.parametrize("path", SERVICES, ids=lambda path: str(path.stem))
+def test_it_is_what_the_services_ask_for(path: Path) -> None:
+    """The port, and a user that runAsNonRoot lets run: a number that is not 0."""
+    (container,) = yaml.safe_load(path.read_text())["spec"]["template"]["spec"]["containers"]
+    (user,), (port,) = containerfile.of_word("USER"), containerfile.of_word("EXPOSE")
+    assert [int(number) > 0 for number in user.rest.split(":")] == [True, True]
+    assert container["securityContext"]["runAsNonRoot"]
+    assert [int(port.rest)] == [one["containerPort"] for one in container["ports"]]
+
+
+def _in_context(path: str) -> bool:
+    """Whether .dockerignore lets a path through: its last line that fits decides, `!` takes back."""
+    kept = True
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = line.removeprefix("!")
+        if line and not line.startswith("#") and _fits(path, pattern):
+            kept = line.startswith("!")
+    return kept
+
+
+def _fits(path: str, pattern: str) -> bool:
+    parts = path.split("/")
+    above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    if pattern.startswith("**/"):
+        return pattern.removeprefix("**/") in parts
+    return any(("/" not in one and fnmatch.fnmatch(one, pattern)) or one == pattern for one in above)
