@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,15 @@ import pytest
 from tests.cluster.cluster import Cluster, Options, running
 from tests.e2e.support import muster
 from tests.e2e.support.muster import Muster
+from tests.e2e.support.rights import Rights
 from tests.e2e.support.story import Story
+from tests.e2e.support.whole_run import STORIES, WholeRun
 
 _NUMBERS = itertools.count(1)
 _STORIES = pytest.StashKey[list[Story]]()
+_WHOLE_RUN = pytest.StashKey[WholeRun]()
+_LAST = "test_least_privilege.py"
+"""It looks back at all others."""
 
 
 @dataclass
@@ -31,9 +36,14 @@ class Stage:
 
 
 class Stages:
-    """One stage at a time; the next test module may ask for another one."""
+    """One stage at a time; the next test module may ask for another one.
+
+    Attributes:
+        rights: what Muster was granted and did on the stages that were taken down.
+    """
 
     def __init__(self) -> None:
+        self.rights = Rights()
         self._stage: Stage | None = None
         self._spoiled = False
 
@@ -52,6 +62,8 @@ class Stages:
     def close(self) -> None:
         """Takes down what stands."""
         if self._stage:
+            with self._stage.cluster.audit_log.open() as log:
+                self.rights.add(self._stage.muster.manifests, (line for line in log if line.endswith("\n")))
             self._stage.stops.close()
         self._stage = None
         self._spoiled = False
@@ -67,6 +79,12 @@ def stages() -> Iterator[Stages]:
     made = Stages()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def whole_run(pytestconfig: pytest.Config) -> WholeRun:
+    """What this run has left out so far."""
+    return pytestconfig.stash[_WHOLE_RUN]
 
 
 @pytest.fixture
@@ -114,12 +132,36 @@ def story(tell: Callable[..., Story]) -> Story:
     return tell()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Begins to note what this run leaves out."""
+    config.stash[_WHOLE_RUN] = WholeRun()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts what looks back at all stories after them."""
+    items.sort(key=lambda item: item.path.name == _LAST)
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Notes stories that somebody chose to leave out."""
+    for item in items:
+        if item.path.parent == STORIES:
+            item.config.stash[_WHOLE_RUN].left_out.append(item.nodeid)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Notes which stories there are in this run."""
+    session.config.stash[_WHOLE_RUN].collected |= {item.path for item in session.items}
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds to a failed story what happened in it."""
     report = yield
+    if item.path.parent == STORIES and report.outcome != "passed":
+        item.config.stash[_WHOLE_RUN].failed.append(item.nodeid)
     if report.when == "call" and report.failed:
         for story in item.stash.get(_STORIES, []):
             report.sections.append((f"what happened in {story.namespace}", _told(story)))

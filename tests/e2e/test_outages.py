@@ -41,6 +41,8 @@ def test_a_function_that_was_down_catches_up(story: Story, muster_on_it: Muster,
         assert story.running() == 0
     finally:
         muster_on_it.start_function(function)
+    assert muster_on_it.idle(30)
+    muster_on_it.dead_letters.clear()  # what was sent while it was away, if that was longer than retries last
     muster_on_it.sweep()
     story.wait("three pods run", lambda now: now.running() == 3, 60)
 

@@ -25,6 +25,7 @@ NAMESPACE = "muster-system"
 OVERLAYS = Path(kustomize.EVENTING) / "overlays"
 
 SWEEP = "dev.muster.sweep"
+DEAD_LETTER = "dead-letter"
 
 
 class Muster:
@@ -32,6 +33,7 @@ class Muster:
 
     Attributes:
         functions: the process of each function, by the name of its Service.
+        manifests: what the overlay builds.
         reports: every delivery so far, in the order in which they ended.
         dead_letters: events that no function took.
     """
@@ -43,7 +45,7 @@ class Muster:
         self._services: dict[str, _Service] = {}
         self.reports: list[Report] = []
         self.dead_letters: list[dict[str, Any]] = []
-        self._objects = kustomize.load(overlay)
+        self.manifests = kustomize.load(overlay)
         self._adapters: dict[str, Process] = {}
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
@@ -52,13 +54,11 @@ class Muster:
     def start(self) -> None:
         """Applies what a cluster without Knative understands, and starts the rest."""
         self.install()
-        services = kustomize.of_kind(self._objects, "Service")
-        names = [one["metadata"]["name"] for one in services if one["metadata"]["name"] != "dead-letter"]
         self._stops.callback(self._stop_functions)
-        for name in names:
-            self.start_function(name)
-        wiring = Wiring.from_manifests(self._objects)
-        self.broker = Broker(wiring, {**self._services, "dead-letter": self._bury}, observe=self._observe)
+        for service in kustomize.of_kind(self.manifests, "Service"):
+            self.start_function(service["metadata"]["name"])
+        wiring = Wiring.from_manifests(self.manifests)
+        self.broker = Broker(wiring, {**self._services, DEAD_LETTER: self._bury}, observe=self._observe)
         self._ingress = Ingress(self.broker)
         for part in (self.broker, self._ingress, PingTimer(wiring.pings, self.broker.publish)):
             part.start()
@@ -74,21 +74,27 @@ class Muster:
     def install(self) -> None:
         """Applies namespace, service accounts, roles and admission policies."""
         knative = ("eventing.knative.dev/", "serving.knative.dev/", "sources.knative.dev/")
-        plain = [one for one in self._objects if not one["apiVersion"].startswith(knative)]
+        plain = [one for one in self.manifests if not one["apiVersion"].startswith(knative)]
         manifests.apply(self._cluster.api, plain)
 
     def remove_policies(self) -> None:
         """Deletes the admission policies: from now on nothing is marked or stamped."""
-        for one in self._objects:
+        for one in self.manifests:
             if one["kind"].startswith("MutatingAdmissionPolicy"):
                 self._cluster.api.must("DELETE", manifests.path(one))
 
-    def start_function(self, name: str) -> None:
-        """Starts a function and waits until it listens, each time on another port."""
+    def start_function(self, name: str, **settings: str) -> None:
+        """Starts a function and waits until it listens, each time on another port.
+
+        Args:
+            name: of its Service.
+            settings: environment variables beside those it needs here.
+        """
         kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, name)
-        module = f"functions.{name.replace('-', '_')}.function.step"
+        step = f"functions.{name.replace('-', '_')}.function.step"
+        module = "shared.runtime.dead_letter" if name == DEAD_LETTER else step
         command = [sys.executable, "-m", "shared.runtime.serve", module, "--port", "0"]
-        environment = {"KUBECONFIG": str(kubeconfig), "MUSTER_API_SERVER": ""}
+        environment = {"KUBECONFIG": str(kubeconfig), "MUSTER_API_SERVER": "", **settings}
         log = self._cluster.folder / f"{name}.log"
         before = log.stat().st_size if log.exists() else 0
         process = start(name, command, self._cluster.folder, environment)
@@ -100,6 +106,11 @@ class Muster:
     def stop_function(self, name: str) -> None:
         """Stops a function as a node being drained would."""
         self._cluster.stop_process(self.functions.pop(name))
+
+    @property
+    def broker_url(self) -> str:
+        """Where the broker takes events."""
+        return self._ingress.url
 
     def readiness(self, name: str) -> tuple[int, str]:
         """Asks a function whether it is ready; returns status and words."""
@@ -119,7 +130,7 @@ class Muster:
 
         An adapter ends when one of its kinds is not served; a kubelet would start it again and again.
         """
-        for source in kustomize.of_kind(self._objects, "ApiServerSource"):
+        for source in kustomize.of_kind(self.manifests, "ApiServerSource"):
             name, kinds = source["metadata"]["name"], source["spec"]["resources"]
             if name in self._adapters or not all(self._served(kind) for kind in kinds):
                 continue
@@ -157,13 +168,13 @@ class Muster:
             self.reports.append(report)
 
     def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-        del timeout
+        """What the function that keeps dead letters answers; stories are told of each."""
         data = body.decode(errors="replace")
         with contextlib.suppress(ValueError):
             data = json.loads(body).get("metadata", {}).get("name", data)
         with self._lock:
             self.dead_letters.append({"headers": dict(headers), "about": data})
-        return Answer(202)
+        return self._services[DEAD_LETTER](headers, body, timeout)
 
 
 @contextlib.contextmanager

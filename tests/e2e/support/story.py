@@ -10,7 +10,7 @@ from tests.cluster import controllers, manifests
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
-from tests.e2e.support import laws
+from tests.e2e.support import laws, rights
 from tests.e2e.support.laws import Write
 from tests.e2e.support.timeline import Entry, Recording
 
@@ -166,6 +166,14 @@ class Story:
         kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")
         return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
 
+    def _audited(self) -> list[Object]:
+        """Returns the audit events of Muster's service accounts since the story began."""
+        if not self._audit_log.exists():
+            return []
+        with self._audit_log.open("rb") as log:
+            log.seek(self._audited_before)
+            return [json.loads(line) for line in log if line.endswith(b"\n")]
+
     def _condition(self, kind: str, name: str, of_type: str) -> dict[str, str]:
         status = self.recording.now(kind).get(name, {}).get("status") or {}
         conditions: list[dict[str, str]] = status.get("conditions") or []
@@ -174,19 +182,15 @@ class Story:
 
     def writes(self) -> list[Write]:
         """Returns what Muster wrote in this namespace since the story began, refused requests included."""
-        if not self._audit_log.exists():
-            return []
-        with self._audit_log.open("rb") as log:
-            log.seek(self._audited_before)
-            events = [json.loads(line) for line in log if line.endswith(b"\n")]
-        return [_write(event) for event in events if _of(event, self.namespace)]
+        return [_write(event) for event in self._audited() if _of(event, self.namespace)]
 
     def breaches(self) -> list[str]:
         """Returns how the laws of every story were broken."""
         entries = self.recording.entries()
         found = [f"{law.__name__}: {breach}" for law in laws.OF_TIMELINES for breach in law(entries)]
         left_alone = laws.users_objects_are_left_alone
-        return found + [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
+        found += [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
+        return found + [f"RBAC refused {right}" for right in rights.refused(self._audited())]
 
     def end(self) -> None:
         """Takes away the namespace and the nodes."""
@@ -206,6 +210,10 @@ class Story:
         return "\n".join([*lines, "", "Muster wrote:", *written])
 
 
+_REVIEWS = "authorization.k8s.io"
+"""Of questions what one may do, which are asked by `create` and store nothing."""
+
+
 def _write(event: Object) -> Write:
     reference = event["objectRef"]
     subresource = f"/{reference['subresource']}" if "subresource" in reference else ""
@@ -223,9 +231,9 @@ def _write(event: Object) -> Write:
 
 def _of(event: Object, namespace: str) -> bool:
     """Whether an audit event is a write in a namespace, or in no namespace at all (runtimes)."""
-    return event["verb"] != "watch" and bool(
-        event.get("objectRef", {}).get("namespace", namespace) == namespace
-    )
+    about = event.get("objectRef", {})
+    is_write = event["verb"] not in ("get", "list", "watch") and about.get("apiGroup") != _REVIEWS
+    return is_write and bool(about.get("namespace", namespace) == namespace)
 
 
 def _line(entry: Entry) -> str:

@@ -1,0 +1,156 @@
+"""What Muster's roles grant, what its service accounts did, and whether the two are the same.
+
+A right that nobody uses is one more thing that a stolen token may do, so over all stories each must be used.
+Pure; tests/unit/e2e shows each comparison to fail.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = Mapping[str, Any]
+NAMESPACE = "muster-system"
+EVERYWHERE = ""
+
+_ACCOUNT = f"system:serviceaccount:{NAMESPACE}:"
+_ALLOWED_BY = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "([^"/]+)')
+_OF_EVERY_USER = ("system:basic-user", "system:discovery", "system:public-info-viewer")
+"""Bindings of every cluster to all its users: to ask what is served, and what one may do."""
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """One thing that a service account of Muster's may do, or did.
+
+    Attributes:
+        account: the service account's name.
+        verb: as RBAC spells it.
+        resource: plural and API group, with the subresource if there is one: `jobs.batch/status`, `pods`.
+        where: the namespace; `EVERYWHERE` for all namespaces, and for what is in none.
+        name: of the only object of that kind, as `resourceNames` have it; empty for all.
+    """
+
+    account: str
+    verb: str
+    resource: str
+    where: str = EVERYWHERE
+    name: str = ""
+
+    def __str__(self) -> str:
+        where = f" in {self.where}" if self.where else ""
+        return f"{self.account}: {self.verb} {self.resource} {self.name}".rstrip() + where
+
+    def used_by(self, use: Right) -> bool:
+        """Whether a request needed this right.
+
+        One inside Muster's own namespace does not need a right to all namespaces: a Role would do.
+        """
+        same = (self.account, self.verb, self.resource) == (use.account, use.verb, use.resource)
+        place = use.where != NAMESPACE if self.where == EVERYWHERE else use.where == self.where
+        return same and place and self.name in ("", use.name)
+
+
+@dataclass
+class Rights:
+    """What was granted and done on all clusters of a run.
+
+    Attributes:
+        granted: by the roles of every overlay that was installed.
+        used: by requests that those roles allowed.
+        borrowed: requests that something else than Muster's roles allowed, with its name.
+        refused: requests that RBAC refused.
+    """
+
+    granted: set[Right] = field(default_factory=set)
+    used: set[Right] = field(default_factory=set)
+    borrowed: set[str] = field(default_factory=set)
+    refused: set[Right] = field(default_factory=set)
+
+    def add(self, manifests: Sequence[Object], audit_log: Iterable[str]) -> None:
+        """Adds what one installation granted and what its accounts then did.
+
+        Args:
+            manifests: what was installed.
+            audit_log: audit events (audit.k8s.io/v1), one a line.
+        """
+        self.granted |= set(granted(manifests))
+        bindings = {one["metadata"]["name"] for one in manifests if one["kind"].endswith("RoleBinding")}
+        events = [json.loads(line) for line in audit_log]
+        self.refused |= set(refused(events))
+        for event in events:
+            use = _use(event)
+            if use is None or not _allowed(event):
+                continue
+            reason = event["annotations"].get("authorization.k8s.io/reason", "")
+            allowed_by = match[1] if (match := _ALLOWED_BY.match(reason)) else reason
+            if allowed_by in bindings:
+                self.used.add(use)
+            elif allowed_by not in _OF_EVERY_USER:
+                self.borrowed.add(f"{use}, allowed by {allowed_by or 'nobody knows what'}")
+
+    def unused(self) -> list[Right]:
+        """Returns what was granted and never needed."""
+        return sorted(right for right in self.granted if not any(right.used_by(use) for use in self.used))
+
+
+def granted(manifests: Iterable[Object]) -> Iterator[Right]:
+    """Yields every right that the bindings among some manifests give to service accounts of Muster's.
+
+    Raises:
+        ValueError: a rule or subject that cannot be told verb by verb.
+    """
+    objects = list(manifests)
+    roles = {(one["kind"], one["metadata"]["name"]): one for one in objects if "rules" in one}
+    for binding in (one for one in objects if one["kind"].endswith("RoleBinding")):
+        where = binding["metadata"].get("namespace", EVERYWHERE)
+        role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+        for subject in binding["subjects"]:
+            if (subject["kind"], subject.get("namespace")) != ("ServiceAccount", NAMESPACE):
+                raise ValueError(f"{binding['metadata']['name']}: is bound to more than one of our accounts")
+            for rule in role["rules"]:
+                yield from _of_rule(subject["name"], rule, where)
+
+
+def refused(events: Iterable[Object]) -> Iterator[Right]:
+    """Yields what RBAC refused to accounts of Muster's, by audit events; admission's refusals are none."""
+    for event in events:
+        use = _use(event)
+        if use is not None and not _allowed(event):
+            yield use
+
+
+def _allowed(event: Object) -> bool:
+    annotations: Object = event.get("annotations") or {}
+    return annotations.get("authorization.k8s.io/decision") == "allow"
+
+
+def _of_rule(account: str, rule: Object, where: str) -> Iterator[Right]:
+    parts = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+    if "*" in parts or "nonResourceURLs" in rule:
+        raise ValueError(f"{account}: {rule} does not say what it grants")
+    for group in rule["apiGroups"]:
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                for name in rule.get("resourceNames") or [""]:
+                    yield Right(account, verb, _resource(group, *resource.partition("/")[::2]), where, name)
+
+
+def _use(event: Object) -> Right | None:
+    """Returns what a request of an account of Muster's needed; None for what is about no resource."""
+    user, reference = event["user"]["username"], event.get("objectRef")
+    if not user.startswith(_ACCOUNT) or not reference or "resource" not in reference:
+        return None
+    resource = _resource(
+        reference.get("apiGroup", ""), reference["resource"], reference.get("subresource", "")
+    )
+    where, name = reference.get("namespace", EVERYWHERE), reference.get("name", "")
+    return Right(user.removeprefix(_ACCOUNT), event["verb"], resource, where, name)
+
+
+def _resource(group: str, plural: str, subresource: str) -> str:
+    spelled = f"{plural}.{group}" if group else plural
+    return f"{spelled}/{subresource}" if subresource else spelled

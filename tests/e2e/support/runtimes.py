@@ -1,0 +1,24 @@
+"""Runtimes with a policy, and the marks that Muster writes on them."""
+
+from __future__ import annotations
+
+from tests.cluster.api import Api
+from tests.e2e.support.owners import Object
+
+POLICY = "muster.dev/pod-group-policy"
+_SHIPPED = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch-distributed"
+
+
+def a_runtime(api: Api, name: str, policy: str = "", *, kind: str = "TrainingRuntime") -> Object:
+    """Returns the shipped torch-distributed under another name, with a policy."""
+    shipped = api.must("GET", _SHIPPED)
+    annotations = {POLICY: policy} if policy else {}
+    metadata = {"name": name, "labels": shipped["metadata"]["labels"], "annotations": annotations}
+    return {**shipped, "kind": kind, "metadata": metadata}
+
+
+def marks(runtime: Object) -> dict[str, str]:
+    """Returns Muster's labels on the pod template of a runtime's first replicatedJob."""
+    template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    return {key: value for key, value in labels.items() if key.startswith("muster.dev/")}
