@@ -20,14 +20,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventing.local import planning
+from eventing.local.apiserver import ApiServer
 from eventing.local.captures import STRUCTURED
 from eventing.local.worlds import Object
 from shared.cluster.port import Cluster
+from shared.events import dead_letters
 from shared.objects import resources
 from shared.objects.meta import ObjectRef
 from shared.policy.model import Action, Observed, Plan, Verb
 from shared.policy.reasons import Reason
-from shared.runtime.config import Settings
+from shared.runtime.config import Settings, connect
+from shared.runtime.dead_letter import DeadLetters
 from shared.runtime.handle import Handler
 from shared.runtime.step import Step
 from tests.replays import recorded
@@ -241,3 +244,58 @@ def test_a_function_that_believes_its_events_is_caught() -> None:
     told = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "kube-system", "name": "llama"}
     event = a_sweep() | {"type": "dev.knative.apiserver.ref.add", "data": told}
     assert not writes_of(credulous, event) <= writes_of(credulous, a_sweep())
+
+
+HOME = "muster-system"
+ROOM = 3
+"""Dead letters that are kept."""
+
+BROKERS_WORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "knativeerrordest": st.sampled_from(
+            ["http://patch-pods.muster-system", "http://x/", "configmaps/one"]
+        ),
+        "knativeerrorcode": st.sampled_from(["400", "0", "-1", "words"]),
+        "knativeerrordata": st.sampled_from(["bm8=", "not base64", ""]),
+        dead_letters.TURN: st.sampled_from(["1", "x", "../one"]),
+        "id": st.text(min_size=1, max_size=20),
+    },
+)
+"""What a broker adds to an event that no function took, as a forger would."""
+
+
+def test_a_forged_dead_letter_is_kept_as_any_other_and_nothing_else_is_written() -> None:
+    """It chooses neither name nor place: a ConfigMap of Muster's is made, and the oldest makes room."""
+    bystander = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "one", "namespace": HOME, "labels": {"app.kubernetes.io/managed-by": "muster"}},
+    }
+    with ApiServer() as server:
+        server.load([bystander])
+        before = server.snapshot()
+        cluster = NotingCluster(connect(Settings(api_server=server.url)))
+        room = Settings(dead_letter_limit=ROOM, dead_letter_namespace=HOME)
+        keeper = DeadLetters(cluster, room, lambda: NOW)
+
+        @settings(max_examples=EXAMPLES, derandomize=True, deadline=None)
+        @given(forged(world()), BROKERS_WORDS)
+        def hold(event: dict[str, Any], words: dict[str, str]) -> None:
+            keeper.handle({"content-type": STRUCTURED}, json.dumps(event | words).encode())
+            kept = [one for one in server.snapshot() if one not in before]
+            assert len(kept) <= ROOM
+            assert {_label(one) for one in kept} == {"true"}
+            assert [one for one in before if one not in server.snapshot()] == []
+
+        hold()
+        assert {(what, plural) for what, plural, _, _ in cluster.writes} == {
+            ("create", "configmaps"),
+            ("delete", "configmaps"),
+        }
+        assert all(name.startswith(f"{HOME}/dead-letter-") for _, _, name, _ in cluster.writes)
+
+
+def _label(one: Object) -> str | None:
+    labels: dict[str, str] = one["metadata"].get("labels") or {}
+    return labels.get(dead_letters.LABEL)
