@@ -67,7 +67,7 @@ def _documents(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
         yield str(path), json.loads(text)
     except (ValueError, RecursionError) as whole:
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()]
         if len(lines) > 1 and all(line.startswith("{") for line in lines):
             yield from json_lines(path, text)
         elif kind_of(path) == ".json":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -13,11 +12,9 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from typing import IO, Protocol
 
-from waitress import create_server
-from waitress.server import BaseWSGIServer, MultiSocketServer
-
 from eventing.local import planning
 from eventing.local.activity import Activity, Listening
+from eventing.local.serving import Served
 from shared.runtime.app import app_of, wall_clock
 from shared.runtime.config import Settings, connect
 from shared.runtime.handle import Handler
@@ -47,38 +44,22 @@ class InThreads:
     """Every function behind a waitress of its own, in threads of this process: up within milliseconds."""
 
     def __init__(self, services: Iterable[str], settings: Settings, listener: Listener) -> None:
-        # Waitress warns of every event that waits for a thread.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         self.urls: dict[str, str] = {}
-        self._stopping = threading.Event()
         self._stops = ExitStack()
         self._stops.enter_context(Listening(listener))
         for service in services:
             step = planning.step_named(service)
             cluster = connect(settings, user_agent=step.manager)
             handler = Handler(step, cluster, settings, wall_clock)
-            server = create_server(
-                app_of(handler, Readiness.of(handler, cluster)),
-                host="127.0.0.1",
-                port=0,
-                threads=settings.workers,
+            server = Served(
+                app_of(handler, Readiness.of(handler, cluster)), service, threads=settings.workers
             )
-            threading.Thread(target=self._serve, args=(server,), name=service, daemon=True).start()
-            self._stops.callback(server.close)
-            self.urls[service] = f"http://127.0.0.1:{server.effective_port}"
+            self._stops.callback(server.stop)
+            self.urls[service] = f"http://127.0.0.1:{server.port}"
 
     def stop(self) -> None:
         """End them all."""
-        self._stopping.set()
         self._stops.close()
-
-    def _serve(self, server: BaseWSGIServer | MultiSocketServer) -> None:
-        try:
-            server.run()
-        except OSError:
-            # Waitress has no way to stop but to close the socket that its loop waits for.
-            if not self._stopping.is_set():
-                raise
 
 
 class AsProcesses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from eventing.local.broker import Answer, Broker, CloudEvent, Ingress, PingTimer
 from eventing.local.controllers import Controllers, KubeletOptions, node, shipped_runtimes
 from eventing.local.functions import AsProcesses, InThreads
 from eventing.local.manifests import Manifest
-from eventing.local.source import Source
+from eventing.local.source import Source, start_all
 from shared.cluster.client import Client
 from shared.runtime.config import Settings
 
@@ -136,7 +136,7 @@ class Stack:
         sources = Source.all_of(objects, self.client, _into(broker), api_server=self._url)
         for source in sources:
             self._stops.callback(source.stop)
-        _start_all(sources)
+        start_all(sources, WATCHES_BEGIN_WITHIN)
 
     def _connected(self, objects: list[Manifest]) -> Settings:
         """A client of the cluster; the embedded one is started and furnished."""
@@ -176,15 +176,3 @@ def _into(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
         return 202
 
     return publish
-
-
-def _start_all(sources: Iterable[Source]) -> None:
-    """Start the sources at once, and wait until all watches have begun: what is older is never sent."""
-    threads = [
-        threading.Thread(target=source.start, kwargs={"ready_within": WATCHES_BEGIN_WITHIN}, daemon=True)
-        for source in sources
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()

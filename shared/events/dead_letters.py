@@ -28,7 +28,8 @@ ARRIVAL, TTL = "knativearrivaltime", "knativebrokerttl"
 TURN = "musterredrive"
 """Extension that counts how often an event was sent again."""
 
-_BROKERS_OWN = {DESTINATION, CODE, ANSWER, ARRIVAL, TTL}
+BROKERS_OWN = {DESTINATION, CODE, ANSWER, ARRIVAL, TTL}
+"""What a broker puts on an event; sent again, the event gets its own."""
 _EVENT = "event.json"
 
 
@@ -79,7 +80,7 @@ def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
         UnreadableEvent: it is no CloudEvent.
     """
     event = _event(headers, body)
-    kept = {name: value for name, value in event.items() if name not in _BROKERS_OWN}
+    kept = {name: value for name, value in event.items() if name not in BROKERS_OWN}
     whole = len(json.dumps(kept)) <= SIZE_LIMIT
     if not whole:
         kept = {name: value for name, value in kept.items() if not name.startswith("data")}

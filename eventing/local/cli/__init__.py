@@ -11,6 +11,7 @@ COMMANDS = {
     "check": "Tell whether a cluster is fit for Muster, or whether Muster may be taken away.",
     "explain": "Tell why a job is grouped as it is, or is not.",
     "plan": "Print what a function would do about an event, without any server.",
+    "record": "Record events into a file, from a cluster or from whoever sends them.",
     "redrive": "List events that no function took, or send them again.",
     "replay": "Run recorded events through the functions, against the embedded API server.",
     "run": "Run the whole local stack and watch gangs being scheduled.",

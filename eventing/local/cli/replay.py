@@ -8,15 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import yaml
 
 from eventing.local import outline, worlds
 from eventing.local.activity import Activity
+from eventing.local.arranging import Arrangement
 from eventing.local.broker import CloudEvent
-from eventing.local.captures import Capture, read_events, time_of
+from eventing.local.captures import read_events, time_of
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
+from eventing.local.cli.replay_to import is_over_http, options_to, send_to
 from eventing.local.replay import Delivery, End, NeverQuietError, Order, event_of, replay, without_groups
 from eventing.local.worlds import World
 
@@ -45,19 +48,33 @@ _A_WHILE = 50
 @click.option("--twice", is_flag=True, help="Deliver the whole stream a second time.")
 @click.option("--reverse", is_flag=True, help="Deliver the last event first.")
 @click.option("--without", type=int, multiple=True, metavar="N", help="Leave out the N-th event, from 1.")
+@click.option(
+    "--duplicates",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Deliver each event N more times.",
+)
+@click.option(
+    "--shuffle", type=int, metavar="SEED", help="Deliver in an order by chance, the same for a SEED."
+)
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @click.option("--output", type=click.Choice(["text", "yaml"]), default="text", show_default=True)
+@options_to
 def command(  # noqa: PLR0913 - one argument for each option
     event_files: tuple[Path, ...],
     object_files: tuple[Path, ...],
     moments: tuple[str, ...],
     without: tuple[int, ...],
+    duplicates: int,
+    shuffle: int | None,
     output: str,
     *,
     drop_groups: bool,
     twice: bool,
     reverse: bool,
     sweep: bool,
+    **over_http: Any,
 ) -> None:
     """Deliver the events in FILE... to the functions and print what they made of the cluster.
 
@@ -67,14 +84,21 @@ def command(  # noqa: PLR0913 - one argument for each option
     Events go to every function whose Trigger in eventing/ lets them through, one after the other, so the
     same input always ends the same.
 
-    Exits with 1 when an event could not be delivered, with 2 when a file cannot be used.
+    With --to the events go over HTTP to one function or broker that runs, and what it answers is printed.
+
+    Exits with 1 when an event could not be delivered or was refused, with 2 when a file cannot be used.
     """
+    arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
     with told_in_one_line():
         captures = [capture for path in event_files for capture in read_events(path)]
         for capture in captures:
             _warn(capture.place, event_of(capture))
+        stream = arrangement.of(captures)
+        if is_over_http(over_http):
+            _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
+            send_to(stream, **over_http)
+            return
         chosen = _worlds(object_files, moments, drop_groups=drop_groups)
-        stream = _arranged(captures, without, twice=twice, reverse=reverse)
         now = max((time_of(capture, _EPOCH) for capture in captures), default=_EPOCH)
         with _progress(len(stream) * len(chosen)) as told:
             end = _replayed(Order(tuple(stream), sweep), chosen, now, told)
@@ -111,15 +135,17 @@ def _worlds(paths: Sequence[Path], moments: Sequence[str], *, drop_groups: bool)
     return [without_groups(world) for world in chosen] if drop_groups else chosen
 
 
-def _arranged(
-    captures: Sequence[Capture], without: Sequence[int], *, twice: bool, reverse: bool
-) -> list[Capture]:
-    for number in without:
-        if not 1 <= number <= len(captures):
-            raise BadInput(f"--without {number}: there are {len(captures)} events")
-    left = [capture for number, capture in enumerate(captures, start=1) if number not in without]
-    stream = left[::-1] if reverse else left
-    return stream * 2 if twice else stream
+def _refuse_with_to(**options: object) -> None:
+    """Refuse what is about the embedded API server.
+
+    Raises:
+        BadInput: such an option was given.
+    """
+    for name, value in options.items():
+        if value:
+            raise BadInput(
+                f"--{name.replace('_', '-')}: --to sends to what runs already, with its own cluster"
+            )
 
 
 @contextmanager

@@ -6,7 +6,17 @@ What it does is measured on, or read from, the adapter of knative.dev/eventing v
 
 from eventing.local.source.events import Mode, Verb, to_event
 from eventing.local.source.sending import Sender
-from eventing.local.source.source import Source
+from eventing.local.source.source import Source, namespaces_of, start_all
 from eventing.local.source.wiring import SourceSpec, WatchedKind
 
-__all__ = ["Mode", "Sender", "Source", "SourceSpec", "Verb", "WatchedKind", "to_event"]
+__all__ = [
+    "Mode",
+    "Sender",
+    "Source",
+    "SourceSpec",
+    "Verb",
+    "WatchedKind",
+    "namespaces_of",
+    "start_all",
+    "to_event",
+]

@@ -103,7 +103,7 @@ class Source:
         Returns:
             Whether all watches had begun; an API that is not served keeps its own from it.
         """
-        namespaces = self._namespaces()
+        namespaces = namespaces_of(self._spec, self.cluster)
         streams = [
             _Stream(kind, namespace, self, leads=namespace == namespaces[0])
             for kind in self._spec.kinds
@@ -123,14 +123,30 @@ class Source:
         """Send the event about a change; it may be dropped."""
         self._sender.send(*to_event(verb, found, self._spec.mode, self._api_server))
 
-    def _namespaces(self) -> list[str]:
-        """The namespaces watched: "" stands for all. A selector is looked up once, at the start."""
-        if self._spec.namespaces is None:
-            return [self._spec.namespace]
-        if not self._spec.namespaces:
-            return [""]
-        chosen, _ = self.cluster.list_with_version(NAMESPACES, labels=self._spec.namespaces)
-        return [found["metadata"]["name"] for found in chosen]
+
+def start_all(sources: Iterable[Source], within: float) -> None:
+    """Start sources at once, and wait until all watches have begun, for so many seconds at most.
+
+    What is older than its watch is never sent.
+    """
+    threads = [
+        threading.Thread(target=source.start, kwargs={"ready_within": within}, daemon=True)
+        for source in sources
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
+    """The namespaces that a source watches: "" stands for all. A selector is looked up once, at its start."""
+    if spec.namespaces is None:
+        return [spec.namespace]
+    if not spec.namespaces:
+        return [""]
+    chosen, _ = cluster.list_with_version(NAMESPACES, labels=spec.namespaces)
+    return [found["metadata"]["name"] for found in chosen]
 
 
 class _Stream:

@@ -1,0 +1,191 @@
+"""What `muster record` writes, `muster replay` makes the same of, in whatever order it comes and how often.
+
+The story is the first of tests/replays/recordings, a torch TrainJob of three nodes, on the embedded cluster.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import urllib3
+from click.testing import CliRunner
+
+from eventing.local import outline
+from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.cli import main
+from eventing.local.functions import AsProcesses
+from eventing.local.replay import without_groups
+from eventing.local.stories.catalogue import story_named
+from eventing.local.worlds import Objects, World, read_worlds
+from shared.runtime.config import Settings
+from tests.replays.test_streams import groups_of
+from tests.stories.test_left_out import without
+from tests.support.processes import Process, muster, running
+
+SERVICES = ("create-workload", "create-pod-groups", "patch-pods")
+"""The functions that the story needs; it was recorded without patch-pods, so that pods stay gated."""
+
+EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
+SECRET = EVENT | {
+    "ce-type": "dev.knative.apiserver.resource.add",
+    "ce-kind": "Secret",
+    "ce-apiversion": "v1",
+    "content-type": "application/json",
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was recorded of the story.
+
+    Attributes:
+        events: the file.
+        objects: likewise.
+        end: the cluster at its end.
+    """
+
+    events: Path
+    objects: Path
+    end: World
+
+
+@pytest.fixture(name="story", scope="module")
+def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The torch story up to its gated pods, watched by `muster record`; stopped as by Ctrl-C."""
+    folder = tmp_path_factory.mktemp("record")
+    events, objects, kubeconfig = folder / "e.jsonl.gz", folder / "o.yaml.gz", folder / "kubeconfig"
+    with without("patch-pods", folder) as stage:
+        assert stage.stack.server is not None
+        kubeconfig.write_text(stage.stack.server.kubeconfig())
+        options = ["--kubeconfig", str(kubeconfig), "--objects", str(objects), "--every", "0.5"]
+        with running("record", str(events), *options) as recorder:
+            assert "TrainJob" in recorder.line("recording ")
+            for found in story_named("torch").manifest:
+                stage.create(found)
+            stage.until("all pods are gated", lambda: stage.gated() == 3)
+            stage.until("the PodGroup is there", lambda: stage.all("PodGroup"))
+            stage.settle()
+            assert recorder.end() == 0
+            recorder.line(f"{events}: ")
+            moments = recorder.line(f"{objects}: moments start, ")
+    assert moments.endswith(", end")
+    return Recorded(events, objects, read_worlds([objects])[-1])
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    """The events of a packed file."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> None:
+    """Every kind that came to be is added once; the file is whole, and nothing in it is secret."""
+    added = [one["kind"] for one in lines(story.events) if str(one["type"]).endswith(".resource.add")]
+    assert sorted(map(str, added)) == [
+        "Job",
+        "JobSet",
+        "Pod",
+        "Pod",
+        "Pod",
+        "PodGroup",
+        "TrainJob",
+        "Workload",
+    ]
+    text = gzip.decompress(story.events.read_bytes()) + gzip.decompress(story.objects.read_bytes())
+    assert b"managedFields" not in text
+    # The Trainer's environment, whose values nobody reads again.
+    assert b"PET_NNODES" in text
+    assert b"<left out>" in text
+
+
+def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -> None:
+    """`muster replay FILE --objects FILE` makes the recorded groups once more, and lifts the gates."""
+    result = CliRunner().invoke(
+        main,
+        [
+            *("replay", str(story.events), "--objects", str(story.objects)),
+            *("--moment", "end", "--drop-groups"),
+        ],
+    )
+    assert result.exit_code == 0, result.output
+    (group,) = (one for one in story.end.objects if one["kind"] == "PodGroup")
+    assert f"PodGroup team-a/{group['metadata']['name']}: minCount 3" in result.stdout
+    assert "0 of 3 pods bound, 0 gated" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arranged",
+    [
+        pytest.param([], id="once and in order"),
+        pytest.param(["--shuffle", "1", "--duplicates", "1"], id="shuffled and doubled"),
+        pytest.param(
+            ["--reverse", "--twice", "--mode", "structured"], id="in reverse, twice, in structured mode"
+        ),
+    ],
+)
+def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arranged: list[str]) -> None:
+    """Each one, served as in a container, hears the whole stream over HTTP; the groups are those recorded."""
+    with served(without_groups(story.end).objects) as (server, urls):
+        for url in urls:
+            result = CliRunner().invoke(main, ["replay", str(story.events), "--to", url, *arranged])
+            assert result.exit_code == 0, result.output
+        end = server.snapshot()
+    assert groups_of(end) == groups_of(story.end.objects) != []
+    assert [pod for pod in end if pod["kind"] == "Pod" and outline.is_gated(pod)] == []
+    assert [pod for pod in story.end.objects if pod["kind"] == "Pod" and outline.is_gated(pod)] != []
+
+
+@contextmanager
+def served(objects: Objects) -> Iterator[tuple[ApiServer, Sequence[str]]]:
+    """An embedded API server that holds these objects, and functions by `python -m shared.runtime.serve`."""
+    with ApiServer() as server:
+        server.load(resource_definitions())
+        server.load(objects)
+        functions = AsProcesses(SERVICES, Settings(api_server=server.url), lambda _activity: None)
+        try:
+            yield server, [functions.urls[service] for service in SERVICES]
+        finally:
+            functions.stop()
+
+
+def send(process: Process, *headers: dict[str, str]) -> list[int]:
+    """Send events to where a recorder says that it listens; the answers."""
+    url = process.line("recording what is sent to ").split()[5].rstrip(";")
+    return [
+        urllib3.request("POST", url, headers=one, body=b"{}", timeout=10, retries=False).status
+        for one in headers
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_sink_is_recorded_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
+    """Exit status 0, whole lines, and a summary that says what was left out."""
+    path = tmp_path / "events.jsonl"
+    with running("record", str(path), "--listen", "127.0.0.1:0") as recorder:
+        assert send(recorder, EVENT, SECRET, EVENT, {}) == [202, 202, 202, 400]
+        assert recorder.end(number) == 0
+        assert recorder.line(f"{path}: 2 events in ")
+        assert recorder.line("  dev.muster.sweep: 2")
+        assert recorder.line("  left out: 1 about a Secret")
+    assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["dev.muster.sweep"] * 2
+
+
+def test_a_recorder_ends_by_itself_after_so_many_events(tmp_path: Path) -> None:
+    """Nothing has to stop it."""
+    path = tmp_path / "events.jsonl.gz"
+    with running("record", str(path), "--listen", "127.0.0.1:0", "--count", "2") as recorder:
+        assert send(recorder, EVENT, EVENT) == [202, 202]
+        recorder.line(f"{path}: 2 events in ")
+        assert recorder.wait() == 0
+    assert len(lines(path)) == 2
+
+
+def test_the_help_says_what_is_never_recorded() -> None:
+    """Whoever is about to pass a recording on looks there."""
+    assert "Secrets are never recorded" in " ".join(muster("record", "--help").stdout.split())

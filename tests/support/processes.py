@@ -1,0 +1,76 @@
+"""The command `muster` as a process of its own."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MUSTER = [sys.executable, "-c", "from eventing.local.cli import main; main()"]
+PATIENCE = 30.0
+"""Seconds to wait for a line; all come within three on an idle machine."""
+
+
+class Process:
+    """A running `muster`, and the lines it printed."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [*MUSTER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.printed: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def line(self, beginning: str) -> str:
+        """The next line that begins like this, waited for."""
+        while (line := self._lines.get(timeout=PATIENCE)) is not None:
+            self.printed.append(line)
+            if line.startswith(beginning):
+                return line
+        raise AssertionError(f"no line begins with {beginning!r}:\n" + "\n".join(self.printed))
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal; the exit status."""
+        self._process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Until it ends by itself; the exit status."""
+        return self._process.wait(timeout=PATIENCE)
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[Process]:
+    """`muster` with these arguments, gone at the end in any case."""
+    process = Process(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def muster(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`muster` until it ends."""
+    return subprocess.run(
+        [*MUSTER, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )

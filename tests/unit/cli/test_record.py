@@ -1,0 +1,177 @@
+"""`muster record`: what it refuses before it begins, in one line, and leaves no file behind."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.cli.conftest import Filed, Muster
+
+SOURCE = {
+    "apiVersion": "sources.knative.dev/v1",
+    "kind": "ApiServerSource",
+    "metadata": {"name": "mine", "namespace": "team"},
+    "spec": {"resources": [{"apiVersion": "batch/v1", "kind": "Job"}], "sink": {"uri": "http://127.0.0.1"}},
+}
+
+
+def a_source(**changed: Any) -> str:
+    """One ApiServerSource as YAML; `changed` replaces fields of its spec."""
+    return yaml.safe_dump({**SOURCE, "spec": {**SOURCE["spec"], **changed}})  # type: ignore[dict-item]  # a mapping
+
+
+@pytest.fixture
+def nobody() -> Iterator[int]:
+    """A port that is taken, and where nobody answers."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        yield door.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        pytest.param(
+            "events.json",
+            ["--listen", "127.0.0.1:0"],
+            "events.json: one event a line is called .jsonl or .jsonl.gz",
+            id="a file of another kind",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--listen", "8080"],
+            "--listen: '8080' is not HOST:PORT",
+            id="a port without a colon",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--listen", "127.0.0.1:http"],
+            "--listen: '127.0.0.1:http' is not HOST:PORT",
+            id="a port that is no number",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--listen", "0.0.0.0:8080"],
+            "--listen: 0.0.0.0 is not this machine alone: anybody could write into the file; "
+            "--beyond-this-machine allows it",
+            id="an address that others reach",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--kubeconfig", "nowhere"],
+            "nowhere: No such file; name one by --kubeconfig or $KUBECONFIG",
+            id="no cluster",
+        ),
+        pytest.param(
+            "missing/events.jsonl",
+            ["--listen", "127.0.0.1:0"],
+            "missing/events.jsonl: No such file or directory",
+            id="a folder that is not there",
+        ),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    muster: Muster, tmp_path: Path, name: str, arguments: list[str], words: str
+) -> None:
+    """Exit status 2, and no file."""
+    result = muster("record", str(tmp_path / name), *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.replace(f"{tmp_path}/", "") == f"muster: {words}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_kept(muster: Muster, filed: Filed) -> None:
+    """A recording is not made twice by mistake."""
+    path = filed("events.jsonl", "kept\n")
+    result = muster("record", path, "--listen", "127.0.0.1:0", "--for", "0.1")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"muster: {path}: is there already; --overwrite lets it go\n",
+    )
+    assert Path(path).read_text() == "kept\n"
+    assert muster("record", path, "--listen", "127.0.0.1:0", "--for", "0.1", "--overwrite").exit_code == 0
+    assert Path(path).read_text() == ""
+
+
+def test_a_port_that_is_taken_is_told(muster: Muster, tmp_path: Path, nobody: int) -> None:
+    """In the words of the machine."""
+    result = muster("record", str(tmp_path / "e.jsonl"), "--listen", f"127.0.0.1:{nobody}")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"muster: --listen 127.0.0.1:{nobody}: Address already in use\n",
+    )
+    assert not (tmp_path / "e.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        pytest.param(
+            a_source(resources=[{"apiVersion": "v1", "kind": "Secret"}]),
+            "ApiServerSource mine: Secrets are never recorded",
+            id="Secrets",
+        ),
+        pytest.param(
+            a_source(filters=[]),
+            "ApiServerSource mine: filters is not understood by the local source",
+            id="a field that would be passed over",
+        ),
+        pytest.param("kind: Broker\n", "has no ApiServerSource in it", id="no source"),
+        pytest.param("a: [1", "is not YAML: ", id="no YAML"),
+    ],
+)
+def test_sources_that_cannot_be_used_are_refused(
+    muster: Muster, filed: Filed, tmp_path: Path, sources: str, words: str, server: str
+) -> None:
+    """Before anything is recorded."""
+    path = filed("sources.yaml", sources)
+    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--sources", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert not (tmp_path / "e.jsonl").exists()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """A kubeconfig of an embedded API server."""
+    from eventing.local.apiserver import ApiServer  # noqa: PLC0415 - only these cases need one
+
+    with ApiServer() as running:
+        path = tmp_path / "kubeconfig"
+        path.write_text(running.kubeconfig())
+        yield str(path)
+
+
+def test_a_cluster_that_does_not_answer_is_told(
+    muster: Muster, filed: Filed, tmp_path: Path, nobody: int
+) -> None:
+    """Exit status 1: the same command may work later."""
+    kubeconfig = filed(
+        "kubeconfig",
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{nobody}"}}],
+            "users": [{"name": "a", "user": {}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "current-context": "a",
+        },
+    )
+    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", kubeconfig)
+    assert result.exit_code == 1
+    assert f"Error: http://127.0.0.1:{nobody}: Unavailable" in result.stderr
+    assert not (tmp_path / "e.jsonl").exists()
+
+
+def test_too_few_events_are_told_by_the_exit_status(muster: Muster, tmp_path: Path) -> None:
+    """A script waits for so many."""
+    path = tmp_path / "e.jsonl"
+    result = muster("record", str(path), "--listen", "127.0.0.1:0", "--for", "0.2", "--count", "3")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("Error: 0 of 3 events came\n")
+    assert result.stdout == f"{path}: 0 events in 0.2 s\n"

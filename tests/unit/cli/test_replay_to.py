@@ -1,0 +1,180 @@
+"""`muster replay --to`: events over HTTP, what is printed of the answers, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from eventing.local.serving import Served
+from tests.unit.cli.conftest import Filed, Muster
+from tests.unit.cli.sample import a_job, a_namespace, an_event
+
+STREAM = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2, 3, 4)]
+
+
+class _Function:
+    """Takes every event but those it was told to refuse; knows what came."""
+
+    def __init__(self) -> None:
+        self.came: list[dict[str, str]] = []
+        self.refuses: set[str] = set()
+        self.url = ""
+
+    def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+        number = environ.get("HTTP_CE_ID", "structured")
+        self.came.append({"id": number, "type": environ["CONTENT_TYPE"]})
+        environ["wsgi.input"].read()
+        if number in self.refuses:
+            body = json.dumps({"reason": "Conflict", "message": "changed meanwhile"}).encode()
+            start_response("409 Conflict", [("Retry-After", "2"), ("Content-Type", "application/json")])
+            return [body]
+        reply = {"specversion": "1.0", "id": "r", "source": "/f", "type": "dev.muster.f.created"}
+        start_response("200 OK", [(f"ce-{name}", value) for name, value in reply.items()])
+        return []
+
+
+@pytest.fixture
+def function() -> Iterator[_Function]:
+    """Served on loopback."""
+    made = _Function()
+    served = Served(made, "function")
+    made.url = f"http://127.0.0.1:{served.port}"
+    yield made
+    served.stop()
+
+
+def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
+    muster: Muster, filed: Filed, function: _Function
+) -> None:
+    """Status, Retry-After, the reply's type, the reason; then how often each."""
+    function.refuses = {"2"}
+    result = muster("replay", filed("e.json", STREAM[:2]), "--to", function.url)
+    assert result.exit_code == 1
+    first, second, summary, *counts = result.stdout.splitlines()
+    assert first == "   1 Job add team/sweep-1: 200 dev.muster.f.created"
+    assert second == "   2 Job add team/sweep-2: 409 Retry-After 2 Conflict: changed meanwhile"
+    assert summary.startswith("2 of 2 events sent in ")
+    assert summary.endswith(" s: 1 taken, 1 refused")
+    assert counts == ["  200: 1", "  409: 1", "  dev.muster.f.created: 1"]
+
+
+def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _Function) -> None:
+    """In order, each once."""
+    result = muster("replay", filed("e.json", STREAM), "--to", function.url)
+    assert result.exit_code == 0, result.output
+    assert [one["id"] for one in function.came] == ["1", "2", "3", "4"]
+
+
+def test_shuffled_and_doubled_is_the_same_each_time(
+    muster: Muster, filed: Filed, function: _Function
+) -> None:
+    """A seed is an order; the ids stay as they were, as those of a retry do."""
+    stream = filed("e.json", STREAM)
+    for _ in range(2):
+        result = muster("replay", stream, "--to", function.url, "--shuffle", "7", "--duplicates", "1")
+        assert result.exit_code == 0
+    sent = [one["id"] for one in function.came]
+    assert sent[:8] == sent[8:]
+    assert sorted(sent[:8]) == sorted("12341234")
+    assert sent[:8] != sorted(sent[:8])
+
+
+def test_structured_mode(muster: Muster, filed: Filed, function: _Function) -> None:
+    """One JSON object, and no attribute in the headers."""
+    muster("replay", filed("e.json", STREAM[:1]), "--to", function.url, "--mode", "structured")
+    assert function.came == [{"id": "structured", "type": "application/cloudevents+json"}]
+
+
+def test_it_keeps_within_the_count(muster: Muster, filed: Filed, function: _Function) -> None:
+    """Of eight events to be sent, three are."""
+    stream = filed("e.json", STREAM)
+    result = muster("replay", stream, "--to", function.url, "--duplicates", "1", "--count", "3")
+    assert result.exit_code == 0
+    assert len(function.came) == 3
+    assert "3 of 8 events sent in " in result.stdout
+
+
+def test_it_keeps_within_the_time(muster: Muster, filed: Filed, function: _Function) -> None:
+    """An event that is due after an hour is not waited for."""
+    late = an_event(id="5", time="2026-11-21T09:17:25Z")
+    stream = filed("e.json", [STREAM[0], late])
+    result = muster("replay", stream, "--to", function.url, "--speed", "1", "--for", "0.3")
+    assert result.exit_code == 0
+    assert "1 of 2 events sent in 0.3 s" in result.stdout
+
+
+def test_nobody_there_is_told(muster: Muster, filed: Filed) -> None:
+    """Refused for every event; the exit status tells."""
+    result = muster("replay", filed("e.json", STREAM[:1]), "--to", "http://127.0.0.1:1")
+    assert result.exit_code == 1
+    assert "Job add team/sweep-1: no answer " in result.stdout
+    assert "0 taken, 1 refused\n  no answer: 1\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(
+            ["--to", "http://broker.example.com/"],
+            "--to: broker.example.com is not this machine alone: an event makes a function write; "
+            "--beyond-this-machine allows it",
+            id="another machine",
+        ),
+        pytest.param(
+            ["--to", "http://127.0.0.1.example.com/"],
+            "--to: 127.0.0.1.example.com is not this machine alone: an event makes a function write; "
+            "--beyond-this-machine allows it",
+            id="another machine that looks like this one",
+        ),
+        pytest.param(
+            ["--to", "127.0.0.1:8080"],
+            "--to: '127.0.0.1:8080' is no URL of a function or broker",
+            id="no URL",
+        ),
+        pytest.param(
+            ["--to", "http://127.0.0.1:1", "--sweep"],
+            "--sweep: --to sends to what runs already, with its own cluster",
+            id="an option of the embedded server",
+        ),
+        pytest.param(
+            ["--speed", "1"],
+            "--speed, --mode, --count, --for and --beyond-this-machine go with --to",
+            id="an option of --to without it",
+        ),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(
+    muster: Muster, filed: Filed, arguments: list[str], words: str
+) -> None:
+    """In one line, before anything is sent."""
+    result = muster("replay", filed("e.json", STREAM), *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"muster: {words}\n")
+
+
+def test_another_machine_may_be_allowed(muster: Muster, filed: Filed) -> None:
+    """The name is then asked for: it does not exist, and that is what is told."""
+    stream = filed("e.json", STREAM[:1])
+    result = muster("replay", stream, "--to", "http://muster.invalid/", "--beyond-this-machine", "--for", "5")
+    assert result.exit_code == 1
+    assert "no answer" in result.stdout
+
+
+@pytest.mark.parametrize("speed", ["-1", "fast", "nan", "inf"])
+def test_a_speed_is_a_number_or_max(muster: Muster, filed: Filed, speed: str) -> None:
+    """Click's own words."""
+    result = muster("replay", filed("e.json", STREAM), "--to", "http://127.0.0.1:1", "--speed", speed)
+    assert result.exit_code == 2
+    assert "is neither a number from 0 nor max" in result.stderr
+
+
+def test_the_embedded_server_takes_streams_arranged_alike(muster: Muster, filed: Filed) -> None:
+    """`--shuffle` and `--duplicates` are for both."""
+    cluster = filed("c.json", {"kind": "List", "items": [a_namespace(), a_job()]})
+    result = muster(
+        "replay", filed("e.json", [an_event()]), "--objects", cluster, "--duplicates", "2", "--shuffle", "1"
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("3 events, ")

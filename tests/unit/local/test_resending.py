@@ -1,0 +1,193 @@
+"""Recorded events over HTTP: what goes out when, and what is made of the answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from eventing.local.broker import Answer, CloudEvent, NoAnswerError
+from eventing.local.captures import STRUCTURED, Capture
+from eventing.local.files import BadFileError
+from eventing.local.resending import Answered, ContentMode, Outgoing, Pace, outgoing, resend
+from tests.unit.runtime.fakes import NOW
+
+ENVELOPE = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "/test",
+    "type": "dev.knative.apiserver.resource.add",
+    "datacontenttype": "application/json",
+    "data": {"kind": "Job"},
+}
+REPLY = {"ce-specversion": "1.0", "ce-id": "1.x", "ce-source": "/x", "ce-type": "dev.muster.x.created"}
+
+
+def recorded(**changed: Any) -> Capture:
+    """A recorded event."""
+    return Capture({"content-type": STRUCTURED}, json.dumps({**ENVELOPE, **changed}).encode(), "e.jsonl:1")
+
+
+def ready(*seconds: float) -> list[Outgoing]:
+    """Events that were sent so many seconds after NOW; their ids are the seconds."""
+    return [
+        outgoing(
+            recorded(id=str(after), time=(NOW + timedelta(seconds=after)).isoformat()), ContentMode.BINARY
+        )
+        for after in seconds
+    ]
+
+
+class _Function:
+    """Answers as it is told, and knows what came when."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        self._answer = answer
+        self.began = monotonic()
+        self.came: list[tuple[Mapping[str, str], bytes]] = []
+        self.times: list[float] = []
+        self.patience: list[float | None] = []
+
+    def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
+        self.came.append((headers, body))
+        self.times.append(monotonic() - self.began)
+        self.patience.append(timeout)
+        if self._answer is None:
+            raise NoAnswerError("connection refused")
+        return self._answer
+
+
+def answered(answer: Answer | None) -> Answered:
+    """What is told of an answer."""
+    (told,) = resend(ready(0), _Function(answer), Pace(), threading.Event())
+    return told
+
+
+def test_binary_mode_is_what_the_source_sends() -> None:
+    """Attributes as headers, data as the body, the id as it was: a retry keeps it too."""
+    one = outgoing(recorded(), ContentMode.BINARY)
+    assert one.headers == {
+        "Ce-Specversion": "1.0",
+        "Ce-Id": "1",
+        "Ce-Source": "/test",
+        "Ce-Type": "dev.knative.apiserver.resource.add",
+        "Content-Type": "application/json",
+    }
+    assert json.loads(one.body) == {"kind": "Job"}
+
+
+def test_structured_mode_is_one_json_object() -> None:
+    """The line of the file as it stands."""
+    one = outgoing(recorded(), ContentMode.STRUCTURED)
+    assert one.headers == {"Content-Type": STRUCTURED}
+    assert json.loads(one.body) == ENVELOPE
+
+
+def test_broken_json_has_no_structured_mode() -> None:
+    """A captured request may hold it, and can only be sent as it came."""
+    broken = Capture({**REPLY, "content-type": "application/json"}, b"{", "e.json")
+    assert outgoing(broken, ContentMode.BINARY).body == b"{"
+    with pytest.raises(BadFileError, match=r"e\.json: its data is not the JSON"):
+        outgoing(broken, ContentMode.STRUCTURED)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(Answer(202), {"status": 202, "taken": True}, id="taken without a word"),
+        pytest.param(
+            Answer(200, {**REPLY, "content-type": "application/json"}, b"{}"),
+            {"status": 200, "reply": "dev.muster.x.created", "taken": True},
+            id="taken, and answered by an event",
+        ),
+        pytest.param(
+            Answer(200, {"content-type": "text/plain"}, b"OK"),
+            {"status": 200, "reason": "with a body that is no CloudEvent"},
+            id="a body that is no event is a failure to a broker",
+        ),
+        pytest.param(
+            Answer(409, {"Retry-After": "2"}, b'{"reason": "Conflict", "message": "changed\\n meanwhile"}'),
+            {"status": 409, "retry_after": "2", "reason": "Conflict: changed meanwhile"},
+            id="come again, and when",
+        ),
+        pytest.param(
+            Answer(400, {}, b"an event needs an id\nmore"),
+            {"status": 400, "reason": "an event needs an id"},
+            id="refused in words of somebody else",
+        ),
+        pytest.param(Answer(500), {"status": 500}, id="refused without a word"),
+        pytest.param(None, {"status": 0, "reason": "connection refused"}, id="nobody there"),
+    ],
+)
+def test_what_is_told_of_an_answer(answer: Answer | None, told: dict[str, Any]) -> None:
+    """Status, Retry-After, the reply's type, the reason."""
+    said = answered(answer)
+    assert said == Answered(said.event, **told)
+
+
+def test_events_go_out_as_they_were_recorded() -> None:
+    """Two tenths apart at speed 1, one tenth at speed 2."""
+    for speed, gap in ((1.0, 0.2), (2.0, 0.1)):
+        function = _Function(Answer(202))
+        list(resend(ready(0, 0.2), function, Pace(speed), threading.Event()))
+        assert gap <= function.times[1] - function.times[0] < gap + 0.1
+
+
+def test_in_another_order_they_keep_the_recorded_times() -> None:
+    """The first time is for the first event, whichever that is."""
+    function = _Function(Answer(202))
+    told = list(resend(ready(0.2, 0), function, Pace(1.0), threading.Event()))
+    assert [one.event["id"] for one in told] == ["0.2", "0"]
+    assert 0.2 <= function.times[1] - function.times[0] < 0.3
+
+
+def test_an_event_without_a_time_does_not_wait() -> None:
+    """The attribute is optional."""
+    function = _Function(Answer(202))
+    stream = [*ready(60), outgoing(recorded(id="none"), ContentMode.BINARY)]
+    told = list(resend(stream, function, Pace(1.0), threading.Event()))
+    assert [one.event["id"] for one in told] == ["60", "none"]
+    assert function.times[1] < 0.1
+
+
+def test_as_fast_as_possible_does_not_wait() -> None:
+    """Speed 0."""
+    function = _Function(Answer(202))
+    list(resend(ready(0, 60), function, Pace(), threading.Event()))
+    assert function.times[1] < 0.1
+
+
+def test_it_keeps_within_the_time_given() -> None:
+    """It does not wait for an event that is due later, nor longer than that for an answer."""
+    function = _Function(Answer(202))
+    list(resend(ready(0, 60), function, Pace(1.0, seconds=0.2), threading.Event()))
+    assert len(function.came) == 1
+    assert function.patience[0] is not None
+    assert function.patience[0] <= 0.2
+    assert monotonic() - function.began < 0.4
+
+
+def test_it_stops_when_told() -> None:
+    """Ctrl-C, between two events."""
+    stop = threading.Event()
+
+    def function(_headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
+        stop.set()
+        return Answer(202)
+
+    assert len(list(resend(ready(0, 0, 0), function, Pace(), stop))) == 1
+
+
+def test_without_events_nothing_is_sent() -> None:
+    """An empty stream is none of its business."""
+    assert list(resend([], _Function(), Pace(1.0), threading.Event())) == []
+
+
+def test_an_answer_is_about_its_event() -> None:
+    """As the broker sees it."""
+    assert isinstance(answered(Answer(202)).event, CloudEvent)
