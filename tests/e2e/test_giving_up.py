@@ -1,0 +1,67 @@
+"""Owners that cannot have their gangs say so, whatever their kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster import manifests
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+OWNERS = {
+    "TrainJob": a_trainjob("held", "torch-distributed", nodes=2),
+    "JobSet": a_jobset("held", {"workers": (1, 2)}),
+    "Job": a_job("held", pods=2),
+}
+NO_GROUPS: Object = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "no-groups"},
+    "spec": {"hard": {"count/podgroups.scheduling.k8s.io": "0"}},
+}
+
+
+def with_policy(owner: Object, policy: str) -> Object:
+    """Returns the owner with a policy on it."""
+    return {**owner, "metadata": {**owner["metadata"], "annotations": {POLICY: policy}}}
+
+
+@pytest.mark.parametrize("kind", list(OWNERS))
+def test_an_invalid_policy_is_told_on_the_owner(story: Story, kind: str) -> None:
+    """A condition says why there is no gang, and the pods run all the same."""
+    story.add_nodes(1)
+    story.create(with_policy(OWNERS[kind], "workload: {gangs: []}"))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says why", lambda now: now.reason(kind, "held", "PodGroupsReady") == "InvalidPolicy")
+    assert {str(group["spec"]["schedulingPolicy"]) for group in story.groups().values()} == {"{'basic': {}}"}
+
+
+def test_a_group_that_the_api_server_refuses_is_told_and_made_once_it_can_be(
+    story: Story, muster_on_it: Muster
+) -> None:
+    """With a quota of no PodGroups the pods that a policy holds wait, and an Event quotes the API server."""
+    story.add_nodes(1)
+    quota = story.create(NO_GROUPS)
+    story.wait_for(quota, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
+    story.create(with_policy(OWNERS["Job"], "workload: {onFailure: Hold}"))
+    story.wait("an Event says why", lambda now: "exceeded quota: no-groups" in refusals(now))
+    story.recording.quiet()
+    assert story.groups() == {}
+    assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 2
+
+    story.api.must("DELETE", manifests.path(quota))
+    for _ in range(2):
+        muster_on_it.sweep()
+        assert muster_on_it.idle()
+    story.wait("two pods run", lambda now: now.running() == 2)
+    assert story.policy("main") == {"gang": {"minCount": 2}}
+
+
+def refusals(story: Story) -> str:
+    """Returns what Events of create-pod-groups quote of the API server."""
+    events = story.recording.now("Event").values()
+    return " ".join(one["message"] for one in events if one["reason"] == "RefusedByApi")
