@@ -53,6 +53,7 @@ KUBERNETES = {
     "1.37": _kubernetes("kubernetes-1.37", "v1.37.1"),
     "1.36": _kubernetes("kubernetes-1.36", "v1.36.3"),
 }
+KUBECTL = Component("kubectl-v1.37.1", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
 ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
 JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset")
 TRAINER = Component("trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager")
@@ -63,7 +64,7 @@ ADAPTER = Component("adapter", "adapter", "knative.dev/eventing/cmd/apiserver_re
 def all_components() -> list[Component]:
     """Returns every component, those that others wait for first."""
     newest, oldest = KUBERNETES["1.37"], KUBERNETES["1.36"]
-    return [ETCD, *newest.values(), JOBSET, TRAINER, KWOK, ADAPTER, *oldest.values()]
+    return [ETCD, *newest.values(), JOBSET, TRAINER, KWOK, ADAPTER, *oldest.values(), KUBECTL]
 
 
 def cache_folder() -> Path:

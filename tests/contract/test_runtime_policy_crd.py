@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import yaml
 
 from eventing.local import policy_schema
 from eventing.local.apiserver import ApiServer, resource_definitions
-from tests.cluster import cluster
+from tests.cluster import cluster, kubectl
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api
 
 KINDS = ("trainingruntimes", "clustertrainingruntimes")
@@ -136,8 +135,8 @@ def built_by_kubectl(folder: Path) -> list[dict[str, Any]]:
     shutil.copytree(policy_schema.CRD_PATCH.parent, folder / "component")
     kustomization = {"resources": ["crds.yaml"], "components": ["component"]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    built = subprocess.run(["kubectl", "kustomize", str(folder)], check=True, capture_output=True, text=True)
-    return [one for one in yaml.safe_load_all(built.stdout) if one]
+    built = kubectl.run("kustomize", str(folder))
+    return [one for one in yaml.safe_load_all(built) if one]
 
 
 def test_the_component_patches_as_kubectl_would() -> None:

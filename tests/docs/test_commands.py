@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from eventing.local.manifests import EVENTING, load
 from eventing.local.stack import Options, Stack
 from eventing.local.stories.catalogue import story_named
 from shared.objects.resources import JOBS, NAMESPACES, by_kind
+from tests.cluster import kubectl
 from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
 
@@ -195,23 +194,13 @@ def _needs_knative(command: Command) -> bool:
 @pytest.mark.real
 @pytest.mark.parametrize("command", _served_by_the_stack())
 def test_kubectl_runs(command: Command, kubeconfig: Path) -> None:
-    """Against the local stack, with the kubectl of this machine."""
-    words = list(command.words)
-    made = ""
-    if words[1] == "create" and "-f" not in words:
+    """Against the local stack, with the real kubectl."""
+    words, made = command.arguments, ""
+    if words[0] == "create" and "-f" not in words:
         # kubectl sends these as protobuf, which the embedded API server does not read.
-        made = _run([*words, "--dry-run=client", "-o", "json"], kubeconfig, "")
-        words = ["kubectl", "apply", "-f", "-"]
-    _run(words, kubeconfig, made)
-
-
-def _run(words: list[str], kubeconfig: Path, given: str) -> str:
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    result = subprocess.run(
-        words, cwd=ROOT, env=environment, input=given, capture_output=True, text=True, check=False, timeout=30
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+        made = kubectl.run(*words, "--dry-run=client", "-o", "json", kubeconfig=kubeconfig)
+        words = ["apply", "-f", "-"]
+    kubectl.run(*words, kubeconfig=kubeconfig, given=made)
 
 
 @pytest.mark.parametrize("command", _cases("cd"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from eventing.local.manifests import EVENTING, UnsupportedManifestError, load
+from tests.cluster import kubectl
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
 KUSTOMIZATIONS = sorted(
@@ -63,8 +63,7 @@ def test_what_is_not_understood_is_refused(tmp_path: Path, kustomization: dict[s
 def test_kubectl_builds_the_same(kustomization: Path) -> None:
     """What `muster run` is wired by is what `kubectl apply -k` installs."""
     folder = kustomization.parent
-    built = subprocess.run(["kubectl", "kustomize", str(folder)], check=True, capture_output=True, text=True)
-    theirs = {_name(one): one for one in yaml.safe_load_all(built.stdout)}
+    theirs = {_name(one): one for one in yaml.safe_load_all(kubectl.run("kustomize", str(folder)))}
     assert {_name(one): one for one in load(folder)} == theirs
 
 
