@@ -55,7 +55,7 @@ cluster-down: $(READY) ## Stop what `make cluster` started
 
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
-	$(BIN)/pytest -m real --timeout 900 tests/contract tests/e2e
+	$(BIN)/pytest -m real --timeout 900 tests/contract tests/docs tests/manifests tests/e2e
 
 record: $(READY) ## Ask the real API servers the contract cases anew and show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record

@@ -6,10 +6,7 @@ found by `muster check`, and taken away again.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from eventing.local.cli import main
-from tests.cluster import manifests, modules
+from tests.cluster import kubectl, manifests, modules
 from tests.cluster.cluster import Cluster
 from tests.docs.commands import ROOT, commands
 
@@ -47,22 +44,22 @@ SERVING: dict[str, Any] = {
 
 
 @pytest.fixture(name="knative", scope="module")
-def _knative(bare_137: Cluster) -> Iterator[Cluster]:
-    """The real API server with Knative's types."""
+def _knative(managed_137: Cluster) -> Iterator[Cluster]:
+    """The real API server with Knative's types, and what carries out deletions."""
     folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
     definitions = [*manifests.documents(sorted(folder.glob("*.yaml"))), SERVING]
     for one in definitions:
         # Conversion is done by a webhook of Knative's, which is not there.
         one["spec"].pop("conversion", None)
         one["metadata"] = {"name": one["metadata"]["name"]}
-    path = bare_137.folder / "knative.yaml"
+    path = managed_137.folder / "knative.yaml"
     path.write_text(yaml.safe_dump_all(definitions))
-    _kubectl(bare_137, "apply", "--server-side", "-f", str(path))
-    _kubectl(bare_137, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    _kubectl(bare_137, "create", "namespace", "team-a")
-    yield bare_137
-    _kubectl(bare_137, "delete", "--ignore-not-found", "namespace", "team-a", "--wait=false")
-    _kubectl(bare_137, "delete", "-f", str(path), "--wait=false")
+    _kubectl(managed_137, "apply", "--server-side", "-f", str(path))
+    _kubectl(managed_137, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    _kubectl(managed_137, "create", "namespace", "team-a")
+    yield managed_137
+    _kubectl(managed_137, "delete", "--ignore-not-found", "namespace", "team-a")
+    _kubectl(managed_137, "delete", "-f", str(path))
 
 
 def test_install_and_uninstall_as_the_documents_say(knative: Cluster) -> None:
@@ -70,7 +67,7 @@ def test_install_and_uninstall_as_the_documents_say(knative: Cluster) -> None:
     for document in ("install.md", "uninstall.md"):
         for command in commands(ROOT / "docs" / document):
             if command.program == "kubectl":
-                _kubectl(knative, *_without_waiting(command.arguments))
+                _kubectl(knative, *command.arguments)
             elif command.words[:2] == ("muster", "check") and document == "install.md":
                 _expect_installed(knative, "--before" in command.words)
     left = _kubectl(
@@ -97,7 +94,7 @@ def test_one_namespace_is_taken_too(knative: Cluster) -> None:
         )
     }
     assert list(may.values()) == ["yes", "yes", "yes", "no", "no", "no"], may
-    _kubectl(knative, "delete", "-k", overlay, "--wait=false")
+    _kubectl(knative, "delete", "-k", overlay)
 
 
 def _expect_installed(cluster: Cluster, before: bool) -> None:
@@ -108,37 +105,11 @@ def _expect_installed(cluster: Cluster, before: bool) -> None:
     assert [line for line in failed if "eady" not in line] == [], told
 
 
-def _without_waiting(arguments: list[str]) -> list[str]:
-    """No garbage collector runs here, so nothing that is deleted in the foreground would go."""
-    return [*arguments, "--wait=false"] if arguments[0] == "delete" else arguments
-
-
 def _may(cluster: Cluster, account: str, *question: str) -> str:
     """The API server's answer, yes or no; kubectl exits with 1 for the latter."""
-    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
-    command = [
-        "kubectl",
-        "auth",
-        "can-i",
-        *question,
-        f"--as={account}",
-        "--as-group=system:serviceaccounts:team-a",
-    ]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    asks = ("auth", "can-i", *question, f"--as={account}", "--as-group=system:serviceaccounts:team-a")
+    return kubectl.call(*asks, kubeconfig=cluster.kubeconfig).stdout.strip()
 
 
 def _kubectl(cluster: Cluster, *arguments: str) -> str:
-    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
-    result = subprocess.run(
-        ["kubectl", *arguments],
-        cwd=Path(ROOT),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-    )
-    assert result.returncode == 0, f"{' '.join(arguments)}: {result.stderr}"
-    return result.stdout
+    return kubectl.run(*arguments, kubeconfig=cluster.kubeconfig)
