@@ -32,15 +32,24 @@ COLLECTORS = ("garbage-collector-controller", "namespace-controller", "podgroup-
 
 @dataclass(frozen=True)
 class Release:
-    """A Kubernetes minor version with the gates and API versions that are switched on."""
+    """A Kubernetes minor version with the gates and API versions that are switched on.
+
+    Attributes:
+        minor: ``1.37`` or ``1.36``.
+        gates: of every component; None: what Muster needs.
+        apis: versions the API server serves beside its defaults; None: what Muster needs.
+        skewed: components whose gates differ from those of the others, which nothing in Kubernetes prevents.
+    """
 
     minor: str = "1.37"
     gates: tuple[str, ...] | None = None
     apis: tuple[str, ...] | None = None
+    skewed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def gate_flag(self) -> str:
-        """Returns ``--feature-gates`` for every component."""
-        gates = DEFAULT_GATES[self.minor] if self.gates is None else self.gates
+    def gate_flag(self, component: str) -> str:
+        """Returns ``--feature-gates`` of a component."""
+        all_of_them = DEFAULT_GATES[self.minor] if self.gates is None else self.gates
+        gates = dict(self.skewed).get(component, all_of_them)
         return "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates)
 
     def api_flag(self) -> str:
@@ -103,7 +112,7 @@ def start_apiserver(
         "--authorization-mode=RBAC",
         f"--audit-policy-file={modules.HERE / 'audit-policy.yaml'}",
         f"--audit-log-path={credentials.folder / AUDIT_LOG}",
-        release.gate_flag(),
+        release.gate_flag("kube-apiserver"),
         release.api_flag(),
     ]
     if not service_accounts:
@@ -123,7 +132,7 @@ def start_scheduler(release: Release, credentials: Credentials, server: str) -> 
         f"--kubeconfig={kubeconfig}",
         "--secure-port=0",
         "--leader-elect=false",
-        release.gate_flag(),
+        release.gate_flag("kube-scheduler"),
         "-v=2",
     ]
     return start("kube-scheduler", command, credentials.folder)
@@ -146,7 +155,7 @@ def start_controller_manager(
         f"--service-account-private-key-file={credentials.key}",
         f"--root-ca-file={credentials.certificate}",
         f"--controllers={','.join(controllers)}",
-        release.gate_flag(),
+        release.gate_flag("kube-controller-manager"),
     ]
     return start("kube-controller-manager", command, credentials.folder)
 

@@ -7,12 +7,12 @@ when the policy and its binding are in the server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eventing.local.apiserver.gates import Gates
 from eventing.local.apiserver.kinds import SCHEDULING, Kind
-from eventing.local.apiserver.objects import Object, at, by_name, name_of, namespace_of
+from eventing.local.apiserver.objects import Object, at, by_name, name_of, namespace_of, uid_of
 from eventing.local.apiserver.selectors import selects
 from eventing.local.apiserver.status import ApiError, not_found, refused
 from eventing.local.apiserver.store import Store
@@ -28,6 +28,7 @@ POLICIES = ("admissionregistration.k8s.io", "mutatingadmissionpolicies")
 BINDINGS = ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings")
 CLASSES = (SCHEDULING, "priorityclasses")
 NAMESPACES = ("", "namespaces")
+POD_GROUPS = (SCHEDULING, "podgroups")
 
 PRIORITY_WORDS = {
     "Pod": (
@@ -80,6 +81,37 @@ def admit_changed(kind: Kind, obj: Object, old: Object) -> None:
             if field in old["spec"]:
                 obj["spec"].setdefault(field, old["spec"][field])
         _default_tolerations(obj)
+
+
+def keep_gang_sizes(store: Store, kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
+    """Judge an update as 1.36 alone does: a Job of a gang keeps its parallelism.
+
+    A validating plugin, so it comes after the kind's own rules (`plugin/pkg/admission/job`, v1.36.3).
+
+    Raises:
+        ApiError: 403, a plugin refuses it.
+    """
+    if kind.kind != "Job" or kind.custom or not gates.generic_workload:
+        return
+    if at(obj, "spec", "parallelism") == at(old, "spec", "parallelism"):
+        return
+    for group in _groups_of(store, old):
+        if at(group, "spec", "schedulingPolicy", "gang") is not None:
+            why = "cannot change parallelism for a Job referencing gang-scheduled PodGroup"
+            raise refused(kind.group, kind.plural, name_of(old), f'{why} "{name_of(group)}"')
+
+
+def _groups_of(store: Store, job: Object) -> Iterator[Object]:
+    """The PodGroup that a Job's template names; where it names none, those that the Job controls."""
+    named = at(job, "spec", "template", "spec", "schedulingGroup", "podGroupName")
+    for record in store.all(POD_GROUPS):
+        group = record.obj
+        if namespace_of(group) != namespace_of(job):
+            continue
+        owners = group["metadata"].get("ownerReferences") or []
+        controls = any(one.get("controller") and one["uid"] == uid_of(job) for one in owners)
+        if name_of(group) == named if named else controls:
+            yield group
 
 
 def _in_live_namespace(store: Store, kind: Kind, obj: Object) -> None:
@@ -229,4 +261,4 @@ def _marks() -> Any:
     return marks
 
 
-__all__ = ["ApiError", "admit_changed", "admit_new"]
+__all__ = ["ApiError", "admit_changed", "admit_new", "keep_gang_sizes"]

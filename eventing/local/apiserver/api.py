@@ -78,7 +78,7 @@ class Api:
     @property
     def _writer(self) -> Writer:
         if self._writer_made is None:
-            self._writer_made = Writer(self.store, lambda: self.gates, self._meta, self._define)
+            self._writer_made = Writer(self.store, lambda: self.gates, self.release, self._meta, self._define)
         return self._writer_made
 
     def calls(self) -> Counter[tuple[str, str, str]]:

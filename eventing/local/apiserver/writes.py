@@ -56,12 +56,14 @@ class Writer:
     Attributes:
         store: where they go.
         gates: the switches now.
+        release: `1.37` or `1.36`, whose admission plugins differ.
         meta: the schema of `metadata`.
         defined: called with a CustomResourceDefinition that was created or changed.
     """
 
     store: Store
     gates: Callable[[], Gates]
+    release: str
     meta: Schema
     defined: Callable[[Object], None]
 
@@ -274,6 +276,8 @@ class Writer:
         errors = strategies.check_changed(kind, obj, old, target.subresource)
         if errors:
             raise invalid_object(kind.group, kind.kind, target.name, errors)
+        if self.release == "1.36" and not target.subresource:
+            admission.keep_gang_sizes(self.store, kind, obj, old, self.gates())
         if not obj["metadata"].get("managedFields"):
             obj["metadata"].pop("managedFields", None)
         if obj == old:
