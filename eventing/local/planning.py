@@ -23,7 +23,7 @@ from shared.events.parse import UnreadableEvent, parse
 from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from shared.objects.meta import KubernetesObject, ObjectRef
 from shared.objects.scheduling import PodGroup, Workload
-from shared.policy.model import Action, Decision, Nothing
+from shared.policy.model import Action, Decision, Nothing, Observed
 from shared.policy.reasons import Reason
 from shared.runtime.responses import first_fault
 from shared.runtime.step import Step
@@ -75,7 +75,7 @@ def plan_on(step: Step, capture: Capture, objects: Iterable[Object], now: dateti
         raise _bad(_at_fault(there), error) from None
 
 
-def _subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | Nothing]:
+def _subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | Observed | Nothing]:
     match event:
         case Foreign():
             return [Nothing(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")]
@@ -85,8 +85,8 @@ def _subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | No
             return [step.subject(event)]
 
 
-def _decide(step: Step, subject: ObjectRef | Nothing, cluster: Cluster, now: datetime) -> Decision:
-    return subject if isinstance(subject, Nothing) else step.plan(step.observe(cluster, subject), now)
+def _decide(step: Step, subject: ObjectRef | Observed | Nothing, cluster: Cluster, now: datetime) -> Decision:
+    return subject if isinstance(subject, Nothing) else step.plan(step.observed(cluster, subject), now)
 
 
 def _bad(place: str, error: ValidationError) -> BadFileError:

@@ -237,7 +237,9 @@ class Stage:
     def _function(self, service: str) -> Target:
         step = planning.step_named(service)
         cluster = connect(Settings(api_server=self.server.url), user_agent=step.manager)
-        handler = Handler(step, cluster, Settings(deadline_seconds=60), lambda: self.now)
+        handler = Handler(
+            step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self.now
+        )
 
         def call(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG001
             answer = handler.handle(headers, body)

@@ -19,6 +19,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from shared.cluster import errors
+from shared.cluster.paging import Page, whole
 from shared.cluster.port import Object, Objects, PatchType
 from shared.objects.resources import Resource
 
@@ -94,17 +95,28 @@ class Client:
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Objects, str]:
         """All objects of a kind and the resourceVersion from which a watch sees what comes after."""
-        found: Objects = []
+        found = whole(lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token))
+        return found.objects, found.version
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """The next 500 objects of a kind.
+
+        Raises:
+            Expired: the token is too old; the error has one that goes on from there, at a later moment.
+        """
         if resource.namespaced:
             namespace = namespace or self._namespace
-        query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields}
-        while True:
-            page = self._call("GET", resource.path(namespace=namespace), query=query)
-            kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-            found += [kind | item for item in page.get("items") or []]
-            query["continue"] = page["metadata"].get("continue") or ""
-            if not query["continue"]:
-                return found, page["metadata"]["resourceVersion"]
+        query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields, "continue": token}
+        answer = self._call("GET", resource.path(namespace=namespace), query=query)
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        metadata = answer["metadata"]
+        return Page(
+            [kind | item for item in answer.get("items") or []],
+            metadata.get("continue") or "",
+            metadata["resourceVersion"],
+        )
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """The stored object."""

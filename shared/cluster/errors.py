@@ -74,7 +74,14 @@ class Unavailable(ClusterError):
 
 
 class Expired(ClusterError):
-    """410: a resourceVersion or a continue token is too old; list again."""
+    """410: a resourceVersion or a continue token is too old; list again.
+
+    Attributes:
+        token: with it a list goes on where the old token pointed to, showing what is there now; empty where
+            the server gave none.
+    """
+
+    token = ""
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterError:
@@ -88,9 +95,12 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterEr
     known: Mapping[str, Any] = body if isinstance(body, Mapping) and body.get("kind") == "Status" else {}
     reason = str(known.get("reason") or "")
     message = str(known.get("message") or body or f"HTTP {status}")
-    return _class_of(status, reason, known)(
+    error = _class_of(status, reason, known)(
         message, status=status, reason=reason, retry_after=_seconds(headers.get("Retry-After"))
     )
+    if isinstance(error, Expired):
+        error.token = str((known.get("metadata") or {}).get("continue") or "")
+    return error
 
 
 def _class_of(status: int, reason: str, known: Mapping[str, Any]) -> type[ClusterError]:

@@ -32,33 +32,19 @@ from shared.policy.homes import of_runtime
 from shared.policy.kinds import pods_of
 from shared.policy.marks import GATE, GROUP
 from shared.policy.model import Nothing, Observed, Owner
+from shared.policy.orphans import living
 from shared.policy.ownership import consider, left_alone, workload_name
 from shared.policy.pods import needs_owner
 from shared.policy.workload import needs_groups
 
-SINGLE_READS = 8
-"""Up to that many groups are read one by one; more are picked out of one list."""
-
 _GROUPED_KINDS = {(resource.group, resource.kind) for resource in (TRAINJOBS, JOBSETS, JOBS)}
 """By API group too: Volcano has a Job of its own."""
-
-_MADE: dict[str, tuple[Resource, type[Workload | CompositePodGroup | PodGroup]]] = {
-    WORKLOADS.kind: (WORKLOADS, Workload),
-    COMPOSITE_POD_GROUPS.kind: (COMPOSITE_POD_GROUPS, CompositePodGroup),
-    POD_GROUPS.kind: (POD_GROUPS, PodGroup),
-}
-"""What Muster makes."""
 
 _View = TypeVar("_View", bound=KubernetesObject)
 
 
 def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
-    """What create_workload decides on: the owner and the Workloads; to give up, its groups and pods.
-
-    A Workload or group is a sweep's question whether its owner is gone.
-    """
-    if subject.kind in _MADE:
-        return _orphan(cluster, subject)
+    """What create_workload decides on: the owner and the Workloads; to give up, its groups and pods."""
     observed = _with_workloads(cluster, _owner(cluster, subject))
     if not needs_groups(observed):
         return observed
@@ -235,7 +221,7 @@ def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
         found = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in above)
         composites = tuple(CompositePodGroup.read(body) for body in found if body)
         observed = replace(observed, composites=composites)
-    if len(names) <= SINGLE_READS:
+    if len(names) <= cluster.single_reads:
         found = (cluster.get(POD_GROUPS, name, namespace) for name in sorted(names))
         return replace(observed, groups=tuple(PodGroup.read(body) for body in found if body))
     listed = (PodGroup.read(body) for body in cluster.list(POD_GROUPS, namespace))
@@ -272,15 +258,9 @@ def _failed_create(cluster: Cluster, observed: Observed) -> str:
     return latest[1]
 
 
-def _orphan(cluster: Cluster, subject: ObjectRef) -> Observed:
-    resource, view = _MADE[subject.kind]
-    found = _get(cluster, view, resource, subject)
-    return Observed(subject, orphan=found, live_uids=live_owner_uids(cluster, subject.namespace))
-
-
 def live_owner_uids(cluster: Cluster, namespace: str = "") -> frozenset[str]:
-    """UIDs of all TrainJobs, JobSets and Jobs of a namespace, or of all namespaces."""
-    return frozenset(
+    """UIDs of all TrainJobs, JobSets and Jobs of a namespace, or of all, as `is_orphan` needs them."""
+    return living(
         body["metadata"]["uid"]
         for resource in (TRAINJOBS, JOBSETS, JOBS)
         for body in list_if_served(cluster, resource, namespace)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from shared.cluster.paging import Page
 from shared.objects.patches import PatchType
 from shared.objects.resources import Resource
 from shared.objects.versions import SchedulingApi
 
-__all__ = ["Cluster", "Object", "Objects", "PatchType", "RawCluster"]
+__all__ = ["SINGLE_READS", "Cluster", "Object", "Objects", "Page", "PatchType", "RawCluster"]
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
@@ -28,6 +29,16 @@ class RawCluster(Protocol):
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors."""
+        ...
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """One page of the same, from `token` on; the empty token begins a list.
+
+        Raises:
+            Expired: the token is too old; the error has one that goes on from there, at a later moment.
+        """
         ...
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
@@ -69,8 +80,21 @@ class RawCluster(Protocol):
         ...
 
 
+SINGLE_READS = 8
+"""Fewer GETs than these cost less than a list of a namespace."""
+
+
 class Cluster(RawCluster, Protocol):
-    """A cluster that is spoken to in one shape, whichever version of the scheduling API it serves."""
+    """A cluster that is spoken to in one shape, whichever version of the scheduling API it serves.
+
+    Attributes:
+        single_reads: up to that many objects are read one by one; more are picked out of one list.
+    """
+
+    @property
+    def single_reads(self) -> int:
+        """See above."""
+        ...
 
     def scheduling(self) -> SchedulingApi:
         """What the API server serves of scheduling.k8s.io."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shared.cluster.port import Object, Objects, PatchType
+from shared.cluster.paging import Page
+from shared.cluster.port import SINGLE_READS, Object, Objects, PatchType
 from shared.objects.resources import Resource, by_kind
 from shared.objects.versions import SchedulingApi
 
@@ -17,34 +18,8 @@ class ReadOnlyError(Exception):
     """A step tried to write to a snapshot; only planning happens on one."""
 
 
-class Snapshot:
-    """Objects as they were at one moment, behind the same door as a live cluster."""
-
-    def __init__(self, objects: Iterable[Object]) -> None:
-        self._objects: dict[tuple[str, str, str, str], Object] = {}
-        for body in objects:
-            try:
-                resource = by_kind(body["apiVersion"], body["kind"])
-            except LookupError:
-                continue  # a file may hold more than Muster reads
-            metadata = body["metadata"]
-            key = (resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
-            self._objects[key] = body
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The object of that name, or None."""
-        return self._objects.get((resource.group, resource.kind, namespace, name))
-
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """All objects of a kind that the selectors choose."""
-        return [
-            body
-            for (group, kind, where, _), body in self._objects.items()
-            if (group, kind) == (resource.group, resource.kind)
-            and namespace in {"", where}
-            and _selected(labels, body["metadata"].get("labels") or {})
-            and _selected(fields, _flat(body))
-        ]
+class ReadOnly:
+    """The writes of a cluster that is only read from."""
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """Refused."""
@@ -80,6 +55,49 @@ class Snapshot:
         """Refused."""
         raise ReadOnlyError(f"nobody may delete {resource.kind} {namespace}/{name} of a snapshot")
 
+
+class Snapshot(ReadOnly):
+    """Objects as they were at one moment, behind the same door as a live cluster."""
+
+    single_reads = SINGLE_READS
+
+    def __init__(self, objects: Iterable[Object]) -> None:
+        self._objects: dict[tuple[str, str, str, str], Object] = {}
+        for body in objects:
+            try:
+                resource = by_kind(body["apiVersion"], body["kind"])
+            except LookupError:
+                continue  # a file may hold more than Muster reads
+            metadata = body["metadata"]
+            key = (resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
+            self._objects[key] = body
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """The object of that name, or None."""
+        return self._objects.get((resource.group, resource.kind, namespace, name))
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """All objects of a kind that the selectors choose."""
+        return [
+            body
+            for (group, kind, where, _), body in self._objects.items()
+            if (group, kind) == (resource.group, resource.kind)
+            and namespace in {"", where}
+            and selected(body, labels, fields)
+        ]
+
+    def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        token: str = "",  # noqa: ARG002 - there is one page
+    ) -> Page:
+        """All of them: files have no pages."""
+        return Page(self.list(resource, namespace, labels=labels, fields=fields))
+
     def served_versions(self, group: str) -> frozenset[str]:
         """As a cluster of Kubernetes 1.37 with every gate on."""
         served = {"v1beta1/workloads", "v1beta1/podgroups", "v1alpha3/compositepodgroups"}
@@ -93,7 +111,18 @@ class Snapshot:
         """Nothing was discovered that could change."""
 
 
-def _selected(selector: str, values: Mapping[str, str]) -> bool:
+def selected(body: Object, labels: str = "", fields: str = "") -> bool:
+    """Whether the selectors choose an object; a field that is not there is empty, as the API server has it.
+
+    Raises:
+        ValueError: a selector is of a form that Muster does not use.
+    """
+    return _holds(labels, body["metadata"].get("labels") or {}, None) and (
+        not fields or _holds(fields, _flat(body), "")
+    )
+
+
+def _holds(selector: str, values: Mapping[str, str], absent: str | None) -> bool:
     for requirement in filter(None, selector.split(",")):
         match = _REQUIREMENT.fullmatch(requirement)
         if match is None:
@@ -102,7 +131,7 @@ def _selected(selector: str, values: Mapping[str, str]) -> bool:
         if operator is None:
             holds = (key in values) != bool(match["absent"])
         else:
-            holds = (values.get(key) == match["value"]) != operator.startswith("!")
+            holds = (values.get(key, absent) == match["value"]) != operator.startswith("!")
         if not holds:
             return False
     return True

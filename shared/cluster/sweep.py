@@ -1,16 +1,25 @@
-"""What a sweep looks at: for each step, the objects it is responsible for."""
+"""What a sweep looks at: for each step, the lists it decides from and the objects it is responsible for.
+
+The order of the lists matters. Pods come before groups, because the scheduler places a group and then binds
+its pods. What Muster made comes before the owners: one that is not in a list read later is gone for good.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
+from pydantic import ValidationError
+
+from shared.cluster.listed import Listing
 from shared.cluster.observe import list_if_served, live_owner_uids
-from shared.cluster.port import Cluster
+from shared.cluster.port import Cluster, Object
 from shared.objects.jobs import Job, JobSet, Pod, TrainJob
 from shared.objects.meta import KubernetesObject, ObjectRef
 from shared.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     COMPOSITE_POD_GROUPS,
+    EVENTS,
     JOBS,
     JOBSETS,
     POD_GROUPS,
@@ -22,6 +31,7 @@ from shared.objects.resources import (
 )
 from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies, marks
+from shared.policy.model import Observed
 from shared.policy.orphans import Orphan, is_orphan
 
 _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
@@ -36,6 +46,21 @@ _MADE: tuple[tuple[Resource, type[Orphan]], ...] = (
 )
 _MUSTERS = f"{bodies.MANAGED_BY}={bodies.MUSTER}"
 
+_PODS = Listing(PODS, Pod, labels=marks.GROUP)
+_WAITING_PODS = Listing(PODS, Pod, labels=marks.GROUP, fields="spec.nodeName=,status.phase=Pending")
+"""A pod without its group, or with a gate, has no node: of a cluster whose gangs run these are none."""
+
+_MADE_AND_OWNERS = tuple(Listing(resource, view) for resource, view in (*_MADE, *_OWNERS))
+
+FOR_WORKLOADS = (_WAITING_PODS, *_MADE_AND_OWNERS)
+FOR_POD_GROUPS = _MADE_AND_OWNERS
+FOR_RESIZE = (_PODS, *_MADE_AND_OWNERS)
+FOR_CONDITIONS = (_PODS, *_MADE_AND_OWNERS, Listing(EVENTS, None, fields="reason=FailedCreate"))
+FOR_PODS = (_WAITING_PODS, Listing(POD_GROUPS, PodGroup))
+FOR_RUNTIMES = (Listing(CLUSTER_TRAINING_RUNTIMES, None), Listing(TRAINING_RUNTIMES, None))
+
+_View = TypeVar("_View", bound=KubernetesObject)
+
 
 def owners(cluster: Cluster) -> Iterator[ObjectRef]:
     """Every TrainJob, JobSet and Job that may be a root owner: one that no other of them controls.
@@ -44,7 +69,10 @@ def owners(cluster: Cluster) -> Iterator[ObjectRef]:
     """
     for resource, view in _OWNERS:
         for body in list_if_served(cluster, resource):
-            owner = view.read(body)
+            owner = _readable(view, body)
+            if owner is None:
+                yield _ref(body)
+                continue
             controller = owner.metadata.controller
             if owner.finished or (controller and controller.kind in {"TrainJob", "JobSet"}):
                 continue
@@ -53,32 +81,63 @@ def owners(cluster: Cluster) -> Iterator[ObjectRef]:
             yield owner.ref
 
 
-def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Every root owner, then what owners that are gone left behind."""
+def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | Observed]:
+    """Every root owner, then what owners that are gone left behind.
+
+    An orphan is as good as observed: its owner's UID will never be seen again, and its own is a precondition.
+    """
     yield from owners(cluster)
     live = live_owner_uids(cluster)
     for resource, view in _MADE:
         for body in list_if_served(cluster, resource, labels=_MUSTERS):
-            found = view.read(body)
-            if is_orphan(found, live):
-                yield found.ref
+            found = _readable(view, body)
+            if found is not None and is_orphan(found, live):
+                yield Observed(found.ref, orphan=found, live_uids=live)
 
 
 def runtimes(cluster: Cluster) -> Iterator[ObjectRef]:
     """Every runtime: those with a policy, and those that had one."""
     for resource in (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES):
         for body in list_if_served(cluster, resource):
-            yield KubernetesObject.read(body).ref
+            yield _ref(body)
 
 
 def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
-    """One pod of every group that has pods with our gate, and every pod with our gate but no group."""
+    """One pod of every group that exists and has pods with our gate, and every such pod without a group.
+
+    Where the API is off no group exists, and every such pod is let go.
+    """
     seen: set[tuple[str, str]] = set()
+    if cluster.scheduling().served:
+        groups = {_place(body) for body in list_if_served(cluster, POD_GROUPS)}
+    else:
+        groups = None
     for body in list_if_served(cluster, PODS, labels=marks.GROUP):
-        pod = Pod.read(body)
+        pod = _readable(Pod, body)
+        if pod is None:
+            yield _ref(body)
+            continue
         if marks.GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
         key = (pod.metadata.namespace, pod.pod_group_name or pod.metadata.name)
-        if key not in seen:
+        waits = pod.pod_group_name and groups is not None and key not in groups
+        if not waits and key not in seen:
             seen.add(key)
             yield pod.ref
+
+
+def _readable(view: type[_View], body: Object) -> _View | None:
+    """The view of an object; None where it has none, so that one of them does not hide all others."""
+    try:
+        return view.read(body)
+    except ValidationError:
+        return None
+
+
+def _ref(body: Object) -> ObjectRef:
+    metadata = body["metadata"]
+    return ObjectRef(body["apiVersion"], body["kind"], *_place(body), metadata["uid"])
+
+
+def _place(body: Object) -> tuple[str, str]:
+    return body["metadata"].get("namespace") or "", body["metadata"]["name"]

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from shared.cluster import errors
-from shared.cluster.port import Object, Objects, PatchType, RawCluster
+from shared.cluster.paging import Page
+from shared.cluster.port import SINGLE_READS, Object, Objects, PatchType, RawCluster
 from shared.objects import versions
 from shared.objects.resources import POD_GROUPS, WORKLOADS, Resource
 from shared.objects.versions import SchedulingApi
@@ -21,6 +22,8 @@ class Versioned:
     What is served is asked at the first need, again when the API answers 404 and after `refresh`, and always
     while there are no PodGroups at all: an API that is switched on later is used without a restart.
     """
+
+    single_reads = SINGLE_READS
 
     def __init__(self, cluster: RawCluster) -> None:
         self._cluster = cluster
@@ -51,6 +54,16 @@ class Versioned:
             resource, lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields)
         )
         return [versions.from_served(body) for body in found]
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """One page of the same."""
+        page = self._asking(
+            resource,
+            lambda served: self._cluster.page(served, namespace, labels=labels, fields=fields, token=token),
+        )
+        return replace(page, objects=[versions.from_served(body) for body in page.objects])
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """The stored object."""

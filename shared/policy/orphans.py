@@ -6,6 +6,7 @@ owner references of everything Muster made for it (pkg/registry/batch/job/strate
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
@@ -23,7 +24,7 @@ def plan_orphan(found: Orphan, live_uids: frozenset[str]) -> Decision:
 
     Args:
         found: the object, live.
-        live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
+        live_uids: of all TrainJobs, JobSets and Jobs of its namespace, by `living`.
     """
     if not bodies.is_musters(found.metadata.labels):
         return Nothing(Reason.NOT_MUSTERS, f"{found.ref} was not made by Muster")
@@ -33,10 +34,16 @@ def plan_orphan(found: Orphan, live_uids: frozenset[str]) -> Decision:
     return Plan(Reason.ORPHANS_REMOVED, f"{found.ref}: its owner is gone or was rebuilt", (delete,))
 
 
+def living(uids: Iterable[str]) -> frozenset[str]:
+    """UIDs of owners, whole as labels have them and cut as names of groups do."""
+    whole = frozenset(uids)
+    return whole | {uid[:UID_CHARACTERS] for uid in whole}
+
+
 def is_orphan(found: Orphan, live_uids: frozenset[str]) -> bool:
     """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
     if found.metadata.labels.get(bodies.OWNER_UID) not in live_uids:
         return True
     if isinstance(found, Workload):
         return False
-    return not {uid[:UID_CHARACTERS] for uid in live_uids} & set(found.metadata.name.split("-"))
+    return live_uids.isdisjoint(found.metadata.name.split("-"))

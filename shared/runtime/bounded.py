@@ -8,7 +8,8 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from shared.cluster.errors import ClusterError, Unavailable
-from shared.cluster.port import Cluster, Object, Objects, PatchType
+from shared.cluster.paging import Page, whole
+from shared.cluster.port import SINGLE_READS, Cluster, Object, Objects, PatchType
 from shared.objects.resources import Resource
 from shared.objects.versions import SchedulingApi
 from shared.runtime.tracing import Spans, no_spans
@@ -38,6 +39,8 @@ class BoundedCluster:
         calls: the number of calls that were passed on.
     """
 
+    single_reads = SINGLE_READS
+
     def __init__(
         self,
         cluster: Cluster,
@@ -63,11 +66,19 @@ class BoundedCluster:
         return self._pass_on("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """As the cluster's; each page is a call."""
+        return whole(
+            lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token)
+        ).objects
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
         """As the cluster's."""
         return self._pass_on(
             "list",
             resource.plural,
-            lambda: self._cluster.list(resource, namespace, labels=labels, fields=fields),
+            lambda: self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token),
         )
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:

@@ -31,7 +31,8 @@ class Settings:
             `--max-request-bytes`), and escapes in JSON may make it several times longer.
         deadline_seconds: after so long no more calls are made for one event or one sweep. Below the delivery
             timeout of the triggers, else a sender gives up on an event that is still being worked on.
-        sweep_limit: the most objects that one sweep looks at.
+        sweep_limit: the most objects that one sweep runs the step on; what its lists tell needs no run.
+        sweep_jitter_seconds: a sweep waits up to so long, so that not all functions list at the same moment.
         workers: events worked on at the same time; not below `containerConcurrency`.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
@@ -49,6 +50,7 @@ class Settings:
     body_limit_bytes: int = 8 * MEBIBYTE
     deadline_seconds: float = 8.0
     sweep_limit: int = 1000
+    sweep_jitter_seconds: float = 2.0
     workers: int = 4
     api_server: str = ""
     kubeconfig: str = ""

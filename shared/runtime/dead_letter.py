@@ -18,6 +18,7 @@ from shared.cluster.port import RawCluster
 from shared.events import dead_letters
 from shared.events.dead_letters import DeadLetter
 from shared.objects.resources import CONFIGMAPS
+from shared.policy.reasons import Reason
 from shared.runtime import logs, responses
 from shared.runtime.config import Settings, own_namespace
 from shared.runtime.handle import Clock, InFlight
@@ -27,8 +28,6 @@ from shared.runtime.responses import Answer
 
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
-STORED = "DeadLetterStored"
-KNOWN_ALREADY = "DeadLetterKnown"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
 
 
@@ -76,7 +75,7 @@ class DeadLetters:
     def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
         """The answer to a body above the limit, which is not read."""
         message = f"body: a dead letter of {length or 'unknown'} bytes is not kept"
-        outcome = Outcome(Kind.UNREADABLE, "BodyTooLarge", message, status=413)
+        outcome = Outcome(Kind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
         self._tell(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
@@ -91,12 +90,12 @@ class DeadLetters:
                     manager=MANAGER,
                 )
             except AlreadyExists:
-                return Outcome(Kind.NOTHING, KNOWN_ALREADY, said)
+                return Outcome(Kind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
             kept.append(letter.name)
             while len(kept) > self.settings.dead_letter_limit:
                 self._cluster.delete(CONFIGMAPS, kept[0], self.namespace)
                 kept.popleft()
-        return Outcome(Kind.DONE, STORED, said, actions=1)
+        return Outcome(Kind.DONE, Reason.DEAD_LETTER_STORED, said, actions=1)
 
     def _known(self) -> deque[str]:
         """The names of those that are kept, oldest first: listed once, because each may be 64 KiB.

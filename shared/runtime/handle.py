@@ -18,7 +18,7 @@ from shared.events.model import Event, Foreign, ResourceEvent, Sweep
 from shared.events.parse import UnreadableEvent, parse
 from shared.events.reply import reply_event
 from shared.objects.meta import ObjectRef
-from shared.policy.model import Nothing
+from shared.policy.model import Nothing, Observed
 from shared.policy.reasons import Reason
 from shared.runtime import logs, responses, tracing
 from shared.runtime.bounded import BoundedCluster
@@ -27,36 +27,37 @@ from shared.runtime.metrics import Metrics
 from shared.runtime.outcome import Kind, Outcome
 from shared.runtime.responses import Answer
 from shared.runtime.step import Step
-from shared.runtime.sweep import sweep
+from shared.runtime.sweep import Subject, Sweeps, jitter
 from shared.runtime.tracing import Spans, no_spans
 
 Clock = Callable[[], datetime]
 
 
 def run_step(
-    step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, spans: Spans = no_spans
+    step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
     """Observe an object, plan, and carry the plan out, each in a span of its own.
 
     Nothing is raised: whatever goes wrong is an outcome.
     """
+    ref = subject.subject if isinstance(subject, Observed) else subject
     try:
         with spans("observe"):
-            observed = step.observe(cluster, subject)
+            observed = step.observed(cluster, subject)
         with spans("plan"):
             decision = step.plan(observed, clock())
         if isinstance(decision, Nothing):
             kind = Kind.COME_AGAIN if decision.come_again else Kind.NOTHING
-            return Outcome(kind, decision.reason, decision.message, subject)
+            return Outcome(kind, decision.reason, decision.message, ref)
         with spans("execute"):
             plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
-        return replace(responses.of_error(error), subject=subject)
+        return replace(responses.of_error(error), subject=ref)
     return Outcome(
         Kind.COME_AGAIN if plan.come_again else Kind.DONE,
         plan.reason,
         plan.message,
-        subject,
+        ref,
         actions=len(plan.actions),
         reply=plan.reply,
     )
@@ -122,6 +123,14 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
+        self._sweeps = Sweeps(
+            step,
+            settings.sweep_limit,
+            clock,
+            run=self._run,
+            told=self.metrics.swept,
+            finished=lambda: self.metrics.swept_all(clock()),
+        )
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
         """The answer to a request that should be a CloudEvent; never raises."""
@@ -150,7 +159,7 @@ class Handler:
         said = f" of {length} bytes" if length else ""
         outcome = Outcome(
             Kind.UNREADABLE,
-            "BodyTooLarge",
+            Reason.BODY_TOO_LARGE,
             f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
             status=413,
         )
@@ -160,7 +169,8 @@ class Handler:
     def _outcome(self, event: Event, cluster: BoundedCluster) -> Outcome:
         match event:
             case Sweep():
-                return sweep(self.step, cluster, event, self.settings.sweep_limit, self._run_swept)
+                delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
+                return self._sweeps.sweep(cluster, event, delay)
             case Foreign():
                 return Outcome(Kind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
             case ResourceEvent():
@@ -169,13 +179,8 @@ class Handler:
                     return Outcome(Kind.NOTHING, subject.reason, subject.message)
                 return self._run(cluster, subject)
 
-    def _run(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
+    def _run(self, cluster: Cluster, subject: Subject) -> Outcome:
         return run_step(self.step, cluster, subject, self._clock, self._spans)
-
-    def _run_swept(self, cluster: Cluster, subject: ObjectRef) -> Outcome:
-        outcome = self._run(cluster, subject)
-        self.metrics.swept(outcome)
-        return outcome
 
     def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
         if outcome.reply is None:

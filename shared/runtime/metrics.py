@@ -88,6 +88,13 @@ class Metrics:
             registry=self._registry,
         )
         self._last_sweep.labels(function)
+        self._last_round = Gauge(
+            "muster_last_whole_sweep_timestamp_seconds",
+            "When sweeps had last looked at everything; 0 before the first time.",
+            ("function",),
+            registry=self._registry,
+        )
+        self._last_round.labels(function)
         in_flight_now = Gauge(
             "muster_events_in_flight",
             "Events that are being worked on.",
@@ -107,6 +114,10 @@ class Metrics:
     def swept(self, outcome: Outcome) -> None:
         """Count an object that a sweep looked at."""
         self._swept.labels(self._function, str(outcome.kind), str(outcome.reason)).inc()
+
+    def swept_all(self, now: datetime) -> None:
+        """Note that sweeps have looked at everything."""
+        self._last_round.labels(self._function).set(now.timestamp())
 
     def called(self, verb: str, resource: str, status: str) -> None:
         """Count a call to the API server."""

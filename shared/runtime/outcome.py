@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from shared.objects.meta import ObjectRef
 from shared.policy.model import Reply
+from shared.policy.reasons import Reason
 
 
 class Kind(StrEnum):
@@ -40,7 +41,7 @@ class Outcome:
 
     Attributes:
         kind: which of the five ends.
-        reason: a `shared.policy.reasons.Reason`, the class of an error, or `Swept` or `BodyTooLarge`.
+        reason: why, in one word; all of them are in `shared.policy.reasons`.
         message: the same in words; never a whole object.
         subject: the object it was about, where that is known.
         actions: the number of writes that were carried out.
@@ -51,7 +52,7 @@ class Outcome:
     """
 
     kind: Kind
-    reason: str
+    reason: Reason
     message: str = ""
     subject: ObjectRef | None = None
     actions: int = 0

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from shared.cluster import errors
 from shared.events.parse import UnreadableEvent
 from shared.policy.reasons import Reason
+from shared.runtime.bounded import DeadlineExceeded
 from shared.runtime.outcome import Kind, Outcome
 
 MESSAGE_LIMIT = 800
@@ -35,45 +36,48 @@ class Answer:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one class of API errors means for the event; the reason is the class where none is given."""
+    """What one class of API errors means for the event."""
 
     kind: Kind
+    reason: Reason
     status: int | None = None
-    reason: Reason | None = None
 
 
 MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
-    errors.Conflict: Meaning(Kind.COME_AGAIN, 409),
-    errors.AlreadyExists: Meaning(Kind.COME_AGAIN, 409),
-    errors.TooManyRequests: Meaning(Kind.COME_AGAIN, 429),
-    errors.Unavailable: Meaning(Kind.COME_AGAIN, 503),
-    errors.Expired: Meaning(Kind.COME_AGAIN, 503),
+    errors.Conflict: Meaning(Kind.COME_AGAIN, Reason.CONFLICT, 409),
+    errors.AlreadyExists: Meaning(Kind.COME_AGAIN, Reason.ALREADY_EXISTS, 409),
+    errors.TooManyRequests: Meaning(Kind.COME_AGAIN, Reason.TOO_MANY_REQUESTS, 429),
+    errors.Unavailable: Meaning(Kind.COME_AGAIN, Reason.UNAVAILABLE, 503),
+    DeadlineExceeded: Meaning(Kind.COME_AGAIN, Reason.DEADLINE_EXCEEDED, 503),
+    errors.Expired: Meaning(Kind.COME_AGAIN, Reason.EXPIRED, 503),
     # Somebody may grant the role or renew the credentials; until then nothing is lost.
-    errors.Unauthorized: Meaning(Kind.COME_AGAIN, 503),
-    errors.Forbidden: Meaning(Kind.COME_AGAIN, 503),
-    errors.Terminating: Meaning(Kind.NOTHING, reason=Reason.DELETED),
-    errors.Gone: Meaning(Kind.NOTHING, reason=Reason.OBJECT_GONE),
-    errors.ApiGone: Meaning(Kind.NOTHING, reason=Reason.API_NOT_SERVED),
+    errors.Unauthorized: Meaning(Kind.COME_AGAIN, Reason.UNAUTHORIZED, 503),
+    errors.Forbidden: Meaning(Kind.COME_AGAIN, Reason.FORBIDDEN, 503),
+    errors.Terminating: Meaning(Kind.NOTHING, Reason.DELETED),
+    errors.Gone: Meaning(Kind.NOTHING, Reason.OBJECT_GONE),
+    errors.ApiGone: Meaning(Kind.NOTHING, Reason.API_NOT_SERVED),
     # The server will never accept this request, so who made it is wrong: Muster.
-    errors.Invalid: Meaning(Kind.BUG),
+    errors.Invalid: Meaning(Kind.BUG, Reason.INVALID),
 }
+_UNFORESEEN = Meaning(Kind.BUG, Reason.UNEXPECTED_ERROR)
 
 
 def of_error(error: Exception) -> Outcome:
     """What an error raised by a step means for its event."""
     if isinstance(error, UnreadableEvent):
-        return Outcome(Kind.UNREADABLE, "UnreadableEvent", str(error))
+        return Outcome(Kind.UNREADABLE, Reason.UNREADABLE_EVENT, str(error))
     if isinstance(error, ValidationError):
         path, words = first_fault(error)
         return Outcome(
-            Kind.BUG, "UnreadableObject", f"the cluster's {error.title}: {path}: {words}", error=error
+            Kind.BUG, Reason.UNREADABLE_OBJECT, f"the cluster's {error.title}: {path}: {words}", error=error
         )
     if not isinstance(error, errors.ClusterError):
-        return Outcome(Kind.BUG, type(error).__name__, str(error), error=error)
-    meaning = next((MEANINGS[known] for known in type(error).__mro__ if known in MEANINGS), Meaning(Kind.BUG))
+        words = f"{type(error).__name__}: {error}"
+        return Outcome(_UNFORESEEN.kind, _UNFORESEEN.reason, words, error=error)
+    meaning = next((MEANINGS[known] for known in type(error).__mro__ if known in MEANINGS), _UNFORESEEN)
     return Outcome(
         meaning.kind,
-        meaning.reason or type(error).__name__,
+        meaning.reason,
         error.message,
         status=meaning.status,
         retry_after=error.retry_after,

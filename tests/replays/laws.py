@@ -44,7 +44,7 @@ def arguments_unchanged(step: Step, case: Case) -> None:
     untouched = copy.deepcopy(objects)
     for subject in subjects(step, case.capture, Snapshot(objects)):
         if not isinstance(subject, Nothing):
-            observed = step.observe(Snapshot(objects), subject)
+            observed = step.observed(Snapshot(objects), subject)
             before = repr(observed)
             step.plan(observed, case.now)
             assert repr(observed) == before, "planning changed what was observed"
@@ -115,7 +115,7 @@ def subjects(step: Step, capture: Capture, cluster: Cluster) -> list[Any]:
 def decisions(step: Step, capture: Capture, cluster: Cluster, now: datetime) -> list[Decision]:
     """What a step decides about an event."""
     return [
-        subject if isinstance(subject, Nothing) else step.plan(step.observe(cluster, subject), now)
+        subject if isinstance(subject, Nothing) else step.plan(step.observed(cluster, subject), now)
         for subject in subjects(step, capture, cluster)
     ]
 

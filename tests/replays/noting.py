@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shared.cluster.port import Cluster, Object, Objects, PatchType
+from shared.cluster.paging import Page
+from shared.cluster.port import SINGLE_READS, Cluster, Object, Objects, PatchType
 from shared.objects.resources import Resource
 from shared.objects.versions import SchedulingApi
 
@@ -20,6 +21,8 @@ class NotingCluster:
         writes: all that were asked for, in order, also those that the API server refused.
     """
 
+    single_reads = SINGLE_READS
+
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.writes: list[Write] = []
@@ -31,6 +34,12 @@ class NotingCluster:
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """As the cluster's."""
         return self._cluster.list(resource, namespace, labels=labels, fields=fields)
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """As the cluster's."""
+        return self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """As the cluster's, noted."""

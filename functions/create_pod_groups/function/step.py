@@ -16,5 +16,8 @@ STEP = Step(
     plan=plan_pod_groups,
     execute=execute.in_order,
     responsible_for=sweep.owners,
-    permissions=permissions.READ_GROUPS | may("create", POD_GROUPS, COMPOSITE_POD_GROUPS, EVENTS),
+    lists=sweep.FOR_POD_GROUPS,
+    permissions=permissions.READ_GROUPS
+    | may("create", POD_GROUPS, EVENTS)
+    | may("list create", COMPOSITE_POD_GROUPS),
 )

@@ -16,6 +16,7 @@ STEP = Step(
     plan=plan_workload,
     execute=execute.in_order,
     responsible_for=sweep.owners_and_orphans,
+    lists=sweep.FOR_WORKLOADS,
     permissions=permissions.READ_GROUPS
     | permissions.TELL_OWNERS
     | may("list", COMPOSITE_POD_GROUPS, PODS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.cluster import execute, observe, permissions, sweep
 from shared.cluster.permissions import may
 from shared.events import subjects
-from shared.objects.resources import EVENTS, PODS
+from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, PODS
 from shared.policy.conditions import plan_conditions
 from shared.runtime.step import Step
 
@@ -16,5 +16,8 @@ STEP = Step(
     plan=plan_conditions,
     execute=execute.in_order,
     responsible_for=sweep.owners,
-    permissions=permissions.READ_GROUPS | permissions.TELL_OWNERS | may("list", PODS, EVENTS),
+    lists=sweep.FOR_CONDITIONS,
+    permissions=permissions.READ_GROUPS
+    | permissions.TELL_OWNERS
+    | may("list", PODS, EVENTS, COMPOSITE_POD_GROUPS),
 )

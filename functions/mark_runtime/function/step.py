@@ -16,6 +16,7 @@ STEP = Step(
     plan=plan_runtime,
     execute=execute.in_order,
     responsible_for=sweep.runtimes,
+    lists=sweep.FOR_RUNTIMES,
     permissions=may("get list update", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
     | may("list create", EVENTS),
 )

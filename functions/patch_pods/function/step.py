@@ -16,5 +16,7 @@ STEP = Step(
     plan=plan_pods,
     execute=execute.each,
     responsible_for=sweep.gated_pods,
+    lists=sweep.FOR_PODS,
+    lists_tell_all=False,  # only the pods that wait are listed
     permissions=permissions.READ_GROUPS_OF_ONE | may("get list patch", PODS),
 )

@@ -16,8 +16,9 @@ STEP = Step(
     plan=plan_resize,
     execute=execute.in_order,
     responsible_for=sweep.owners,
+    lists=sweep.FOR_RESIZE,
     permissions=permissions.READ_GROUPS
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)
-    | may("create delete", COMPOSITE_POD_GROUPS),
+    | may("list create delete", COMPOSITE_POD_GROUPS),
 )

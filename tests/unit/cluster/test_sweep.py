@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shared.cluster import observe, sweep
+from shared.cluster import sweep
+from shared.policy.model import Observed
 from tests.support.builders import (
     a_child_job,
     a_job,
@@ -54,18 +55,23 @@ class TestSweeps:
     def test_orphans_come_after_the_owners(self) -> None:
         """Muster's objects whose owner is gone; a user's are not looked at."""
         left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
-        found = list(
-            sweep.owners_and_orphans(Counting(a_job(), left, a_workload(), a_users_workload(), a_pod_group()))
-        )
+        found = [
+            one.subject if isinstance(one, Observed) else one
+            for one in sweep.owners_and_orphans(
+                Counting(a_job(), left, a_workload(), a_users_workload(), a_pod_group())
+            )
+        ]
         assert [f"{one.kind} {one.name}" for one in found] == ["Job llama", "Workload left"]
 
     def test_gated_pods(self) -> None:
-        """One of each group, and each that has no group at all."""
-        job, other = a_job(pods=4), a_job(named("other"), of_uid("99999999-x"))
+        """One of each group that exists, and each that has no group at all."""
+        job, other, lost = a_job(pods=4), a_job(named("other"), of_uid("99999999-x")), a_job(named("lost"))
         objects = (
+            a_pod_group(),
             *pods_of(job),
             a_pod(other, 0, bound),
             a_pod(other, 1, being_deleted),
+            *pods_of(lost),
             *(
                 a_pod(None, index, named(f"bare-{index}"), lambda pod: pod["spec"].pop("schedulingGroup"))
                 for index in (0, 1)
@@ -74,9 +80,18 @@ class TestSweeps:
         found = [one.name for one in sweep.gated_pods(Counting(*objects))]
         assert found == ["llama-0", "bare-0", "bare-1"]
 
-    def test_an_orphan_is_read_live(self) -> None:
-        """With the UIDs of everything that lives in its namespace."""
-        seen = observe.for_workload(Counting(*CHAIN, a_workload()), ref(a_workload()))
-        assert seen.orphan is not None
-        assert seen.live_uids == {body["metadata"]["uid"] for body in CHAIN}
-        assert observe.for_workload(Counting(), ref(a_pod_group())).orphan is None
+    def test_an_orphan_comes_observed(self) -> None:
+        """With the UIDs of everything that lives, which the lists have told."""
+        left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
+        (orphan,) = (
+            one for one in sweep.owners_and_orphans(Counting(*CHAIN, left)) if isinstance(one, Observed)
+        )
+        assert orphan.subject == ref(left)
+        assert {body["metadata"]["uid"] for body in CHAIN} <= orphan.live_uids
+
+    def test_an_object_that_cannot_be_read_does_not_hide_the_others(self) -> None:
+        """The step's own run tells what is wrong with it."""
+        broken = a_job(named("broken"))
+        broken["spec"]["parallelism"] = "many"
+        found = [one.name for one in sweep.owners(Counting(broken, a_job()))]
+        assert found == ["broken", "llama"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from shared.cluster import errors
+from shared.cluster.paging import Page
 from shared.cluster.port import Object, Objects
 from shared.cluster.versioned import Versioned
 from shared.objects.patches import PatchType
@@ -46,8 +47,14 @@ class Serving:
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """One object."""
+        return self.page(resource, namespace, labels=labels, fields=fields).objects
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """One object."""
         self._request("list", resource)
-        return [self._object(resource, "llama")]
+        return Page([self._object(resource, "llama")])
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """What was sent."""

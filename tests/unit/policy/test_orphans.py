@@ -7,7 +7,7 @@ import pytest
 from shared.objects.meta import KubernetesObject
 from shared.objects.scheduling import PodGroup, Workload
 from shared.policy.model import Action, Decision, Nothing, Plan, Verb
-from shared.policy.orphans import plan_orphan
+from shared.policy.orphans import living, plan_orphan
 from shared.policy.reasons import Reason
 from tests.support.builders import (
     JOB_UID,
@@ -65,4 +65,4 @@ def test_orphans(body: Object, live: set[str], decision: Decision) -> None:
     view: type[KubernetesObject] = Workload if body["kind"] == "Workload" else PodGroup
     found = view.read(body)
     assert isinstance(found, Workload | PodGroup)
-    assert plan_orphan(found, frozenset(live)) == decision
+    assert plan_orphan(found, living(live)) == decision

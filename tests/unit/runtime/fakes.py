@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.cluster.paging import Page
 from shared.cluster.port import Object, Objects
 from shared.objects.meta import ObjectRef
 from shared.objects.resources import PODS, Resource
@@ -60,6 +61,12 @@ class FakeCluster:
             raise self.on_read
         return [BODY]
 
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", **_: str
+    ) -> Page:
+        """The pod alone."""
+        return Page(self.list(resource, namespace, labels=labels, fields=fields))
+
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """What was sent."""
         self.calls.append(f"create {resource.plural} {manager}")
@@ -103,7 +110,8 @@ def a_step(**parts: Any) -> Step:
 
 def a_handler(step: Step | None = None, cluster: Any = None, **settings: Any) -> Handler:
     """A handler of that step, at a fixed time."""
-    return Handler(step or a_step(), cluster or FakeCluster(), Settings(**settings), lambda: NOW)
+    quiet = {"sweep_jitter_seconds": 0.0}
+    return Handler(step or a_step(), cluster or FakeCluster(), Settings(**quiet | settings), lambda: NOW)
 
 
 def an_event(**change: Any) -> tuple[dict[str, str], bytes]:

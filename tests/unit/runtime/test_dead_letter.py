@@ -90,7 +90,7 @@ def test_oldest_make_room(client: Client) -> None:
     [
         pytest.param(FakeCluster(on_read=Unavailable("refused")), binary(EVENT), 503, "Unavailable",
                      id="with the API server away the broker comes again"),
-        pytest.param(FakeCluster(on_write=KeyError("uid")), binary(EVENT), 500, "KeyError",
+        pytest.param(FakeCluster(on_write=KeyError("uid")), binary(EVENT), 500, "UnexpectedError",
                      id="a bug is told too"),
         pytest.param(FakeCluster(), ({}, b"{}"), 400, "UnreadableEvent", id="no event at all"),
         pytest.param(FakeCluster(), structured({"id": "1"}), 400, "UnreadableEvent", id="half an event"),

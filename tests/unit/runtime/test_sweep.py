@@ -69,13 +69,13 @@ def test_failure_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> N
     step = a_step(responsible_for=lambda _cluster: pods(4), observe=observe)
     assert swept(a_handler(step)).status == 202
     assert sorted(lines(caplog)) == [
-        ("bug", "KeyError", "p0"),
+        ("bug", "UnexpectedError", "p0"),
         ("come_again", "Conflict", "p1"),
         ("come_again", "Forbidden", "p2"),
         ("done", "GatesLifted", "p3"),
         ("done", "Swept", ""),
     ]
-    assert caplog.messages[-1] == "1 Conflict, 1 Forbidden, 1 GatesLifted, 1 KeyError"
+    assert caplog.messages[-1] == "1 Conflict, 1 Forbidden, 1 GatesLifted, 1 UnexpectedError"
 
 
 def test_sweep_that_cannot_list_comes_again() -> None:
@@ -104,32 +104,40 @@ def test_versions_are_asked_anew() -> None:
     assert cluster.calls[0] == "refresh"
 
 
-def test_limit_bounds_a_sweep_and_all_have_their_turn(caplog: pytest.LogCaptureFixture) -> None:
-    """Each sweep looks at `sweep_limit` objects and begins elsewhere, so that in time all are seen."""
-    seen: set[str] = set()
-
-    def observe(_cluster: Any, subject: ObjectRef) -> Observed:
-        seen.add(subject.name)
-        return Observed(subject)
-
-    step = a_step(responsible_for=lambda _cluster: pods(10), observe=observe)
-    handler = a_handler(step, sweep_limit=3)
-    swept(handler, "0")
-    assert len(seen) == 3
-    assert caplog.messages[-1] == "3 GatesLifted; 7 of 10 objects left to the next sweep"
-    for number in range(1, 40):
+def test_limit_bounds_a_sweep_and_the_next_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Each sweep looks at `sweep_limit` objects and begins after the last one's: all have their turn."""
+    cluster = FakeCluster()
+    handler = a_handler(a_step(responsible_for=lambda _cluster: pods(10)), cluster, sweep_limit=3)
+    told = []
+    for number in range(4):
         swept(handler, str(number))
-    assert len(seen) == 10
+        told.append(caplog.messages[-1])
+    looked_at = [call.split("/")[1] for call in cluster.calls if call.startswith("get")]
+    assert sorted(looked_at) == sorted(f"p{number}" for number in range(10))
+    assert told == [
+        "3 GatesLifted; 7 of 10 objects left to the next sweep",
+        "3 GatesLifted; 4 of 10 objects left to the next sweep",
+        "3 GatesLifted; 1 of 10 objects left to the next sweep",
+        "1 GatesLifted",
+    ]
+
+
+def test_after_restarts_the_last_object_has_its_turn_too() -> None:
+    """A function that is started anew for every sweep begins elsewhere each time."""
+    cluster = FakeCluster()
+    step = a_step(responsible_for=lambda _cluster: pods(10))
+    for number in range(40):
+        swept(a_handler(step, cluster, sweep_limit=3), str(number))
+    assert len({call for call in cluster.calls if call.startswith("get")}) == 10
 
 
 def test_retry_of_a_sweep_begins_where_it_began() -> None:
-    """The id says where to begin, so a replay of the same events does the same."""
-    cluster = FakeCluster()
-    handler = a_handler(a_step(responsible_for=lambda _cluster: pods(10)), cluster, sweep_limit=3)
-    swept(handler, "a")
-    first, cluster.calls = cluster.calls, []
-    swept(handler, "a")
-    assert cluster.calls == first
+    """The id says where a round begins, so a replay of the same events does the same."""
+    step = a_step(responsible_for=lambda _cluster: pods(10))
+    first, second = FakeCluster(), FakeCluster()
+    for cluster in (first, second):
+        swept(a_handler(step, cluster, sweep_limit=3), "a")
+    assert first.calls == second.calls
 
 
 def test_time_bounds_a_sweep(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,206 @@
+"""What a sweep decides from: lists that came page by page, asked as one asks a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from shared.cluster import errors
+from shared.cluster.listed import Listed, Listing
+from shared.cluster.paging import Page, whole
+from shared.cluster.port import Object
+from shared.cluster.snapshot import ReadOnlyError
+from shared.objects.jobs import Job, Pod
+from shared.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource
+from shared.objects.scheduling import Workload
+from tests.support.builders import (
+    a_child_job,
+    a_job,
+    a_jobset_of_trainjob,
+    a_namespace,
+    a_users_workload,
+    a_workload,
+    labelled,
+    named,
+    pods_of,
+)
+from tests.unit.cluster.counting import Counting
+
+
+class Paged(Counting):
+    """Gives its objects two at a time; a token is good once, and never where `forgets` has it."""
+
+    def __init__(self, *objects: Object, forgets: Iterable[str] = (), missing: tuple[str, ...] = ()) -> None:
+        super().__init__(*objects, missing=missing)
+        self.tokens: list[str] = []
+        self._forgets = list(forgets)
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """Two of them."""
+        self.tokens.append(token)
+        if token in self._forgets:
+            self._forgets.remove(token)
+            error = errors.Expired("too old", status=410)
+            error.token = f"{token} still" if token else ""
+            raise error
+        begin = int(token.split(maxsplit=1)[0]) if token else 0
+        found = self.list(resource, namespace, labels=labels, fields=fields)
+        more = str(begin + 2) if len(found) > begin + 2 else ""
+        return Page(found[begin : begin + 2], more)
+
+
+class Away(Counting):
+    """Does not answer."""
+
+    def page(self, *_: Any, **__: Any) -> Page:
+        """No page."""
+        raise errors.Unavailable("connection refused")
+
+
+def jobs(count: int) -> list[Object]:
+    """So many Jobs."""
+    return [a_job(named(f"job-{number}")) for number in range(count)]
+
+
+def listed(cluster: Any, *listings: Listing) -> Listed:
+    """The lists of a cluster, complete."""
+    lists = Listed(cluster, listings)
+    while not lists.complete:
+        lists.read_page()
+    return lists
+
+
+def names(objects: Iterable[Object]) -> list[str]:
+    """Their names."""
+    return [one["metadata"]["name"] for one in objects]
+
+
+class TestPages:
+    """Lists are read page by page."""
+
+    def test_all_pages_are_read(self) -> None:
+        """One call for each page, and none for what is asked afterwards."""
+        cluster = Paged(*jobs(5))
+        lists = listed(cluster, Listing(JOBS, Job))
+        assert cluster.tokens == ["", "2", "4"]
+        assert names(lists.list(JOBS)) == [f"job-{number}" for number in range(5)]
+        assert lists.get(JOBS, "job-4", "team-a") is not None
+        assert lists.get(JOBS, "none", "team-a") is None
+        assert (len(cluster.tokens), lists.pages) == (3, 3)
+
+    def test_an_expired_token_goes_on_where_it_was(self) -> None:
+        """410 brings a token for the rest of the list, of a later moment: nothing is read twice."""
+        cluster = Paged(*jobs(5), forgets=["2"])
+        assert len(names(listed(cluster, Listing(JOBS, Job)).list(JOBS))) == 5
+        assert cluster.tokens == ["", "2", "2 still", "4"]
+
+    def test_a_page_that_fails_can_be_read_again(self) -> None:
+        """What was read before it is kept."""
+        cluster = Paged(*jobs(3))
+        lists = Listed(cluster, [Listing(JOBS, Job)])
+        lists.read_page()
+        lists.cluster = Away()
+        with pytest.raises(errors.Unavailable):
+            lists.read_page()
+        lists.cluster = cluster
+        lists.read_page()
+        assert lists.complete
+        assert len(lists.list(JOBS)) == 3
+
+    def test_a_kind_that_is_not_served(self) -> None:
+        """Asking for it says so, as the cluster itself would; the other lists are there."""
+        lists = listed(
+            Paged(*jobs(1), missing=("Workload",)), Listing(WORKLOADS, Workload), Listing(JOBS, Job)
+        )
+        with pytest.raises(errors.ApiGone):
+            lists.list(WORKLOADS)
+        with pytest.raises(errors.ApiGone):
+            lists.get(WORKLOADS, "llama", "team-a")
+        assert names(lists.list(JOBS)) == ["job-0"]
+
+    def test_a_consistent_list_is_begun_anew(self) -> None:
+        """A caller that watches from its version needs all of one moment; twice too slow is an error."""
+        cluster = Paged(*jobs(3), forgets=["2"])
+        assert len(whole(lambda token: cluster.page(JOBS, token=token)).objects) == 3
+        assert cluster.tokens == ["", "2", "", "2"]
+        cluster = Paged(*jobs(3), forgets=["2", "2"])
+        with pytest.raises(errors.Expired):
+            whole(lambda token: cluster.page(JOBS, token=token))
+
+
+class TestSelectors:
+    """What a step asks for is found without looking at everything."""
+
+    def test_pods_and_jobs_of_an_owner(self) -> None:
+        """By the labels that name it; another namespace's are not among them."""
+        jobset, job = a_jobset_of_trainjob(), a_job(named("alone"), pods=2)
+        elsewhere = [{**pod, "metadata": pod["metadata"] | {"namespace": "team-b"}} for pod in pods_of(job)]
+        cluster = Paged(a_child_job(jobset, "node", 0), job, *pods_of(job), *elsewhere)
+        lists = listed(cluster, Listing(JOBS, Job), Listing(PODS, Pod))
+        selector = f"jobset.sigs.k8s.io/jobset-name={jobset['metadata']['name']}"
+        assert names(lists.list(JOBS, "team-a", labels=selector)) == names([a_child_job(jobset, "node", 0)])
+        selector = "batch.kubernetes.io/job-name=alone"
+        assert names(lists.list(PODS, "team-a", labels=selector)) == ["alone-0", "alone-1"]
+        assert len(lists.list(PODS, labels=selector)) == 4
+        assert lists.list(PODS, "team-a", labels="batch.kubernetes.io/job-name=none") == []
+
+    def test_other_selectors(self) -> None:
+        """The Workloads that Muster did not make."""
+        lists = listed(Paged(a_workload(), a_users_workload()), Listing(WORKLOADS, Workload))
+        others = lists.list(WORKLOADS, "team-a", labels="app.kubernetes.io/managed-by!=muster")
+        assert names(others) == ["mine"]
+        assert lists.list(WORKLOADS, "team-b", labels="app.kubernetes.io/managed-by!=muster") == []
+
+    def test_events_of_an_object(self) -> None:
+        """By its UID."""
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "e", "namespace": "team-a"},
+            "involvedObject": {"uid": "u"},
+            "reason": "FailedCreate",
+        }
+        lists = listed(Paged(event), Listing(EVENTS, None, fields="reason=FailedCreate"))
+        assert names(lists.list(EVENTS, "team-a", fields="involvedObject.uid=u,reason=FailedCreate")) == ["e"]
+        assert lists.list(EVENTS, "team-a", fields="involvedObject.uid=v,reason=FailedCreate") == []
+
+
+class TestWhatIsKept:
+    """The fields that a view names, and no more."""
+
+    def test_a_view_reads_the_same(self) -> None:
+        """What a step is told is what the cluster would have told it."""
+        job = a_job(labelled({"a": "b"}), pods=3)
+        job["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+        kept = listed(Paged(job), Listing(JOBS, Job)).get(JOBS, "llama", "team-a")
+        assert kept is not None
+        assert Job.read(kept) == Job.read(job)
+        assert "managedFields" not in kept["metadata"]
+
+    def test_an_object_that_cannot_be_read_is_kept_whole(self) -> None:
+        """Whoever looks at it finds what is wrong with it."""
+        job = a_job()
+        job["spec"]["parallelism"] = "many"
+        assert listed(Paged(job), Listing(JOBS, Job)).get(JOBS, "llama", "team-a") == job
+
+
+class TestLiveReads:
+    """What was not listed is read live."""
+
+    def test_once(self) -> None:
+        """The namespace of ten owners is read for the first of them."""
+        cluster = Paged(a_namespace())
+        lists = listed(cluster)
+        for _ in range(2):
+            lists.get(JOBS, "llama", "team-a")
+            lists.list(PODS, "team-a", labels="x=y")
+        assert cluster.reads == ["get Job llama", "list Pod"]
+
+    def test_nothing_is_written(self) -> None:
+        """Lists are of the past: whoever does something looks again first."""
+        with pytest.raises(ReadOnlyError):
+            listed(Paged()).create(JOBS, a_job(), manager="x")
