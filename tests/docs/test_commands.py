@@ -15,13 +15,18 @@ import yaml
 from click.testing import CliRunner
 
 from eventing.local.cli import main
+from eventing.local.functions import InThreads
 from eventing.local.manifests import EVENTING, load
 from eventing.local.stack import Options, Stack
 from eventing.local.stories.catalogue import story_named
 from shared.objects.resources import JOBS, NAMESPACES, by_kind
+from shared.runtime.config import Settings
 from tests.cluster import kubectl
 from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
+
+FUNCTION = "http://127.0.0.1:8081"
+"""Where the documents let a function serve."""
 
 STAYS = {"run", "apiserver"}
 """Commands that run until they are stopped; their options are read, and tests/stories runs them."""
@@ -52,6 +57,14 @@ def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         path = tmp_path_factory.mktemp("docs") / "kubeconfig"
         path.write_text(yaml.safe_dump(_config(stack.url)))
         yield path
+
+
+@pytest.fixture(name="function", scope="module")
+def _function(kubeconfig: Path) -> Iterator[str]:
+    """A function that works on the local stack."""
+    functions = InThreads(["create-workload"], Settings(kubeconfig=str(kubeconfig)), lambda _activity: None)
+    yield functions.urls["create-workload"]
+    functions.stop()
 
 
 def _config(url: str) -> dict[str, object]:
@@ -104,14 +117,20 @@ def test_muster_that_stays(command: Command) -> None:
     "command",
     [case for case in _cases("muster") if case.values[0].arguments[0] not in STAYS],  # type: ignore[attr-defined]
 )
-def test_muster(command: Command, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It runs, against the local stack where it needs a cluster, and says something."""
+def test_muster(
+    command: Command, kubeconfig: Path, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It runs, against the local stack where it needs a cluster or a function, and says something."""
     monkeypatch.chdir(ROOT)
     if not all(Path(word).exists() for word in command.arguments if _is_sample(word)):
         # README's event.json and cluster.yaml stand for the reader's own.
         _provide_samples(tmp_path)
         monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, command.arguments, env={"KUBECONFIG": str(kubeconfig)})
+    if command.words[1] == "record":
+        (tmp_path / "eventing").symlink_to(EVENTING)
+        monkeypatch.chdir(tmp_path)
+    arguments = [function if word == FUNCTION else word for word in command.arguments]
+    result = CliRunner().invoke(main, arguments, env={"KUBECONFIG": str(kubeconfig)})
     # `check` says 1 of a cluster that is not fit, and the local one has no Knative.
     assert result.exit_code in ({0, 1} if command.words[1] == "check" else {0}), result.output
     assert result.output
@@ -187,7 +206,13 @@ def _needs_knative(command: Command) -> bool:
     words = " ".join(command.words)
     return any(
         part in words
-        for part in ("overlays/cluster", "muster-system get", "api-resources", "kubectl kustomize")
+        for part in (
+            "overlays/cluster",
+            "muster-system get",
+            "knative-",
+            "api-resources",
+            "kubectl kustomize",
+        )
     )
 
 

@@ -1,0 +1,62 @@
+"""`muster record` beside Knative's real adapter: both its ways tell of a cluster what the adapter sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from eventing.local.captures import read_events
+from eventing.local.manifests import EVENTING, load, of_kind
+from tests.cluster.cluster import Cluster
+from tests.contract.test_real_source import VERBS, _listener, _live
+from tests.replays.recorded import envelope
+from tests.support.processes import running
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+NAMESPACE = "recorded"
+OF_EACH_SENDING = {"id", "time"}
+
+
+def test_both_ways_of_recording_tell_the_same(bare_137: Cluster, tmp_path: Path) -> None:
+    """One watches the API server as the sources' own account, the other is the adapters' sink.
+
+    Each kind's events are the same lines in the same order, cleaned of the same fields.
+    """
+    api, watched, sunk = bare_137.api, tmp_path / "watched.jsonl", tmp_path / "sunk.jsonl.gz"
+    api.must("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    manifests = [
+        source
+        for source in of_kind(load(EVENTING / "overlays" / "cluster"), "ApiServerSource")
+        if source["metadata"]["name"] in {"jobs-and-pods", "trainjobs"}
+    ]
+    sources, listener = tmp_path / "sources.yaml", _listener(bare_137)
+    sources.write_text(yaml.safe_dump_all(manifests))
+    options = ["--kubeconfig", str(listener), "--sources", str(sources)]
+    with (
+        running("record", str(sunk), "--listen", "127.0.0.1:0", "--count", "12") as sink,
+        running("record", str(watched), *options, "--count", "12") as watcher,
+    ):
+        url = sink.line("recording what is sent to ").split()[5].rstrip(";")
+        watcher.line("recording ")
+        adapters = [bare_137.add_adapter(one, listener, url) for one in manifests]
+        _live(api, NAMESPACE)
+        ended = [sink.wait(), watcher.wait()]
+        for adapter in adapters:
+            bare_137.stop_process(adapter)
+    assert ended == [0, 0]
+    for kind, verbs in VERBS.items():
+        told = of_kind_in(sunk, kind)
+        assert [str(one["type"]).rpartition(".")[2] for one in told] == verbs
+        assert of_kind_in(watched, kind) == told
+
+
+def of_kind_in(path: Path, kind: str) -> list[dict[str, object]]:
+    """The recorded events about one kind, in order, without what each sending has of its own."""
+    return [
+        {name: value for name, value in event.items() if name not in OF_EACH_SENDING}
+        for event in map(envelope, read_events(path))
+        if event["kind"] == kind
+    ]
