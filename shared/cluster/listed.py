@@ -80,7 +80,8 @@ class _Table:
         return None if kept is None else json.loads(kept)
 
     def choose(self, namespace: str, labels: str, fields: str) -> Iterator[Object]:
-        for key in self._indexed(labels or fields) or self._searched(namespace, labels, fields):
+        indexed = self._indexed(labels or fields)
+        for key in self._searched(namespace, labels, fields) if indexed is None else indexed:
             if namespace in {"", key[0]}:
                 yield json.loads(self._objects[key])
 
@@ -88,7 +89,7 @@ class _Table:
         label, equals, value = selector.partition(",")[0].partition("=")
         if not equals or label not in (*_INDEXED, _INVOLVED):
             return None
-        return self._places.get((label, value)) or [("", "")][:0]
+        return self._places.get((label, value), {})
 
     def _searched(self, namespace: str, labels: str, fields: str) -> Iterable[_Key]:
         """Searched for once: the selectors that are left are few, and the same for all owners."""
