@@ -1,7 +1,7 @@
 """The cases of the CloudEvents conformance suite hold for our receiver.
 
 Retold from cloudevents/conformance: features/http-protocol-binding.feature, yaml/v1.yaml,
-yaml/v1.0/v1_minimum.yaml and format/json/{valid,invalid}-events.json.
+yaml/v1.0/v1_minimum.yaml and format/json/{valid,invalid}-{events,batches}.json, whose cases stand in the ids.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from shared.events.cloudevent import UnreadableEvent, receive
+
+ABSENT = object()
+"""Marks an attribute that is not there at all."""
 
 HELLO = {"message": "Hello World!"}
 SOME_EVENT = {
@@ -91,27 +94,48 @@ def test_data_in_binary_mode(content_type: str, body: str, data: Any) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param({}, id="the required attributes alone"),
+        pytest.param({}, id="validMinimal: the required attributes alone"),
         pytest.param(
-            dict.fromkeys(("datacontenttype", "dataschema", "subject", "time")), id="null where optional"
+            dict.fromkeys(("datacontenttype", "dataschema", "subject", "time")),
+            id="validMinimalWithNullForOptional: null where optional",
         ),
         pytest.param(
             {
                 "datacontenttype": "text/plain",
                 "dataschema": "https://cloudevents.io/dataschema",
                 "subject": "tests",
+                "time": "2018-04-05T17:31:00Z",
             },
-            id="all of the core attributes",
+            id="validAllCoreAttributes: all of the core attributes",
         ),
-        pytest.param({"time": "2018-04-05T17:31:00Z"}, id="a time in UTC"),
-        pytest.param({"time": "2018-04-05T17:31:00.000000000Z"}, id="a time with nanoseconds"),
-        pytest.param({"time": "2018-04-05T18:31:00+01:00"}, id="a time east of Greenwich"),
-        pytest.param({"time": "2018-04-05T16:31:00-01:00"}, id="a time west of Greenwich"),
-        pytest.param({"source": "#fragment"}, id="a relative source"),
-        pytest.param({"datacontenttype": "text/plain", "data": "Simple text"}, id="text as data"),
+        pytest.param({"time": "2018-04-05T17:31:00Z"}, id="validMinimalWithTimeUtc: a time in UTC"),
         pytest.param(
-            {"extinteger": 10, "extboolean": True, "extstring": "text", "extbinary": "TWE="},
-            id="extensions of all types",
+            {"time": "2018-04-05T17:31:00.000000000Z"},
+            id="validMinimalWithTimeToNanosecondsUtc: a time with nanoseconds",
+        ),
+        pytest.param(
+            {"time": "2018-04-05T18:31:00+01:00"},
+            id="validMinimalWithTimeUsingPositiveOffset: a time east of Greenwich",
+        ),
+        pytest.param(
+            {"time": "2018-04-05T16:31:00-01:00"},
+            id="validMinimalWithTimeUsingNegativeOffset: a time west of Greenwich",
+        ),
+        pytest.param({"source": "#fragment"}, id="validRelativeSource: a relative source"),
+        pytest.param(
+            {"datacontenttype": "text/plain", "data": "Simple text"}, id="validSimpleTextData: text as data"
+        ),
+        pytest.param(
+            {
+                "extinteger": 10,
+                "extboolean": True,
+                "extstring": "text",
+                "exturi": "https://cloudevents.io",
+                "exturiref": "//authority/path",
+                "exttimestamp": "2023-03-31T15:12:00Z",
+                "extbinary": "TWE=",
+            },
+            id="validAllExtensionTypes: extensions of all types",
         ),
     ],
 )
@@ -124,34 +148,77 @@ def test_valid_events(more: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"specversion": None}, id="no specversion"),
-        pytest.param({"id": None}, id="no id"),
-        pytest.param({"type": None}, id="no type"),
-        pytest.param({"source": None}, id="no source"),
-        pytest.param({"time": "lunchtime"}, id="a time that is none"),
-        pytest.param({"time": "2018-04-05T18:31Z"}, id="a time without seconds"),
-        pytest.param({"time": "2018-04-05T18:31:00X"}, id="an unknown zone"),
-        pytest.param({"time": "2018-04-05T18:31:00+25:00"}, id="a zone beyond the day"),
-        pytest.param({"time": "2018-04-05T18:31:00+xx:00"}, id="a zone in letters"),
-        pytest.param({"time": "2018-04-05T18:31:00+05"}, id="a zone of hours alone"),
-        pytest.param({"id": ""}, id="an empty id"),
-        pytest.param({"type": ""}, id="an empty type"),
-        pytest.param({"source": ""}, id="an empty source"),
-        pytest.param({"specversion": ""}, id="an empty specversion"),
-        pytest.param({"specversion": "0.9"}, id="an unknown specversion"),
-        pytest.param({"datacontenttype": "xyz"}, id="a content type that is no media type"),
-        pytest.param({"datacontenttype": ""}, id="an empty content type"),
-        pytest.param({"dataschema": ""}, id="an empty schema"),
-        pytest.param({"subject": ""}, id="an empty subject"),
-        pytest.param({"id": 25}, id="an id that is a number"),
-        pytest.param({"id": {"xyz": "abc"}}, id="an id that is an object"),
-        pytest.param({"MyExtension": "bad"}, id="an extension in capitals"),
-        pytest.param({"my.extension": "bad"}, id="an extension with a dot"),
-        pytest.param({"myextension": 1.5}, id="an extension that is a fraction"),
-        pytest.param({"data": "text", "data_base64": "eyAieHl6IjogMTIzIH0="}, id="data twice"),
+        pytest.param({"specversion": ABSENT}, id="invalidNoSpecVersion: no specversion"),
+        pytest.param({"id": ABSENT}, id="invalidNoId: no id"),
+        pytest.param({"type": ABSENT}, id="invalidNoType: no type"),
+        pytest.param({"source": ABSENT}, id="invalidNoSource: no source"),
+        pytest.param({"time": "lunchtime"}, id="invalidTimeGarbage: a time that is none"),
+        pytest.param({"time": "2018-04-05T18:31Z"}, id="invalidTimeToMinute: a time without seconds"),
+        pytest.param({"time": "2018-04-05T18:31:00X"}, id="invalidTimeOffsetX: an unknown zone"),
+        pytest.param(
+            {"time": "2018-04-05T18:31:00+25:00"}, id="invalidTimeOffsetOutOfRange: a zone beyond the day"
+        ),
+        pytest.param(
+            {"time": "2018-04-05T18:31:00+xx:00"}, id="invalidTimeOffsetNonInteger: a zone in letters"
+        ),
+        pytest.param(
+            {"time": "2018-04-05T18:31:00+05"}, id="invalidTimeOffsetHourOnly: a zone of hours alone"
+        ),
+        pytest.param({"id": ""}, id="invalidEmptyId: an empty id"),
+        pytest.param({"type": ""}, id="invalidEmptyType: an empty type"),
+        pytest.param({"source": ""}, id="invalidEmptySource: an empty source"),
+        pytest.param({"specversion": ""}, id="invalidEmptySpecVersion: an empty specversion"),
+        pytest.param({"specversion": "0.9"}, id="invalidUnknownSpecVersion: an unknown specversion"),
+        pytest.param(
+            {"datacontenttype": "xyz"},
+            id="invalidNonRfc2046DataContentType: a content type that is no media type",
+        ),
+        pytest.param({"datacontenttype": ""}, id="invalidEmptyDataContentType: an empty content type"),
+        pytest.param({"dataschema": ""}, id="invalidEmptyDataSchema: an empty schema"),
+        pytest.param({"subject": ""}, id="invalidEmptySubject: an empty subject"),
+        pytest.param({"id": 25}, id="invalidNumericId: an id that is a number"),
+        pytest.param({"id": {"xyz": "abc"}}, id="invalidObjectId: an id that is an object"),
+        pytest.param({"MyExtension": "bad"}, id="invalidCapitalizedExtension: an extension in capitals"),
+        pytest.param({"my.extension": "bad"}, id="invalidPunctuatedExtension: an extension with a dot"),
+        pytest.param(
+            {"myextension": 1.5}, id="invalidNonIntegerExtensionValue: an extension that is a fraction"
+        ),
+        pytest.param(
+            {"data": "text", "data_base64": "eyAieHl6IjogMTIzIH0="},
+            id="invalidBothDataAndDataBase64: data twice",
+        ),
     ],
 )
 def test_invalid_events(change: dict[str, Any]) -> None:
     """JSON format, invalid single events: each is refused, none ends as a bug."""
     with pytest.raises(UnreadableEvent):
-        structured(TEST_EVENT | change)
+        structured({name: value for name, value in (TEST_EVENT | change).items() if value is not ABSENT})
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        pytest.param([], id="an empty one"),
+        pytest.param([TEST_EVENT], id="one event"),
+        pytest.param([TEST_EVENT, TEST_EVENT | {"id": "2"}], id="two events"),
+        pytest.param(
+            [TEST_EVENT, TEST_EVENT | {"specversion": "0.9"}],
+            id="invalidBatchMixedSpecVersions: of two specversions",
+        ),
+        pytest.param(
+            [{**TEST_EVENT, "id": ""}], id="invalidBatchContainingInvalidCloudEvent: an event without an id"
+        ),
+        pytest.param(
+            ["not an object", TEST_EVENT], id="invalidBatchContainingNonObject: something that is no event"
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/cloudevents-batch+json", "application/cloudevents+json"],
+    ids=["said to be one", "said to be one event"],
+)
+def test_batches_are_refused(batch: list[Any], content_type: str) -> None:
+    """JSON format, batches: one answer cannot tell of several events, so a valid one is refused as well."""
+    with pytest.raises(UnreadableEvent):
+        structured(batch, content_type)
