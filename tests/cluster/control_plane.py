@@ -112,6 +112,8 @@ def start_apiserver(
         "--authorization-mode=RBAC",
         f"--audit-policy-file={modules.HERE / 'audit-policy.yaml'}",
         f"--audit-log-path={credentials.folder / AUDIT_LOG}",
+        # Never begun anew: the stories read all of it, from its first line on.
+        "--audit-log-maxsize=0",
         release.gate_flag("kube-apiserver"),
         release.api_flag(),
     ]

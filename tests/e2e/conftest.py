@@ -120,7 +120,8 @@ def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[...,
         assert stage.muster.idle(), "the broker still has events after 10 s"
         breaches = [breach for story in stories for breach in story.breaches()]
         assert not breaches, "\n".join([*breaches, *(story.told() for story in stories)])
-        assert stage.muster.dead_letters[before:] == [], "events that no function took"
+        lost = stage.muster.dead_letters[before:]
+        assert lost == [], "\n".join(["events that no function took:", *lost])
     finally:
         for story in stories:
             story.end()

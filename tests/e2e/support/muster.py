@@ -7,7 +7,6 @@ function is a process that serves on loopback with a token of its own service ac
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,8 @@ from typing import Any
 
 from eventing.local import manifests as kustomize
 from eventing.local.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
+from shared.events.dead_letters import of_request
+from shared.events.parse import UnreadableEvent
 from tests.cluster import manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
@@ -35,7 +36,7 @@ class Muster:
         functions: the process of each function, by the name of its Service.
         manifests: what the overlay builds.
         reports: every delivery so far, in the order in which they ended.
-        dead_letters: events that no function took.
+        dead_letters: events that no function took, each in words with the last answer to it.
     """
 
     def __init__(self, cluster: Cluster, overlay: Path) -> None:
@@ -44,7 +45,7 @@ class Muster:
         self.functions: dict[str, Process] = {}
         self._services: dict[str, _Service] = {}
         self.reports: list[Report] = []
-        self.dead_letters: list[dict[str, Any]] = []
+        self.dead_letters: list[str] = []
         self.manifests = kustomize.load(overlay)
         self._adapters: dict[str, Process] = {}
         self._lock = threading.Lock()
@@ -169,11 +170,13 @@ class Muster:
 
     def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
         """What the function that keeps dead letters answers; stories are told of each."""
-        data = body.decode(errors="replace")
-        with contextlib.suppress(ValueError):
-            data = json.loads(body).get("metadata", {}).get("name", data)
+        try:
+            letter = of_request(headers, body)
+            said = f"{letter.about}: {letter.function} answered {letter.code} {letter.answer}"
+        except UnreadableEvent as error:
+            said = str(error)
         with self._lock:
-            self.dead_letters.append({"headers": dict(headers), "about": data})
+            self.dead_letters.append(said)
         return self._services[DEAD_LETTER](headers, body, timeout)
 
 

@@ -1,0 +1,67 @@
+"""What a function says of itself when it starts, on an API server with RBAC."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cluster.api import MERGE_PATCH
+from tests.cluster.processes import until
+from tests.e2e.conftest import Stage
+from tests.e2e.support.muster import NAMESPACE
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-mark-runtime"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+UPDATE = {"verb": "update", "group": "trainer.kubeflow.org", "resource": "trainingruntimes"}
+
+
+def test_every_function_has_all_its_permissions(stage: Stage) -> None:
+    """Each asks for what its step names, and the roles of the overlay grant it."""
+    for name in stage.muster.functions:
+        assert stage.muster.readiness(name) == (200, "OK\n"), name
+        assert "PermissionMissing" not in stage.muster.log(name)
+
+
+def test_a_missing_permission_is_told_until_it_is_granted(stage: Stage) -> None:
+    """In readiness and log from the start; the function is ready all the same, and needs no restart."""
+    api, muster = stage.cluster.api, stage.muster
+    granted = api.must("GET", ROLE)["rules"]
+    lacking = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "update"]} for rule in granted]
+    _grant(stage, lacking)
+    try:
+        assert until(lambda: not _may_update(stage), 10)
+        muster.stop_function("mark-runtime")
+        muster.start_function("mark-runtime")
+        missing = (
+            "may not update clustertrainingruntimes.trainer.kubeflow.org, update trainingruntimes"
+            ".trainer.kubeflow.org in all namespaces: kubectl apply -k eventing/rbac"
+        )
+        assert muster.readiness("mark-runtime") == (200, f"{missing}\n")
+        assert _told(stage)[-1] == ("ERROR", "PermissionMissing", missing)
+    finally:
+        _grant(stage, granted)
+    assert until(lambda: muster.readiness("mark-runtime") == (200, "OK\n"), 10)
+    assert _told(stage)[-1] == ("INFO", "PermissionsGranted", "all permissions are granted")
+
+
+def _grant(stage: Stage, rules: list[dict[str, Any]]) -> None:
+    stage.cluster.api.must("PATCH", ROLE, {"rules": rules}, MERGE_PATCH)
+
+
+def _may_update(stage: Stage) -> bool:
+    """Whether RBAC, which hears of changed roles a moment later, would let mark-runtime write."""
+    user = f"system:serviceaccount:{NAMESPACE}:mark-runtime"
+    review = {"spec": {"user": user, "resourceAttributes": UPDATE}}
+    allowed: bool = stage.cluster.api.must("POST", REVIEWS, review)["status"]["allowed"]
+    return allowed
+
+
+def _told(stage: Stage) -> list[tuple[str, str, str]]:
+    """Level, reason and message of what mark-runtime logged about its permissions."""
+    lines = [line for line in stage.muster.log("mark-runtime").splitlines() if '"Permission' in line]
+    logged = [json.loads(line) for line in lines]
+    return [(one["level"], one["reason"], one["message"]) for one in logged]
