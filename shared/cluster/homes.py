@@ -37,13 +37,17 @@ def of(cluster: Cluster, observed: Observed) -> tuple[Home, ...]:
 
 
 def every(cluster: Cluster, owner: Owner, jobset: JobSet | None) -> Iterator[Home]:
-    """All homes of an owner that have a policy, highest first; read one by one as they are asked for."""
+    """All homes of an owner that have a policy, highest first; read one by one as they are asked for.
+
+    Above all of them stands a runtime that leaves the groups to somebody upstream.
+    """
+    of_its_runtime = tuple(_of_trainjobs_runtime(cluster, owner)) if isinstance(owner, TrainJob) else ()
+    yield from (home for home in of_its_runtime if home.kind == HomeKind.UPSTREAM)
     for carrier in (owner, jobset if jobset is not owner else None):
         if carrier is not None and ANNOTATION in carrier.metadata.annotations:
             text = carrier.metadata.annotations[ANNOTATION]
             yield Home(HomeKind.OWNER, f"annotation {ANNOTATION} of {carrier.ref}", text)
-    if isinstance(owner, TrainJob):
-        yield from _of_trainjobs_runtime(cluster, owner)
+    yield from (home for home in of_its_runtime if home.kind != HomeKind.UPSTREAM)
     body = cluster.get(CONFIGMAPS, CONFIG_MAP, owner.metadata.namespace)
     data = (body or {}).get("data") or {}
     if CONFIG_MAP_KEY in data:

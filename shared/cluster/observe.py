@@ -20,12 +20,13 @@ from shared.objects.resources import (
     NAMESPACES,
     POD_GROUPS,
     PODS,
+    PRIORITY_CLASSES,
     TRAINJOBS,
     WORKLOADS,
     Resource,
     by_kind,
 )
-from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
+from shared.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from shared.policy import bodies
 from shared.policy.conditions import composite_names, places_of
 from shared.policy.homes import of_runtime
@@ -33,7 +34,7 @@ from shared.policy.kinds import pods_of
 from shared.policy.marks import GATE, GROUP
 from shared.policy.model import Nothing, Observed, Owner
 from shared.policy.orphans import living
-from shared.policy.ownership import consider, left_alone, workload_name
+from shared.policy.ownership import consider, left_alone, needs_priority_classes, workload_name
 from shared.policy.pods import needs_owner
 from shared.policy.workload import needs_groups
 
@@ -45,7 +46,7 @@ _View = TypeVar("_View", bound=KubernetesObject)
 
 def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What create_workload decides on: the owner and the Workloads; to give up, its groups and pods."""
-    observed = _with_workloads(cluster, _owner(cluster, subject))
+    observed = _with_priority_classes(cluster, _with_workloads(cluster, _owner(cluster, subject)))
     if not needs_groups(observed):
         return observed
     return _with_groups(cluster, _with_pods(cluster, observed))
@@ -67,7 +68,8 @@ def for_resize(cluster: Cluster, subject: ObjectRef) -> Observed:
 
 def for_conditions(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What emit_conditions decides on: all of an owner, and why a Job could not create pods."""
-    observed = for_resize(cluster, subject)
+    observed = _with_priority_classes(cluster, _with_owned_jobs(cluster, subject))
+    observed = _with_groups(cluster, _with_pods(cluster, observed))
     if observed.owner is None or len(observed.pods) >= sum(job.spec.parallelism for job in observed.jobs):
         return observed
     return replace(observed, failed_create=_failed_create(cluster, observed))
@@ -196,6 +198,14 @@ def _with_workloads(cluster: Cluster, observed: Observed) -> Observed:
         leftover_owner_lives=workload is not None and _controller_lives(cluster, workload, owner),
     )
     return replace(with_workload, homes=homes.of(cluster, with_workload))
+
+
+def _with_priority_classes(cluster: Cluster, observed: Observed) -> Observed:
+    """The scheduler compares what classes come to, not their names; with one name there is nothing to ask."""
+    if not needs_priority_classes(observed):
+        return observed
+    classes = cluster.list(PRIORITY_CLASSES)
+    return replace(observed, priority_classes=tuple(PriorityClass.read(body) for body in classes))
 
 
 def _controller_lives(cluster: Cluster, workload: Workload, owner: Owner) -> bool:

@@ -165,6 +165,14 @@ class CompositePodGroup(KubernetesObject):
     spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
 
 
+class PriorityClass(KubernetesObject):
+    """A PriorityClass (scheduling.k8s.io/v1): what a name on a pod template comes to."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
 def _walk(
     level: WorkloadSpec | CompositePodGroupTemplate, parent: str
 ) -> Iterator[tuple[PodGroupTemplate, str]]:

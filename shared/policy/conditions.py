@@ -112,11 +112,25 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
             stand_ins.append(group)
         members = [pod for pod in observed.pods if pod.pod_group_name == name]
         states.append(state_of(name, group, members, needed[place]))
+    stand_ins += _stand_ins_beside(observed, considered)
     total = len(states) + len(list(composite_names(considered)))
     ready = _ready(considered.flaw, missing, stand_ins, total)
     if ready.true:
         ready = _flagged(observed, considered, ready)
     return ready, _placed(states, observed.failed_create)
+
+
+def _stand_ins_beside(observed: Observed, considered: Considered) -> list[PodGroup]:
+    """Stand-ins of live pods whose template is not Muster's to group."""
+    wanted = {name for _, name in places_of(considered)}
+    named = {pod.pod_group_name for pod in observed.pods if not (pod.finished or pod.being_deleted)}
+    return [
+        group
+        for group in observed.groups
+        if bodies.STAND_IN in group.metadata.annotations
+        and group.metadata.name in named - wanted
+        and bodies.belongs_to(group.metadata.labels, considered.gang.root.uid)
+    ]
 
 
 def _flagged(observed: Observed, considered: Considered, ready: Verdict) -> Verdict:

@@ -11,8 +11,13 @@ TEMPLATE_LIMIT = 8
 """Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
 
 
-def flaw_of(tree: tuple[Group, ...]) -> GivenUp | None:
-    """What makes a tree impossible, or None."""
+def flaw_of(tree: tuple[Group, ...], *, kept: bool = False) -> GivenUp | None:
+    """What makes a tree impossible, or None.
+
+    Args:
+        tree: the groups of an owner.
+        kept: whether they exist already: then the priorities of their pods were judged when they were made.
+    """
     leaves = [leaf for root in tree for leaf in root.leaves()]
     if len(tree) > TEMPLATE_LIMIT:
         return GivenUp(
@@ -20,7 +25,7 @@ def flaw_of(tree: tuple[Group, ...]) -> GivenUp | None:
             f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
             f"but a Workload has room for {TEMPLATE_LIMIT}",
         )
-    flaw = next(filter(None, map(_flaw_of_leaf, leaves)), None)
+    flaw = next(filter(None, (_flaw_of_leaf(leaf, kept=kept) for leaf in leaves)), None)
     if flaw is not None:
         return flaw
     blocked = stuck(tree)
@@ -35,8 +40,9 @@ def _told(blocked: Stuck) -> str:
     )
 
 
-def _flaw_of_leaf(leaf: Group) -> GivenUp | None:
-    return _waits_for_itself(leaf) or _exclusive(leaf) or _priorities(leaf) or _schedulers(leaf)
+def _flaw_of_leaf(leaf: Group, *, kept: bool) -> GivenUp | None:
+    priorities = None if kept else _priorities(leaf)
+    return _waits_for_itself(leaf) or _exclusive(leaf) or priorities or _schedulers(leaf)
 
 
 def _waits_for_itself(leaf: Group) -> GivenUp | None:
@@ -72,13 +78,12 @@ def _exclusive(leaf: Group) -> GivenUp | None:
 
 def _priorities(leaf: Group) -> GivenUp | None:
     """The scheduler places no pod of a PodGroup, a basic one included, whose pods differ in priority."""
-    if len({one.template.spec.priority_class_name for one in leaf.pod_sets}) == 1:
+    if len({one.priority for one in leaf.pod_sets}) == 1:
         return None
     for suffix in leaf.sizes:
         together = leaf.pod_sets_at(suffix)
-        classes = {one.template.spec.priority_class_name for one in together}
-        if len(classes) > 1:
-            found = ", ".join(sorted(name or "none" for name in classes))
+        if len({one.priority for one in together}) > 1:
+            found = ", ".join(sorted({str(one.priority) for one in together}))
             message = f"group {leaf.name}: {_paths(together)} have priorityClassName {found}"
             return GivenUp(Reason.PRIORITIES_DIFFER, message, leaf.name)
     return None

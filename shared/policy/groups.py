@@ -58,7 +58,7 @@ class Group:
 
     @property
     def priority_class_name(self) -> str:
-        """The class that all its pods have."""
+        """The class of its pods; where they have several, these come to the same."""
         leaf = next(iter(self.leaves()))
         return leaf.pod_sets[0].template.spec.priority_class_name
 

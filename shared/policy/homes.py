@@ -6,13 +6,13 @@ A broken policy never falls through to a lower home: whoever wrote it did not as
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from shared.objects.jobs import TrainJob
 from shared.objects.scheduling import Workload
-from shared.policy import schema
+from shared.policy import marks, schema
 from shared.policy.groups import GivenUp
 from shared.policy.model import Home, HomeKind, Owner
 from shared.policy.reasons import Reason
@@ -33,7 +33,7 @@ class Ruling:
     Attributes:
         where: the home in words.
         workload: groups of scheduling.k8s.io; None where another scheduler groups the pods.
-        other: that scheduler, as the policy names it; "" where there is none.
+        other: that scheduler, as the policy names it, or `upstream`; "" where there is none.
         queue: the queue in that scheduler; "" for its default.
         kept: whether groups were made under it already; scaled since, they need not fit it any more.
     """
@@ -58,7 +58,7 @@ def of_runtime(runtime: Mapping[str, Any]) -> tuple[Home, ...]:
     """
     metadata = runtime.get("metadata") or {}
     named = f"{runtime.get('kind', 'runtime')} {metadata.get('name', '')}"
-    found = []
+    found = [Home(HomeKind.UPSTREAM, f"{field} of {named}", "") for field in _upstream_fields(runtime)][:1]
     text = (metadata.get("annotations") or {}).get(ANNOTATION)
     if text is not None:
         found.append(Home(HomeKind.RUNTIME, f"annotation {ANNOTATION} of {named}", text))
@@ -66,6 +66,21 @@ def of_runtime(runtime: Mapping[str, Any]) -> tuple[Home, ...]:
     if field:
         found.append(Home(HomeKind.RUNTIME_SPEC, f"spec.podGroupPolicy of {named}", field))
     return tuple(found)
+
+
+def _upstream_fields(runtime: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of a runtime by which all pods of its TrainJobs are grouped upstream.
+
+    KEP-3015 puts `spec.scheduling` on the runtime, KEP-969 on the JobSet; released CRDs prune both.
+    """
+    spec = runtime.get("spec") or {}
+    jobset = spec.get("template") or {}
+    if spec.get("scheduling") is not None:
+        yield "spec.scheduling"
+    if (jobset.get("spec") or {}).get("scheduling") is not None:
+        yield "spec.template.spec.scheduling"
+    if marks.UPSTREAM_TEMPLATE in ((jobset.get("metadata") or {}).get("annotations") or {}):
+        yield f"spec.template.metadata.annotations: {marks.UPSTREAM_TEMPLATE}"
 
 
 def stored(workload: Workload) -> tuple[Home, ...]:
@@ -112,6 +127,8 @@ def rule(homes: tuple[Home, ...], owner: Owner | None = None) -> Ruling | Broken
     if not homes:
         return DEFAULT
     home = homes[0]
+    if home.kind == HomeKind.UPSTREAM:
+        return Ruling(home.where, None, "upstream")
     try:
         policy = schema.parse(home.content) if isinstance(home.content, str) else schema.check(home.content)
     except InvalidPolicyError as error:

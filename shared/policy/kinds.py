@@ -7,15 +7,17 @@ runtime's own parallelism make that wrong).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from shared.objects.jobs import Job, JobSet, JobSpec, PodTemplate, ReplicatedJob
+from shared.objects.jobs import Job, JobSet, JobSpec, JobTemplate, PodTemplate, ReplicatedJob
 from shared.objects.meta import ObjectRef
+from shared.objects.scheduling import PriorityClass
 from shared.policy import marks
 from shared.policy.marks import Mark
 from shared.policy.model import Owner
 from shared.policy.names import pod_group_name
+from shared.policy.priorities import Priority, priority_of
 from shared.policy.reasons import Reason
 
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -34,6 +36,7 @@ class PodSet:
         spec: the spec each of those Jobs has.
         mark: the mark its pods will carry; None where they carry none.
         unmarked: why they carry none.
+        priority: what its pods' priorityClassName comes to.
         initializer: whether it only prepares what others need.
         waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
         ends_first: those of them that must be complete, whose pods have ended by then.
@@ -46,6 +49,7 @@ class PodSet:
     spec: JobSpec
     mark: Mark | None
     unmarked: Reason | None
+    priority: Priority
     initializer: bool = False
     waits_for: frozenset[str] = frozenset()
     ends_first: frozenset[str] = frozenset()
@@ -76,19 +80,25 @@ class Gang:
         return pod_group_name(self.named_by.name, group, self.named_by.uid, suffix)
 
 
-def gang_of(owner: Owner, jobset: JobSet | None, namespace_labels: Mapping[str, str]) -> Gang:
+def gang_of(
+    owner: Owner,
+    jobset: JobSet | None,
+    namespace_labels: Mapping[str, str],
+    classes: Collection[PriorityClass] = (),
+) -> Gang:
     """The planner's view of an owner.
 
     Args:
         owner: the root owner.
         jobset: the JobSet of a TrainJob, the owner itself if it is a JobSet, else None.
         namespace_labels: tell whether mark-jobs acts in the namespace.
+        classes: the cluster's PriorityClasses; empty where nobody has read them.
     """
     if isinstance(owner, Job):
-        return Gang(owner.ref, owner.ref, (_pod_set_of_job(owner),))
+        return Gang(owner.ref, owner.ref, (_pod_set_of_job(owner, classes),))
     if jobset is None:
         raise ValueError(f"{owner.ref} has no JobSet yet")
-    return Gang(owner.ref, jobset.ref, _pod_sets_of_jobset(jobset, namespace_labels))
+    return Gang(owner.ref, jobset.ref, _pod_sets_of_jobset(jobset, namespace_labels, classes))
 
 
 def pods_of(named_by: ObjectRef) -> str:
@@ -97,13 +107,16 @@ def pods_of(named_by: ObjectRef) -> str:
     return f"{key}={named_by.name}"
 
 
-def _pod_set_of_job(job: Job) -> PodSet:
+def _pod_set_of_job(job: Job, classes: Collection[PriorityClass]) -> PodSet:
     """A live Job's template tells all: where mark-jobs acts, it marked the Job at its creation."""
-    mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, None)
-    return PodSet("spec.template", "", 1, job.spec, mark, unmarked)
+    mark, unmarked = _resolve(job, None)
+    priority = priority_of(job.spec.template.spec.priority_class_name, classes)
+    return PodSet("spec.template", "", 1, job.spec, mark, unmarked, priority)
 
 
-def _pod_sets_of_jobset(jobset: JobSet, namespace_labels: Mapping[str, str]) -> tuple[PodSet, ...]:
+def _pod_sets_of_jobset(
+    jobset: JobSet, namespace_labels: Mapping[str, str], classes: Collection[PriorityClass]
+) -> tuple[PodSet, ...]:
     enabled = namespace_labels.get(marks.NAMESPACE_SWITCH) == "enabled"
     in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
     waits: dict[str, frozenset[str]] = {}
@@ -115,7 +128,7 @@ def _pod_sets_of_jobset(jobset: JobSet, namespace_labels: Mapping[str, str]) -> 
         waits[entry.name] = frozenset(waits) if in_order else _with_theirs(named, named, waits)
         ends[entry.name] = _with_theirs(complete, named, ends)
         annotations = jobset.metadata.annotations | entry.template.metadata.annotations
-        pod_set = _pod_set_of_replicated_job(index, entry, enabled=enabled)
+        pod_set = _pod_set_of_replicated_job(index, entry, classes, enabled=enabled)
         sets.append(
             replace(
                 pod_set,
@@ -139,12 +152,13 @@ def _with_theirs(
     return own.union(*(earlier.get(name, frozenset()) for name in named))
 
 
-def _pod_set_of_replicated_job(index: int, entry: ReplicatedJob, *, enabled: bool) -> PodSet:
+def _pod_set_of_replicated_job(
+    index: int, entry: ReplicatedJob, classes: Collection[PriorityClass], *, enabled: bool
+) -> PodSet:
     job = entry.template
     step = job.metadata.labels.get(marks.ANCESTOR, "")
-    marked_at_birth = enabled and job.spec.scheduling is None
-    rule = marks.group_of_replicated_job(entry.name, step) if marked_at_birth else None
-    mark, unmarked = _resolve(job.spec.template, job.metadata.annotations, rule)
+    rule = marks.group_of_replicated_job(entry.name, step) if enabled else None
+    mark, unmarked = _resolve(job, rule)
     return PodSet(
         f"spec.replicatedJobs[{index}].template.spec.template",
         entry.name,
@@ -152,16 +166,15 @@ def _pod_set_of_replicated_job(index: int, entry: ReplicatedJob, *, enabled: boo
         job.spec,
         mark,
         unmarked,
+        priority_of(job.spec.template.spec.priority_class_name, classes),
         initializer=step in INITIALIZERS,
     )
 
 
-def _resolve(
-    template: PodTemplate, job_annotations: Mapping[str, str], rule: str | None
-) -> tuple[Mark | None, Reason | None]:
-    """The mark that pods of a template will carry, by hand or by mark-jobs, or why they carry none."""
-    labels = template.metadata.labels
-    others = _grouped_by_others(template, job_annotations)
+def _resolve(job: Job | JobTemplate, rule: str | None) -> tuple[Mark | None, Reason | None]:
+    """The mark that pods of a Job will carry, by hand or by mark-jobs, or why they carry none."""
+    labels = job.spec.template.metadata.labels
+    others = grouped_by_others(job)
     if others is None and marks.GROUP not in labels and rule is not None:
         # mark-jobs adds its label to the others on the template, so these still count.
         return marks.read_mark({**labels, marks.GROUP: rule}), None
@@ -170,9 +183,9 @@ def _resolve(
     return mark, None if mark else others or (Reason.OPTED_OUT if opted_out else Reason.NOT_MARKED)
 
 
-def _grouped_by_others(template: PodTemplate, job_annotations: Mapping[str, str]) -> Reason | None:
-    """Why admission leaves these pods to somebody else, whatever their mark."""
-    meta, spec = template.metadata, template.spec
+def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
+    """Why the pods of a Job are left to somebody else, whatever their mark."""
+    meta, spec = job.spec.template.metadata, job.spec.template.spec
     if spec.scheduling_group is not None:
         return Reason.BRING_YOUR_OWN_GROUP
     if marks.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
@@ -181,4 +194,5 @@ def _grouped_by_others(template: PodTemplate, job_annotations: Mapping[str, str]
         return Reason.EVICTION_RESPONDERS
     if marks.of_system_priority(spec.priority_class_name):
         return Reason.PRIORITY_TOO_HIGH
-    return Reason.UPSTREAM_GROUPS if marks.UPSTREAM_TEMPLATE in job_annotations else None
+    upstream = job.spec.scheduling is not None or marks.UPSTREAM_TEMPLATE in job.metadata.annotations
+    return Reason.UPSTREAM_GROUPS if upstream else None

@@ -10,7 +10,7 @@ from typing import Any
 from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
-from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
+from shared.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from shared.objects.versions import SchedulingApi
 from shared.policy.reasons import Reason
 
@@ -98,6 +98,8 @@ class HomeKind(StrEnum):
 
     STORED = "stored"
     """In the Workload that was made under it: whatever changes elsewhere counts for the next owner."""
+    UPSTREAM = "upstream"
+    """No policy of ours: the runtime asks the Trainer, JobSet or the Job controller for their own groups."""
     OWNER = "owner"
     RUNTIME = "runtime"
     RUNTIME_SPEC = "runtime spec"
@@ -132,6 +134,7 @@ class Observed:
         workload: the Workload under the name that Muster would give it.
         other_workloads: Workloads of the namespace that Muster did not make.
         homes: the policies that stand somewhere for the owner, highest home first.
+        priority_classes: those of the cluster, where the owner's pods have several; else not read.
         composites: CompositePodGroups under the names the owner's composite groups have.
         groups: PodGroups under the names the owner's groups have, whoever made them.
         pods: pods of the owner.
@@ -152,6 +155,7 @@ class Observed:
     workload: Workload | None = None
     other_workloads: tuple[Workload, ...] = ()
     homes: tuple[Home, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
     composites: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()

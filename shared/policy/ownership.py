@@ -52,7 +52,11 @@ def consider(observed: Observed) -> Considered | Nothing:
     left = left_alone(observed)
     if left is not None or observed.owner is None or observed.namespace is None:
         return left or Nothing(Reason.OBJECT_GONE, f"{observed.subject} does not exist")
-    gang = gang_of(observed.owner, observed.jobset, observed.namespace.metadata.labels)
+    ruling = rule(observed.homes, observed.owner)
+    if isinstance(ruling, Ruling) and ruling.other == "upstream":
+        return Nothing(Reason.UPSTREAM_GROUPS, f"{ruling.where}: upstream groups these pods")
+    labels = observed.namespace.metadata.labels
+    gang = gang_of(observed.owner, observed.jobset, labels, observed.priority_classes)
     unmarked = _unmarked(gang, observed.owner)
     if unmarked is not None:
         return unmarked
@@ -61,7 +65,7 @@ def consider(observed: Observed) -> Considered | Nothing:
         return own
     if own is not None:
         return _under_own_workload(observed, gang, own)
-    return _under_policy(observed, gang)
+    return _under_policy(observed, gang, ruling)
 
 
 def _under_own_workload(observed: Observed, gang: Gang, own: Workload | GivenUp) -> Considered:
@@ -71,8 +75,7 @@ def _under_own_workload(observed: Observed, gang: Gang, own: Workload | GivenUp)
     return Considered(gang, tree, _misfit(own, tree) or _switched_off(own, observed), own)
 
 
-def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
-    ruling = rule(observed.homes, observed.owner)
+def _under_policy(observed: Observed, gang: Gang, ruling: Ruling | Broken) -> Considered | Nothing:
     if isinstance(ruling, Broken):
         return Considered(gang, tree_of(gang), ruling.why, None, ruling.ruling)
     if ruling.workload is None:
@@ -80,7 +83,7 @@ def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
     tree = tree_for(gang, ruling.workload, ruling.where, kept=ruling.kept)
     if isinstance(tree, GivenUp):
         return Considered(gang, tree_of(gang), tree, None, ruling)
-    flaw = flaw_of(tree)
+    flaw = flaw_of(tree, kept=_made(observed))
     path = path_of(flaw.group, ruling.workload.groups) if flaw else ""
     if flaw and path:
         flaw = replace(flaw, message=f"{ruling.where}: {path}: {flaw.message}")
@@ -88,6 +91,26 @@ def _under_policy(observed: Observed, gang: Gang) -> Considered | Nothing:
         message = f"{ruling.where}: workload.groups: groups of groups need {_COMPOSITES}"
         flaw = GivenUp(Reason.INVALID_POLICY, message)
     return Considered(gang, tree, flaw, None, ruling)
+
+
+def needs_priority_classes(observed: Observed) -> bool:
+    """Whether an owner's pods name several PriorityClasses, so that what those come to decides.
+
+    Once there is a Workload for it, that was judged.
+    """
+    considered = consider(observed)
+    if isinstance(considered, Nothing) or _made(observed):
+        return False
+    marked = [pod_set for pod_set in considered.gang.pod_sets if pod_set.mark]
+    return len({pod_set.priority for pod_set in marked}) > 1
+
+
+def _made(observed: Observed) -> bool:
+    """Whether Muster's Workload for the owner exists."""
+    made, owner = observed.workload, observed.owner
+    return (
+        made is not None and owner is not None and bodies.belongs_to(made.metadata.labels, owner.metadata.uid)
+    )
 
 
 def _switched_off(workload: Workload | None, observed: Observed) -> GivenUp | None:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from shared.objects.jobs import JobTemplate
 from shared.objects.meta import KubernetesObject, ObjectRef
 from shared.policy import bodies, homes, marks
 from shared.policy.fields import Path, Slot, owned_by
 from shared.policy.homes import Broken, Ruling
+from shared.policy.kinds import grouped_by_others
 from shared.policy.membership import LABELS, labels_for
-from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
+from shared.policy.model import Action, Decision, HomeKind, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.reasons import Reason
 from shared.policy.schema import InvalidPolicyError
 
@@ -31,8 +33,17 @@ KAI_MINIMUM = "kai.scheduler/batch-min-member"
 """On a JobSet: how many of its replicatedJobs KAI waits for; it does not look at dependsOn
 (jobset_grouper.go, KAI-Scheduler v0.17.0)."""
 
+_BY_POLICY = ("coscheduling", "volcano")
+"""Schedulers with gangs of their own that the Trainer knows by podGroupPolicy."""
+
 _BY_SCHEDULER_NAME = ("volcano", "yunikorn")
 """Schedulers with gangs of their own that a template names without any policy."""
+
+_SOMEBODY_ELSES = {
+    Reason.UPSTREAM_GROUPS: f"spec.scheduling or the annotation {marks.UPSTREAM_TEMPLATE}",
+    Reason.BRING_YOUR_OWN_GROUP: "a schedulingGroup",
+}
+"""How a Job template says that its pods have groups already."""
 
 _TEMPLATE: Path = ("spec", "template")
 
@@ -43,11 +54,13 @@ class _Wish:
 
     Attributes:
         values: each place of the runtime that is Muster's to write, with its value; None: nothing.
-        kept: templates that a person marked otherwise, in words.
+        kept: templates that a person marked otherwise, or that upstream groups, in words.
+        left: replicatedJobs whose pods have groups of somebody else's, and how that is known.
     """
 
     values: dict[Slot, str | None] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
+    left: dict[str, Reason] = field(default_factory=dict)
 
 
 def plan_runtime(observed: Observed, now: datetime) -> Decision:
@@ -60,16 +73,20 @@ def plan_runtime(observed: Observed, now: datetime) -> Decision:
         return Nothing(Reason.DELETED, f"{view.ref} is being deleted")
     ruling = _ruling(runtime)
     if isinstance(ruling, Broken):
-        return _told(observed, view.ref, ruling, now)
+        return _told(observed, view.ref, ruling.why.reason, ruling.why.message, now)
     try:
         wish = _wish(runtime, ruling)
     except InvalidPolicyError as error:
         where = ruling.where if ruling else ""
-        return _told(observed, view.ref, homes.broken(where, str(error)), now)
+        why = homes.broken(where, str(error)).why
+        return _told(observed, view.ref, why.reason, why.message, now)
     changed = _changed(runtime, wish)
-    if changed is None:
-        return _nothing(view.ref, ruling, wish)
-    return _replaced(view.ref, runtime, changed, ruling, wish, now)
+    if changed is not None:
+        return _replaced(view.ref, runtime, changed, ruling, wish, now)
+    nothing = _nothing(view.ref, ruling, wish)
+    if _in_vain(runtime, nothing):
+        return _told(observed, view.ref, nothing.reason, nothing.message, now)
+    return nothing
 
 
 def settled(runtime: Mapping[str, Any]) -> Nothing | None:
@@ -85,7 +102,8 @@ def settled(runtime: Mapping[str, Any]) -> Nothing | None:
         wish = _wish(runtime, found)
     except InvalidPolicyError:
         return None
-    return _nothing(view.ref, found, wish) if _changed(runtime, wish) is None else None
+    nothing = _nothing(view.ref, found, wish)
+    return None if _changed(runtime, wish) is not None or _in_vain(runtime, nothing) else nothing
 
 
 def _ruling(runtime: Mapping[str, Any]) -> Ruling | Broken | None:
@@ -94,11 +112,21 @@ def _ruling(runtime: Mapping[str, Any]) -> Ruling | Broken | None:
     return homes.rule(found) if found else None
 
 
+def _in_vain(runtime: Mapping[str, Any], nothing: Nothing) -> bool:
+    """Whether a policy of the runtime asks for groups of pods that have somebody else's."""
+    policies = [home for home in homes.of_runtime(runtime) if home.kind != HomeKind.UPSTREAM]
+    return bool(policies) and nothing.reason in _SOMEBODY_ELSES
+
+
 def _nothing(ref: ObjectRef, ruling: Ruling | None, wish: _Wish) -> Nothing:
     if ruling is None:
         return Nothing(Reason.NOT_MARKED, f"{ref} has no policy")
+    if ruling.other == "upstream":
+        return Nothing(Reason.UPSTREAM_GROUPS, f"{ruling.where}: upstream groups these pods")
     if ruling.other:
         return Nothing(Reason.OTHER_SCHEDULER, f"{ruling.where}: {ruling.other} groups these pods")
+    if wish.left and not any(wish.values.values()):
+        return Nothing(next(iter(wish.left.values())), "; ".join([f"{ref} is not marked", *wish.kept]))
     return Nothing(Reason.UP_TO_DATE, "; ".join([f"{ref} is marked", *wish.kept]))
 
 
@@ -124,9 +152,8 @@ def _replaced(
     return Plan(Reason.RUNTIME_MARKED, message, (replace, event), Reply("marked", ref, {"changes": done}))
 
 
-def _told(observed: Observed, ref: ObjectRef, broken: Broken, now: datetime) -> Decision:
-    """An Event on the runtime about a policy that cannot be used; what is marked stays as it is."""
-    reason, message = broken.why.reason, broken.why.message
+def _told(observed: Observed, ref: ObjectRef, reason: Reason, message: str, now: datetime) -> Decision:
+    """An Event on the runtime, once, about a policy that cannot be used; what is marked stays as it is."""
     event = bodies.create_event(
         ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
     )
@@ -148,9 +175,15 @@ def _wish(runtime: Mapping[str, Any], ruling: Ruling | None) -> _Wish:
     if ruling is not None and ruling.workload is not None:
         labels = labels_for(ruling.workload, steps)
     for index, name, entry in _entries(runtime):
-        scheduler = _pod_template(entry).get("spec", {}).get("schedulerName")
-        others = (ruling is not None and ruling.other not in {"", "kaiScheduler"}) or (
-            scheduler in _BY_SCHEDULER_NAME
+        job = JobTemplate.model_validate(entry.get("template") or {})
+        left = grouped_by_others(job)
+        if left in _SOMEBODY_ELSES:
+            wish.left[name] = left
+            wish.kept.append(f"{name} is left alone ({left}): its template has {_SOMEBODY_ELSES[left]}")
+            _wish_for_labels(runtime, wish, index, name, {})
+            continue
+        others = (ruling is not None and ruling.other in _BY_POLICY) or (
+            job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME
         )
         wanted = {marks.GROUP: marks.OPTED_OUT} if others else labels.get(name, {})
         _wish_for_labels(runtime, wish, index, name, wanted)
@@ -226,8 +259,3 @@ def _entries(runtime: Mapping[str, Any]) -> Iterator[tuple[int, str, Mapping[str
 def _step(entry: Mapping[str, Any]) -> str:
     metadata = (entry.get("template") or {}).get("metadata") or {}
     return str((metadata.get("labels") or {}).get(marks.ANCESTOR, ""))
-
-
-def _pod_template(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    job = (entry.get("template") or {}).get("spec") or {}
-    return job.get("template") or {}

@@ -11,7 +11,7 @@ from shared.policy import bodies
 from shared.policy.conditions import READY, Verdict, places_of, status_write, verdicts
 from shared.policy.groups import GivenUp, Group
 from shared.policy.kinds import Gang
-from shared.policy.marks import stamped_name
+from shared.policy.marks import REPLICATED_JOB, stamped_name
 from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply
 from shared.policy.ownership import Considered
 from shared.policy.reasons import Reason
@@ -45,6 +45,41 @@ def give_up(
         return Nothing(why.reason, why.message)
     reply = Reply("gave-up", considered.gang.root, {"reason": why.reason, "message": why.message})
     return Plan(why.reason, why.message, (*made, *told), reply)
+
+
+def may_have_strays(considered: Considered) -> bool:
+    """Whether some of an owner's pods may be stamped although their template is not Muster's to group.
+
+    stamp-pods sees the mark on a pod; it sees neither what the pod's Job says of upstream's groups nor that
+    the namespace lost its label since that Job was made.
+    """
+    unseen = {Reason.NOT_MARKED, Reason.UPSTREAM_GROUPS}
+    return any(pod_set.unmarked in unseen for pod_set in considered.gang.pod_sets)
+
+
+def beside(
+    observed: Observed, considered: Considered, decision: Decision, component: str, now: datetime
+) -> Decision:
+    """The decision about an owner's groups, and stand-ins for stamped pods that are in none of them.
+
+    Args:
+        observed: with the owner's pods and the groups they name, where it may have such pods.
+        considered: the owner.
+        decision: about its groups.
+        component: the step that decides, for the Event.
+        now: for the condition and the Event.
+    """
+    made = tuple(_of_strays(observed, considered))
+    if not made or observed.owner is None or decision.come_again:
+        return decision
+    if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
+        return replace(decision, actions=(*decision.actions, *made))  # the owner is told what is worse
+    reason, _, why = (made[0].body or {})["metadata"]["annotations"][bodies.STAND_IN].partition(": ")
+    message = f"stand-ins {', '.join(action.target.name for action in made)}: {why}"
+    told = _tell(observed.owner, Verdict(READY, true=False, reason=reason, message=message), component, now)
+    if isinstance(decision, Plan):
+        return replace(decision, actions=(*decision.actions, *made, *told))
+    return Plan(Reason.STAND_INS_CREATED, message, (*made, *told))
 
 
 def for_stamped_pods(observed: Observed, skipped: Nothing, component: str, now: datetime) -> Decision:
@@ -109,6 +144,20 @@ def refused(
         now=now,
     )
     return replace(action, if_refused=(event,) if hold else (*stand_ins, event))
+
+
+def _of_strays(observed: Observed, considered: Considered) -> Iterator[Action]:
+    wanted = {name for _, name in places_of(considered)}
+    templates = {pod_set.replicated_job: pod_set for pod_set in considered.gang.pod_sets}
+    for pod in _first_of_each_missing_group(observed):
+        template = templates.get(pod.metadata.labels.get(REPLICATED_JOB, ""))
+        if template is None or pod.pod_group_name in wanted:
+            continue
+        message = f"{template.path} is not Muster's to group, but its pods are stamped"
+        why = GivenUp(template.unmarked or Reason.NOT_MARKED, message)
+        yield bodies.create_stand_in(
+            considered.gang.root, pod.pod_group_name, pod.spec.priority_class_name, why
+        )
 
 
 def _tell(owner: Owner, verdict: Verdict, component: str, now: datetime) -> Iterator[Action]:

@@ -173,16 +173,20 @@ def _check_shape(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
 
 
 def _check_composite(group: Group, path: str) -> None:
-    """There must be a quorum of children, and the pods below must have one priority."""
+    """There must be a quorum of children, and the pods below must have one scheduler and one priority."""
     needed = group.pinned or 1
     if needed > max(1, group.instances):
         raise InvalidPolicyError(
             f"{path}.schedulingPolicy.gang.minGroupCount",
             f"{needed} is more than the {group.instances} child groups that have pods",
         )
-    classes = {leaf.priority_class_name for leaf in group.leaves()}
-    if len(classes) > 1:
-        found = ", ".join(sorted(name or "none" for name in classes))
+    below = [pod_set for leaf in group.leaves() for pod_set in leaf.pod_sets]
+    schedulers = {pod_set.template.spec.scheduler_name for pod_set in below}
+    if len(schedulers) > 1:
+        found = ", ".join(sorted(schedulers))
+        raise InvalidPolicyError(path, f"pods below one group need one schedulerName; found: {found}")
+    if len({pod_set.priority for pod_set in below}) > 1:
+        found = ", ".join(sorted({str(pod_set.priority) for pod_set in below}))
         raise InvalidPolicyError(
             path,
             f"pods below one group need one priority, that of the root; found: {found}",

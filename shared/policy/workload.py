@@ -28,8 +28,15 @@ def plan_workload(observed: Observed, now: datetime) -> Decision:
     if isinstance(considered, Nothing):
         return stand_ins.for_stamped_pods(observed, considered, COMPONENT, now)
     flaw = considered.flaw or _stranger(observed.workload, considered)
-    if flaw is not None:
-        return stand_ins.give_up(observed, considered, flaw, COMPONENT, now)
+    decision = (
+        _for_owner(observed, considered)
+        if flaw is None
+        else stand_ins.give_up(observed, considered, flaw, COMPONENT, now)
+    )
+    return stand_ins.beside(observed, considered, decision, COMPONENT, now)
+
+
+def _for_owner(observed: Observed, considered: Considered) -> Decision:
     if considered.own is not None:
         return Nothing(
             Reason.OWN_WORKLOAD, f"Workload {considered.own.metadata.name} rules and is never written"
@@ -46,6 +53,8 @@ def needs_groups(observed: Observed) -> bool:
         # NotMarked: the namespace lost its label, but Jobs marked before go on making stamped pods.
         unmarked_jobset = considered.reason == Reason.NOT_MARKED and observed.jobset is not None
         return unmarked_jobset or considered.reason in _MAY_BE_STAMPED
+    if stand_ins.may_have_strays(considered):
+        return True
     return (considered.flaw or _stranger(observed.workload, considered)) is not None
 
 

@@ -88,12 +88,13 @@ def test_one_namespace_is_taken_too(knative: Cluster) -> None:
             ("get", "namespaces/team-a", "-n", "team-a"),
             ("list", "pods", "-n", "team-a"),
             ("get", "clustertrainingruntimes.trainer.kubeflow.org"),
+            ("list", "priorityclasses.scheduling.k8s.io"),
             ("get", "namespaces/kube-system", "-n", "kube-system"),
             ("list", "pods", "-n", "kube-system"),
             ("list", "pods", "-A"),
         )
     }
-    assert list(may.values()) == ["yes", "yes", "yes", "no", "no", "no"], may
+    assert list(may.values()) == ["yes", "yes", "yes", "yes", "no", "no", "no"], may
     _kubectl(knative, "delete", "-k", overlay)
 
 

@@ -28,7 +28,7 @@ class TestOneNamespace:
         assert {one["kind"] for one in INSIDE}.isdisjoint({"Namespace", "ClusterRole", "ClusterRoleBinding"})
 
     def test_what_an_administrator_adds(self) -> None:
-        """Admission policies with their bindings, and one right to read ClusterTrainingRuntimes."""
+        """Admission policies with their bindings, and what has to be read of the whole cluster."""
         added = [one for one in ONE_NAMESPACE if one not in INSIDE]
         kinds = {
             "MutatingAdmissionPolicy",
@@ -43,7 +43,8 @@ class TestOneNamespace:
                 "apiGroups": ["trainer.kubeflow.org"],
                 "resources": ["clustertrainingruntimes"],
                 "verbs": ["get"],
-            }
+            },
+            {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list"]},
         ]
 
     def test_policies_act_in_the_namespace_alone(self) -> None:

@@ -46,6 +46,7 @@ GROUPS = {
     "workloads": "scheduling.k8s.io",
     "podgroups": "scheduling.k8s.io",
     "compositepodgroups": "scheduling.k8s.io",
+    "priorityclasses": "scheduling.k8s.io",
 }
 """Where a resource lives; those left out are of the core group."""
 

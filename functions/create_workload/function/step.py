@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.cluster import execute, observe, permissions, sweep
 from shared.cluster.permissions import may
 from shared.events import subjects
-from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
+from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
 from shared.policy.workload import plan_workload
 from shared.runtime.step import Step
 
@@ -19,7 +19,7 @@ STEP = Step(
     lists=sweep.FOR_WORKLOADS,
     permissions=permissions.READ_GROUPS
     | permissions.TELL_OWNERS
-    | may("list", COMPOSITE_POD_GROUPS, PODS)
+    | may("list", COMPOSITE_POD_GROUPS, PODS, PRIORITY_CLASSES)
     | may("create delete", WORKLOADS, POD_GROUPS)
     | may("delete", COMPOSITE_POD_GROUPS),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shared.cluster import execute, observe, permissions, sweep
 from shared.cluster.permissions import may
 from shared.events import subjects
-from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, PODS
+from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, PODS, PRIORITY_CLASSES
 from shared.policy.conditions import plan_conditions
 from shared.runtime.step import Step
 
@@ -19,5 +19,5 @@ STEP = Step(
     lists=sweep.FOR_CONDITIONS,
     permissions=permissions.READ_GROUPS
     | permissions.TELL_OWNERS
-    | may("list", PODS, EVENTS, COMPOSITE_POD_GROUPS),
+    | may("list", PODS, EVENTS, PRIORITY_CLASSES, COMPOSITE_POD_GROUPS),
 )

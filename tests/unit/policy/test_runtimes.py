@@ -7,64 +7,13 @@ from typing import Any
 
 import pytest
 
-from shared.objects.meta import ObjectRef
 from shared.policy import marks
 from shared.policy.homes import ANNOTATION
 from shared.policy.model import Nothing, Observed, Plan, Verb
 from shared.policy.reasons import Reason
-from shared.policy.runtimes import COMPONENT, plan_runtime, settled
+from shared.policy.runtimes import plan_runtime, settled
 from tests.support.builders import NOW, Object, being_deleted
-
-REF = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "mpi", "runtime-uid")
-
-
-def a_runtime(policy: str | None, *, labels: Any = None, spec: Any = None, pods: Any = None) -> Object:
-    """A runtime of `node` and then `launcher`, which is the Trainer's trainer step.
-
-    Args:
-        policy: its annotation.
-        labels: of the pod template of `node`.
-        spec: more fields of the runtime's spec.
-        pods: more fields of the pod spec of `node`.
-    """
-    node: Object = {"spec": {"containers": [], **(pods or {})}}
-    if labels:
-        node["metadata"] = {"labels": labels}
-    launcher = {
-        "name": "launcher",
-        "dependsOn": [{"name": "node", "status": "Ready"}],
-        "template": {
-            "metadata": {"labels": {marks.ANCESTOR: "trainer"}},
-            "spec": {"template": {"spec": {"containers": []}}},
-        },
-    }
-    entries = [{"name": "node", "template": {"spec": {"template": node}}}, launcher]
-    body: Object = {
-        "apiVersion": REF.api_version,
-        "kind": REF.kind,
-        "metadata": {"name": REF.name, "uid": REF.uid, "resourceVersion": "7"},
-        "spec": {"template": {"spec": {"replicatedJobs": entries}}, **(spec or {})},
-    }
-    if policy is not None:
-        body["metadata"]["annotations"] = {ANNOTATION: policy}
-    return body
-
-
-POD = "f:spec f:template f:spec f:replicatedJobs {entry} f:template f:spec f:template"
-
-
-def ours(body: Object, *fields: str) -> Object:
-    """Fields of `node`'s pod template that the API server remembers as mark_runtime's."""
-    entry = 'k:{"name":"node"}'
-    tree: Object = {}
-    for name in fields:
-        at = tree
-        where = "f:spec" if name == "schedulerName" else "f:metadata f:labels"
-        for key in (*POD.format(entry=entry).split(), *where.split(), f"f:{name}"):
-            at = at.setdefault(key, {})
-    record = {"manager": COMPONENT, "operation": "Update", "fieldsV1": tree}
-    body["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {}}, record]
-    return body
+from tests.support.runtimes import REF, a_runtime, ours
 
 
 def decided(body: Object | None, **rest: Any) -> Plan | Nothing:

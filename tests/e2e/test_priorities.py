@@ -1,0 +1,140 @@
+"""Pods of one group need one priority and one scheduler; of classes it counts what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.contract.bodies import CLASSES, priority_class
+from tests.e2e.support.laws import group_of
+from tests.e2e.support.owners import Object, a_job, a_jobset
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def a_class(story: Story) -> Iterator[Make]:
+    """Makes PriorityClasses for a story; they are of the whole cluster and go with the story."""
+    made: list[str] = []
+
+    def make(name: str, value: int, **fields: Any) -> str:
+        made.append(f"{story.namespace}-{name}")
+        story.api.must("POST", CLASSES, priority_class(made[-1], value, **fields))
+        return made[-1]
+
+    yield make
+    for name in made:
+        story.api.must("DELETE", f"{CLASSES}/{name}")
+
+
+def a_jobset_of(templates: dict[str, Object]) -> Object:
+    """A JobSet of two pods for each name; a pod spec's fields, and the group under `mark`."""
+    jobset = a_jobset("sim", dict.fromkeys(templates, (1, 2)))
+    for entry, fields in zip(jobset["spec"]["replicatedJobs"], templates.values(), strict=True):
+        template = entry["template"]["spec"]["template"]
+        template["spec"] |= {name: value for name, value in fields.items() if name != "mark"}
+        if "mark" in fields:
+            template["metadata"]["labels"] = {"muster.dev/group": fields["mark"]}
+    return jobset
+
+
+def priorities(story: Story) -> set[tuple[int, int]]:
+    """For each pod its priority and that of its PodGroup."""
+    groups = story.groups()
+    return {(pod["spec"]["priority"], groups[group_of(pod)]["spec"]["priority"]) for pod in story.pods()}
+
+
+def test_classes_of_one_value_make_one_gang(story: Story, a_class: Make) -> None:
+    """Under different names: with room for three of four nobody runs, with room for four all do."""
+    story.add_nodes(1, cpu=3)
+    high, urgent = a_class("high", 1000), a_class("urgent", 1000)
+    pair = {"a": {"mark": "g", "priorityClassName": high}, "b": {"mark": "g", "priorityClassName": urgent}}
+    story.create(a_jobset_of(pair))
+    story.wait("the gang exists", lambda now: len(now.groups()) == 1)
+    story.recording.quiet()
+    assert (story.running(), story.policy("g")) == (0, {"gang": {"minCount": 4}})
+    story.add_nodes(1)
+    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("all is said", lambda now: now.condition("JobSet", "sim", "PodGroupsScheduled") == "True")
+    assert priorities(story) == {(1000, 1000)}
+    assert story.reason("JobSet", "sim", "PodGroupsReady") == "PodGroupsExist"
+
+
+@pytest.mark.parametrize(
+    ("other", "scheduler_says"),
+    [
+        pytest.param({"value": 10}, "should have the same priority", id="of another value"),
+        pytest.param(
+            {"value": 1000, "preemptionPolicy": "Never"},
+            "should have the same preemption policy",
+            id="of one value, of which one never preempts",
+        ),
+    ],
+)
+def test_pods_of_two_priorities_get_stand_ins(
+    story: Story, a_class: Make, other: Object, scheduler_says: str
+) -> None:
+    """The scheduler places none of them in a basic group either; a group of pods that are alike runs."""
+    story.add_nodes(1)
+    high = {"priorityClassName": a_class("high", 1000)}
+    second = {"priorityClassName": a_class("other", **other)}
+    jobset = {"a": {"mark": "g", **high}, "b": {"mark": "g", **second}, "c": {"mark": "alike", **high}}
+    story.create(a_jobset_of(jobset))
+    told = "PrioritiesDiffer"
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == told)
+    story.wait("the two that are alike run", lambda now: len(now.running_of("alike")) == 2)
+    story.wait("the scheduler has spoken", lambda now: scheduler_says in str(now.group("g").get("status")))
+    story.recording.quiet()
+    assert story.running_of("g") == []
+    assert (story.policy("g"), story.policy("alike")) == ({"basic": {}}, {"basic": {}})
+    assert story.recording.now("Workload") == {}
+
+
+def test_pods_of_two_schedulers_get_a_stand_in(story: Story) -> None:
+    """A gang of all would wait for pods that this scheduler never sees; in a basic group its own run."""
+    story.add_nodes(1)
+    story.create(a_jobset_of({"a": {"mark": "g"}, "b": {"mark": "g", "schedulerName": "another-scheduler"}}))
+    story.wait("its own pods run", lambda now: now.running() == 2)
+    told = "SchedulersDiffer"
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == told)
+    assert story.policy("g") == {"basic": {}}
+    assert {pod["spec"]["schedulerName"] for pod in story.running_of("g")} == {"default-scheduler"}
+
+
+def test_groups_of_one_owner_may_have_different_classes(story: Story, a_class: Make) -> None:
+    """Each PodGroup has its pods' class; the Workload names none, because its templates may not differ."""
+    story.add_nodes(1)
+    high, low = a_class("high", 1000), a_class("low", 10)
+    story.create(a_jobset_of({"a": {"priorityClassName": high}, "b": {"priorityClassName": low}, "c": {}}))
+    story.wait("six pods run", lambda now: now.running() == 6)
+    assert priorities(story) == {(1000, 1000), (10, 10), (0, 0)}
+    assert "priorityClassName" not in str(story.recording.now("Workload")["sim"]["spec"])
+
+
+def test_pods_and_group_take_the_clusters_default_class(story: Story, a_class: Make) -> None:
+    """Neither names it; a template that names a class of the same value is of the same gang."""
+    story.add_nodes(1)
+    a_class("usual", 1000, globalDefault=True)
+    urgent = a_class("urgent", 1000)
+    story.create(a_jobset_of({"a": {"mark": "g"}, "b": {"mark": "g", "priorityClassName": urgent}, "c": {}}))
+    story.wait("six pods run", lambda now: now.running() == 6)
+    assert priorities(story) == {(1000, 1000)}
+    assert (story.policy("g"), story.policy("c")) == ({"gang": {"minCount": 4}}, {"gang": {"minCount": 2}})
+
+
+@pytest.mark.parametrize("labels", [{}, {"muster.dev/group": "main"}], ids=["unmarked", "marked by hand"])
+def test_pods_of_a_system_class_are_left_alone(story: Story, labels: dict[str, str]) -> None:
+    """The API refuses PodGroups of their priority, so they are born without a group and without a gate."""
+    story.add_nodes(1)
+    job = a_job("agent", pods=2, labels=labels)
+    job["spec"]["template"]["spec"]["priorityClassName"] = "system-cluster-critical"
+    story.create(job)
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+    assert (story.groups(), story.recording.now("Workload")) == ({}, {})
+    assert [(group_of(pod), story.gates(pod)) for pod in story.pods()] == [("", set())] * 2

@@ -1,0 +1,86 @@
+"""Pods that upstream is asked to group by an annotation of its own, where its gate is off and nobody does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.laws import group_of
+from tests.e2e.support.owners import Object, a_jobset, a_trainjob
+from tests.e2e.support.runtimes import a_runtime, marks
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+DELEGATED = {"scheduling.k8s.io/group-template-name": "sim"}
+
+
+def test_a_marked_template_that_upstream_leaves_ungrouped_runs_in_a_stand_in(
+    story: Story, stage: Any
+) -> None:
+    """Admission stamps by the mark, so its pods would wait for ever; the workers beside it are a gang."""
+    story.add_nodes(1)
+    jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
+    template = jobset["spec"]["replicatedJobs"][1]["template"]
+    template["metadata"] = {"annotations": DELEGATED}
+    template["spec"]["template"]["metadata"]["labels"] = {"muster.dev/group": "other"}
+    story.create(jobset)
+    story.wait("the workers run", lambda now: len(now.running_of("workers")) == 2)
+    stage.muster.sweep()
+    story.wait("all four pods run", lambda now: now.running() == 4)
+    assert (story.policy("workers"), story.policy("other")) == ({"gang": {"minCount": 2}}, {"basic": {}})
+    told = "UpstreamGroups"
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == told)
+    stage.muster.sweep()
+    story.recording.quiet()
+    assert story.reason("JobSet", "sim", "PodGroupsReady") == told
+
+
+def test_an_unmarked_template_that_upstream_groups_is_left_alone(story: Story) -> None:
+    """In a namespace that opted in: no mark, no gate, no group; beside it the workers are a gang."""
+    story.add_nodes(1)
+    jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
+    jobset["spec"]["replicatedJobs"][1]["template"]["metadata"] = {"annotations": DELEGATED}
+    story.create(jobset)
+    story.wait("four pods run", lambda now: now.running() == 4)
+    assert len(story.ungrouped()) == 2
+    assert [name.rsplit("-", 1)[0] for name in story.groups()] == ["sim-workers"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        pytest.param("UpstreamGroups", {"metadata": {"annotations": DELEGATED}}, id="to upstream"),
+        pytest.param("BringYourOwnGroup", {"schedulingGroup": {"podGroupName": "mine"}}, id="to a group"),
+    ],
+)
+def test_a_runtime_that_gives_its_pods_to_others_is_not_marked(
+    story: Story, reason: str, change: Object
+) -> None:
+    """Its policy marks nothing, an Event says why, and its TrainJobs run as without Muster."""
+    story.add_nodes(1)
+    runtime = a_runtime(story.api, "mine", "workload: {}")
+    template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]
+    if "metadata" in change:
+        template.setdefault("metadata", {})["annotations"] = change["metadata"]["annotations"]
+    else:
+        template["spec"]["template"]["spec"] |= change
+        policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "mine"}}
+        story.create({**group, "spec": policy})
+    created = story.create(runtime)
+    story.wait("an Event says so", lambda now: reason in _told_of(now, created))
+    story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=2))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+    assert story.recording.now("Workload") == {}
+    assert {group_of(pod) for pod in story.pods()} == {"mine" if reason == "BringYourOwnGroup" else ""}
+    assert [story.gates(pod) for pod in story.pods()] == [set(), set()]
+    story.wait_for(created, "it has no mark", lambda now: marks(now) == {})
+
+
+def _told_of(story: Story, runtime: Object) -> set[str]:
+    """The reasons of the Events about a runtime."""
+    events = story.recording.now("Event").values()
+    return {one["reason"] for one in events if one["involvedObject"]["uid"] == runtime["metadata"]["uid"]}

@@ -1,0 +1,29 @@
+"""PriorityClasses, and replicatedJobs that name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.objects.scheduling import PriorityClass
+from tests.support.builders import Modifier, Object, template_spec
+
+
+def a_priority_class(name: str, value: int, **fields: Any) -> Object:
+    """A PriorityClass as the API server stores it."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name, "uid": f"{name}-uid"},
+        "value": value,
+        **fields,
+    }
+
+
+def seen(name: str, value: int, **fields: Any) -> PriorityClass:
+    """A PriorityClass as a step reads it."""
+    return PriorityClass.read(a_priority_class(name, value, **fields))
+
+
+def of_class(name: str) -> Modifier:
+    """Give the pods of a Job template that class."""
+    return template_spec(priorityClassName=name)

@@ -1,0 +1,55 @@
+"""Which steps read PriorityClasses, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from shared.cluster import observe
+from shared.objects.meta import ObjectRef
+from shared.policy.model import Observed
+from tests.support.builders import (
+    Object,
+    a_child_job,
+    a_gang,
+    a_jobset,
+    a_replicated_job,
+    a_workload,
+    ref,
+)
+from tests.support.priorities import a_priority_class, of_class
+from tests.unit.cluster.counting import Counting
+
+
+def a_pair(*classes: str) -> Object:
+    """A JobSet of two replicatedJobs in one group, with these classes."""
+    names = zip("ab", classes, strict=True)
+    return a_jobset(*(a_replicated_job(name, of_class(one), mark="g") for name, one in names))
+
+
+ALIKE, SEVERAL = a_pair("high", "high"), a_pair("high", "urgent")
+MADE = a_workload(a_gang("g", 4), root=SEVERAL)
+
+
+@pytest.mark.parametrize(
+    ("step", "jobset", "made", "read"),
+    [
+        pytest.param(observe.for_workload, SEVERAL, (), 1, id="create_workload: several names"),
+        pytest.param(observe.for_workload, ALIKE, (), 0, id="create_workload: one name"),
+        pytest.param(observe.for_workload, SEVERAL, (MADE,), 0, id="create_workload: judged before"),
+        pytest.param(observe.for_conditions, SEVERAL, (), 1, id="emit_conditions: several names"),
+        pytest.param(observe.for_conditions, SEVERAL, (MADE,), 0, id="emit_conditions: judged before"),
+        pytest.param(observe.for_pod_groups, SEVERAL, (MADE,), 0, id="create_pod_groups: never"),
+        pytest.param(observe.for_resize, SEVERAL, (MADE,), 0, id="resize_gang: never"),
+    ],
+)
+def test_classes_are_read_by_who_judges_them(
+    step: Callable[[Counting, ObjectRef], Observed], jobset: Object, made: tuple[Object, ...], read: int
+) -> None:
+    """One list, only where an owner's pods have several names and no Workload was made for it yet."""
+    jobs = [a_child_job(jobset, name, 0) for name in "ab"]
+    cluster = Counting(jobset, *jobs, *made, a_priority_class("high", 9), a_priority_class("urgent", 9))
+    seen = step(cluster, ref(jobset))
+    assert cluster.reads.count("list PriorityClass") == read
+    assert len(seen.priority_classes) == 2 * read

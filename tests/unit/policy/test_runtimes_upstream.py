@@ -1,0 +1,170 @@
+"""Runtimes whose pods somebody else groups: upstream by a field of its own, or the user by naming a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.policy import homes, marks
+from shared.policy.homes import rule
+from shared.policy.model import HomeKind, Nothing, Observed, Plan
+from shared.policy.ownership import consider
+from shared.policy.reasons import Reason
+from shared.policy.runtimes import plan_runtime, settled
+from shared.policy.workload import plan_workload
+from tests.support.builders import NOW, Object, a_jobset_of_trainjob, a_trainjob, a_users_workload, observed
+from tests.support.runtimes import REF, a_runtime, ours
+
+SCHEDULING = {"schedulingPolicy": {"gang": {}}}
+POLICY = "workload: {}"
+KIND = "ClusterTrainingRuntime mpi"
+
+
+def with_field(body: Object, *path: str | int, value: Any) -> Object:
+    """The runtime with one more field."""
+    at: Any = body
+    for part in path[:-1]:
+        at = at[part] if isinstance(part, int) else at.setdefault(part, {})
+    at[path[-1]] = value
+    return body
+
+
+RUNTIME = ("spec", "scheduling")
+JOBSET = ("spec", "template", "spec", "scheduling")
+ON_JOBSET = ("spec", "template", "metadata", "annotations", marks.UPSTREAM_TEMPLATE)
+NODE = ("spec", "template", "spec", "replicatedJobs", 0, "template")
+JOB = (*NODE, "spec", "scheduling")
+ON_JOB = (*NODE, "metadata", "annotations", marks.UPSTREAM_TEMPLATE)
+OWN_GROUP = (*NODE, "spec", "template", "spec", "schedulingGroup")
+
+WHOLE = [
+    pytest.param(RUNTIME, SCHEDULING, "spec.scheduling", id="spec.scheduling of the runtime (KEP-3015)"),
+    pytest.param(JOBSET, SCHEDULING, "spec.template.spec.scheduling", id="of its JobSet (KEP-969)"),
+    pytest.param(
+        ON_JOBSET,
+        "trainer",
+        f"spec.template.metadata.annotations: {marks.UPSTREAM_TEMPLATE}",
+        id="the annotation on its JobSet",
+    ),
+]
+FIELD_OR_ANNOTATION = "spec.scheduling or the annotation scheduling.k8s.io/group-template-name"
+ONE_TEMPLATE = [
+    pytest.param(
+        JOB, SCHEDULING, Reason.UPSTREAM_GROUPS, FIELD_OR_ANNOTATION, id="spec.scheduling of a Job (1.37)"
+    ),
+    pytest.param(
+        ON_JOB, "sim", Reason.UPSTREAM_GROUPS, FIELD_OR_ANNOTATION, id="the annotation on a Job template"
+    ),
+    pytest.param(
+        OWN_GROUP,
+        {"podGroupName": "mine"},
+        Reason.BRING_YOUR_OWN_GROUP,
+        "a schedulingGroup",
+        id="a schedulingGroup in the pod template",
+    ),
+]
+
+
+def decided(body: Object, **rest: Any) -> Plan | Nothing:
+    """What mark_runtime does."""
+    return plan_runtime(Observed(REF, runtime=body, **rest), NOW)
+
+
+@pytest.mark.parametrize(("path", "value", "field"), WHOLE)
+class TestAWholeRuntime:
+    """All pods of its TrainJobs are grouped upstream."""
+
+    def test_without_a_policy_nothing_is_done(self, path: tuple[str, ...], value: Any, field: str) -> None:
+        """The reason names the field; the event alone is enough to know."""
+        body = with_field(a_runtime(None), *path, value=value)
+        nothing = Nothing(Reason.UPSTREAM_GROUPS, f"{field} of {KIND}: upstream groups these pods")
+        assert decided(body) == settled(body) == nothing
+
+    def test_a_policy_marks_nothing_and_an_event_says_why(
+        self, path: tuple[str, ...], value: Any, field: str
+    ) -> None:
+        """Whatever the policy asks for; told once."""
+        body = with_field(a_runtime(POLICY), *path, value=value)
+        plan = decided(body)
+        assert settled(body) is None
+        assert isinstance(plan, Plan)
+        (event,) = plan.actions
+        assert event.body is not None
+        assert (event.body["type"], event.body["reason"]) == ("Warning", "UpstreamGroups")
+        assert event.body["message"] == f"{field} of {KIND}: upstream groups these pods"
+        assert isinstance(decided(body, told=frozenset({event.target.name})), Nothing)
+
+    def test_marks_of_before_are_taken_back(self, path: tuple[str, ...], value: Any, field: str) -> None:
+        """The field came later than the policy."""
+        before = ours(a_runtime(POLICY, labels={marks.GROUP: "node"}), marks.GROUP)
+        plan = decided(with_field(before, *path, value=value))
+        assert isinstance(plan, Plan)
+        assert plan.message == f"{field} of {KIND}: node: muster.dev/group taken back"
+        assert marks.GROUP not in str((plan.actions[0].body or {})["spec"])
+
+    def test_no_policy_reaches_its_trainjobs(self, path: tuple[str, ...], value: Any, field: str) -> None:
+        """Above every home: not even the policy of a TrainJob groups what upstream groups."""
+        found = homes.of_runtime(with_field(a_runtime(POLICY), *path, value=value))
+        assert [home.kind for home in found] == [HomeKind.UPSTREAM, HomeKind.RUNTIME]
+        given = observed(a_trainjob(), jobset=a_jobset_of_trainjob(), homes=found)
+        nothing = Nothing(Reason.UPSTREAM_GROUPS, f"{field} of {KIND}: upstream groups these pods")
+        assert consider(given) == plan_workload(given, NOW) == nothing
+        ruling = rule(found)
+        assert not isinstance(ruling, homes.Broken)
+        assert (ruling.workload, ruling.where) == (None, f"{field} of {KIND}")
+
+
+def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
+    """KEP-3015 gives it a controllerRef to the TrainJob and templates that fit no mark of ours."""
+    given = observed(
+        a_trainjob(),
+        jobset=a_jobset_of_trainjob(),
+        others=[a_users_workload(root=a_trainjob(), name="llama-5d4f")],
+        homes=homes.of_runtime(with_field(a_runtime(None), *RUNTIME, value=SCHEDULING)),
+    )
+    decision = plan_workload(given, NOW)
+    assert isinstance(decision, Nothing)
+    assert decision.reason == Reason.UPSTREAM_GROUPS
+
+
+@pytest.mark.parametrize(("path", "value", "reason", "has"), ONE_TEMPLATE)
+class TestOneTemplate:
+    """The others of the runtime are Muster's to mark."""
+
+    def test_it_is_not_marked(self, path: tuple[str, ...], value: Any, reason: Reason, has: str) -> None:
+        """The Event on the runtime says which and why."""
+        plan = decided(with_field(a_runtime(POLICY), *path, value=value))
+        assert isinstance(plan, Plan)
+        told = f"node is left alone ({reason}): its template has {has}"
+        assert (
+            plan.message
+            == f"annotation {homes.ANNOTATION} of {KIND}: launcher: {marks.GROUP} = launcher; {told}"
+        )
+        assert plan.actions[1].body is not None
+        assert plan.actions[1].body["message"] == plan.message
+
+    def test_where_it_is_the_only_one_an_event_says_so(
+        self, path: tuple[str, ...], value: Any, reason: Reason, has: str
+    ) -> None:
+        """The policy marks nothing at all."""
+        body = with_field(a_runtime(POLICY), *path, value=value)
+        del body["spec"]["template"]["spec"]["replicatedJobs"][1]
+        plan = decided(body)
+        assert settled(body) is None
+        assert isinstance(plan, Plan)
+        assert (plan.reason, [one.target.kind for one in plan.actions]) == (reason, ["Event"])
+        assert plan.message == f"{KIND} is not marked; node is left alone ({reason}): its template has {has}"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [pytest.param(*one.values[:2], id=one.id) for one in ONE_TEMPLATE]
+)
+def test_kai_gets_none_of_its_pods(path: tuple[str, ...], value: Any) -> None:
+    """A schedulerName beside somebody else's group would leave them to neither."""
+    plan = decided(with_field(a_runtime("kaiScheduler: {queue: a}"), *path, value=value))
+    assert isinstance(plan, Plan)
+    assert plan.actions[0].body is not None
+    node, launcher = plan.actions[0].body["spec"]["template"]["spec"]["replicatedJobs"]
+    assert "kai" not in str(node)
+    assert launcher["template"]["spec"]["template"]["spec"]["schedulerName"] == "kai-scheduler"

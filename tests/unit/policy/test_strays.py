@@ -1,0 +1,164 @@
+"""Stamped pods of a template that is not Muster's to group, in an owner whose other templates are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.policy import marks
+from shared.policy.conditions import verdicts
+from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
+from shared.policy.ownership import Considered, consider
+from shared.policy.reasons import Reason
+from shared.policy.workload import needs_groups, plan_workload
+from tests.support.builders import (
+    NOW,
+    Modifier,
+    Object,
+    a_child_job,
+    a_gang,
+    a_jobset,
+    a_namespace,
+    a_pod_group,
+    a_replicated_job,
+    a_workload,
+    annotated,
+    being_deleted,
+    observed,
+    pods_of,
+    stamped,
+    succeeded,
+    with_spec,
+)
+
+DELEGATED = annotated({marks.UPSTREAM_TEMPLATE: "sim"})
+SCHEDULED = with_spec(scheduling={"schedulingPolicy": {"gang": {}}})
+NAME = "llama-sim-22222222"
+WHY = "spec.replicatedJobs[1].template.spec.template is not Muster's to group, but its pods are stamped"
+
+
+def a_mixed(modifier: Modifier = DELEGATED) -> Object:
+    """A JobSet of workers, and of a `sim` that is marked by hand although somebody else groups it."""
+    return a_jobset(a_replicated_job("workers"), a_replicated_job("sim", modifier, mark="sim"))
+
+
+def seen(jobset: Object | None = None, *modifiers: Modifier, **rest: Any) -> Observed:
+    """The JobSet with its Jobs and the pods of `sim`, stamped and gated at birth."""
+    jobset = jobset or a_mixed()
+    jobs = [a_child_job(jobset, name, 0) for name in ("workers", "sim")]
+    return observed(jobset, jobs=jobs, pods=pods_of(jobs[1], *modifiers), **rest)
+
+
+def made(given: Observed) -> list[str]:
+    """What create_workload makes, by kind and name, in order."""
+    plan = plan_workload(given, NOW)
+    actions = plan.actions if isinstance(plan, Plan) else ()
+    return [f"{one.target.kind} {one.target.name}" for one in actions if one.verb == "create"]
+
+
+WORKLOAD = a_workload(a_gang("workers", 2), root=a_mixed())
+
+
+@pytest.mark.parametrize("modifier", [DELEGATED, SCHEDULED], ids=["the annotation", "spec.scheduling"])
+def test_a_marked_template_that_upstream_groups_gets_a_stand_in(modifier: Modifier) -> None:
+    """Admission stamps its pods by the mark alone; upstream did not group them: they would wait for ever."""
+    plan = plan_workload(seen(a_mixed(modifier), workload=WORKLOAD), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.reason == Reason.STAND_INS_CREATED
+    stand_in, status, event = plan.actions
+    assert stand_in.target.name == NAME
+    assert stand_in.body is not None
+    assert stand_in.body["spec"] == {"schedulingPolicy": {"basic": {}}}
+    assert stand_in.body["metadata"]["annotations"] == {"muster.dev/stand-in": f"UpstreamGroups: {WHY}"}
+    assert status.body is not None
+    (ready,) = status.body["status"]["conditions"]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("PodGroupsReady", "False", "UpstreamGroups")
+    assert ready["message"] == f"stand-ins {NAME}: {WHY}"
+    assert (event.body or {})["message"] == ready["message"]
+
+
+def test_the_other_templates_keep_their_gang() -> None:
+    """Both in one plan where the Workload is missing too; two pods of one group make one stand-in."""
+    assert [one for one in made(seen()) if "Event" not in one] == ["Workload llama", f"PodGroup {NAME}"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(
+            seen(None, stamped("llama-sim-upstreams"), workload=WORKLOAD), id="upstream grouped them"
+        ),
+        pytest.param(seen(None, succeeded, workload=WORKLOAD), id="they have ended"),
+        pytest.param(seen(None, being_deleted, workload=WORKLOAD), id="they are being deleted"),
+        pytest.param(seen(workload=WORKLOAD, groups=[a_pod_group(NAME)]), id="the group is there"),
+        pytest.param(
+            observed(a_mixed(), workload=WORKLOAD),
+            id="there are none: the template's mark alone makes nothing",
+        ),
+    ],
+)
+def test_no_stand_in_is_made_where_nobody_waits_for_it(given: Observed) -> None:
+    """The pods tell, not the template."""
+    decision = plan_workload(given, NOW)
+    assert isinstance(decision, Nothing)
+    assert decision.reason == Reason.UP_TO_DATE
+
+
+def test_pods_marked_before_the_namespace_lost_its_label_get_one_too() -> None:
+    """The Job keeps its mark and goes on making stamped pods; the JobSet's template has none."""
+    jobset = a_jobset(a_replicated_job("workers", mark="workers"), a_replicated_job("sim"))
+    given = seen(jobset, namespace=a_namespace(enabled=False), workload=WORKLOAD)
+    plan = plan_workload(given, NOW)
+    assert isinstance(plan, Plan)
+    assert "NotMarked: " in str(plan.actions[0].body)
+    assert plan.actions[0].target.name == NAME
+
+
+def test_an_owner_that_is_given_up_has_stand_ins_for_all() -> None:
+    """Those of its own groups, and beside them those of the strays; its condition has one writer."""
+    broken = (Home(HomeKind.OWNER, "home", "workload: {bogus: 1}"),)
+    plan = plan_workload(seen(homes=broken), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.reason == Reason.INVALID_POLICY
+    told = [f"{one.verb} {one.target.kind} {one.target.name}" for one in plan.actions]
+    assert told[0] == "create PodGroup llama-workers-22222222"
+    assert told[-1] == f"create PodGroup {NAME}"
+    assert [one.subresource for one in plan.actions].count("status") == 1
+
+
+@pytest.mark.parametrize(
+    ("jobset", "needed"),
+    [
+        pytest.param(a_mixed(), True, id="a template that upstream groups"),
+        pytest.param(a_jobset(a_replicated_job("workers")), False, id="all are Muster's"),
+        pytest.param(
+            a_jobset(a_replicated_job("workers"), a_replicated_job("sim", mark="none")),
+            False,
+            id="one opted out: its pods are never stamped",
+        ),
+    ],
+)
+def test_pods_are_read_only_where_some_may_be_stamped(jobset: Object, needed: bool) -> None:
+    """Most owners cost no list of pods."""
+    assert needs_groups(observed(jobset, workload=WORKLOAD)) is needed
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "ready", "message"),
+    [
+        pytest.param((), False, f"stand-ins {NAME}: {WHY}", id="while its pods live"),
+        pytest.param((succeeded,), True, "1 of 1 PodGroups exist", id="no longer when they have ended"),
+    ],
+)
+def test_the_condition_says_so(modifiers: tuple[Modifier, ...], ready: bool, message: str) -> None:
+    """emit_conditions says the same as create_workload, so that neither takes the other's word back."""
+    stand_in = a_pod_group(
+        NAME, annotated({"muster.dev/stand-in": f"UpstreamGroups: {WHY}"}), root=a_mixed(), min_count=None
+    )
+    workers = a_pod_group("llama-workers-22222222", root=a_mixed())
+    given = seen(None, *modifiers, workload=WORKLOAD, groups=[workers, stand_in])
+    considered = consider(given)
+    assert isinstance(considered, Considered)
+    said, _ = verdicts(given, considered)
+    assert (said.true, said.message) == (ready, message)

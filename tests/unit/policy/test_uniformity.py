@@ -1,0 +1,358 @@
+"""Pods that differ in priority or scheduler: which groups they can have, and what their owner is told.
+
+The scheduler places no pod of a group, a basic one included, whose pods differ. A stand-in helps only those
+pods whose PodGroup has a name of its own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.objects.scheduling import PriorityClass, Workload
+from shared.policy import homes, marks
+from shared.policy.conditions import verdicts
+from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
+from shared.policy.ownership import consider, needs_priority_classes
+from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.priorities import Priority, priority_of
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    WORKLOAD_UID,
+    Modifier,
+    Object,
+    a_child_job,
+    a_jobset,
+    a_replicated_job,
+    a_workload,
+    observed,
+    template_labelled,
+    template_spec,
+)
+from tests.support.priorities import seen as a_class
+
+CLASSES = (
+    a_class("hi", 1000),
+    a_class("urgent", 1000),
+    a_class("polite", 1000, preemptionPolicy="Never"),
+    a_class("lo", 10),
+    a_class("zero", 0),
+    a_class("system-node-critical", 2_000_001_000),
+)
+DEFAULT = a_class("usual", 1000, globalDefault=True)
+PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
+LED = template_labelled({marks.LEADER_GROUP: "lead"})
+FIRST, SECOND = (f"spec.replicatedJobs[{number}].template.spec.template" for number in range(2))
+BOTH = f"{FIRST}, {SECOND}"
+
+
+def of(priority: str = "", scheduler: str = "") -> Modifier:
+    """Pods of that priorityClassName and schedulerName."""
+    fields = {"priorityClassName": priority, "schedulerName": scheduler}
+    return template_spec(**{name: value for name, value in fields.items() if value})
+
+
+def two(
+    first: tuple[Modifier, ...], second: tuple[Modifier, ...], *, groups: str = "gg", jobs: str = "11"
+) -> Object:
+    """A JobSet of two replicatedJobs with two pods each: the groups they are in, the Jobs each has."""
+    entries = (
+        a_replicated_job(name, *modifiers, mark=mark, replicas=int(replicas))
+        for name, modifiers, mark, replicas in zip("ab", (first, second), groups, jobs, strict=True)
+    )
+    return a_jobset(*entries)
+
+
+def seen(jobset: Object, *classes: PriorityClass, policy: str = "") -> Observed:
+    """The JobSet with its Jobs, beside these PriorityClasses."""
+    jobs = [
+        a_child_job(jobset, entry["name"], index)
+        for entry in jobset["spec"]["replicatedJobs"]
+        for index in range(entry["replicas"])
+    ]
+    asked = (Home(HomeKind.OWNER, "home", policy),) if policy else ()
+    return observed(jobset, jobs=jobs, homes=asked, priority_classes=classes)
+
+
+def outcome(given: Observed) -> tuple[dict[str, str], str, str]:
+    """Kind and class of every PodGroup that is made, by its short name, and what the owner is told."""
+    bodies = _created(plan_workload(given, NOW))
+    owner = given.owner
+    assert owner is not None
+    stored = next((body for body in bodies if body["kind"] == "Workload"), None)
+    if stored is not None:
+        stored = {**stored, "metadata": {**stored["metadata"], "uid": WORKLOAD_UID}}
+        kept = homes.stored(Workload.read(stored))
+        with_it = observed(owner.model_dump(by_alias=True), jobs=(), workload=stored, homes=kept)
+        # create_pod_groups reads no PriorityClasses: they were judged when the Workload was made.
+        bodies = _created(plan_pod_groups(with_it, NOW))
+    groups = [body for body in bodies if body["kind"] == "PodGroup"]
+    considered = consider(given)
+    assert not isinstance(considered, Nothing)
+    there = observed(owner.model_dump(by_alias=True), jobs=(), groups=map(_stored, groups))
+    ready, _ = verdicts(there, considered)
+    return {_short(body): _told(body) for body in groups}, ready.reason, ready.message
+
+
+def _created(plan: Plan | Nothing) -> list[Object]:
+    assert isinstance(plan, Plan), plan
+    return [dict(action.body or {}) for action in plan.actions if action.verb == "create"]
+
+
+def _stored(body: Object) -> Object:
+    return {**body, "metadata": {**body["metadata"], "uid": f"{body['metadata']['name']}-uid"}}
+
+
+def _short(body: Object) -> str:
+    name: str = body["metadata"]["name"]
+    return name.removeprefix("llama-").replace("-22222222", "")
+
+
+def _told(body: Object) -> str:
+    policy = body["spec"]["schedulingPolicy"]
+    kind = f"gang of {policy['gang']['minCount']}" if "gang" in policy else "basic"
+    return f"{kind}, {body['spec'].get('priorityClassName', 'no class')}"
+
+
+ALL_EXIST = "2 of 2 PodGroups exist"
+
+
+@pytest.mark.parametrize(
+    ("given", "groups", "reason", "message"),
+    [
+        # Between the groups of one Workload.
+        pytest.param(
+            seen(two((of("hi"),), (of("lo"),), groups="ab"), *CLASSES),
+            {"a": "gang of 2, hi", "b": "gang of 2, lo"},
+            "PodGroupsExist",
+            ALL_EXIST,
+            id="groups of one owner may have different priorities: each has its pods' class",
+        ),
+        pytest.param(
+            seen(two((of("hi"),), (), groups="ab"), *CLASSES),
+            {"a": "gang of 2, hi", "b": "gang of 2, no class"},
+            "PodGroupsExist",
+            ALL_EXIST,
+            id="one of them may have none",
+        ),
+        pytest.param(
+            seen(two((of(scheduler="mine"),), (), groups="ab")),
+            {"a": "gang of 2, no class", "b": "gang of 2, no class"},
+            "PodGroupsExist",
+            ALL_EXIST,
+            id="groups of one owner may have different schedulers",
+        ),
+        # Within the PodGroups of one mark: pods that differ may still never meet in one of them.
+        pytest.param(
+            seen(two((of("hi"), PER_JOB), (of("lo"),)), *CLASSES),
+            {"g-0": "gang of 2, hi", "g": "gang of 2, lo"},
+            "PodGroupsExist",
+            ALL_EXIST,
+            id="per Job: pods of another replicatedJob in a PodGroup of their own may differ",
+        ),
+        pytest.param(
+            seen(two((of("hi"), PER_JOB), (of("lo"), PER_JOB), jobs="21"), *CLASSES),
+            {"g-0": "basic, hi", "g-1": "basic, hi"},
+            "PrioritiesDiffer",
+            f"group g: {BOTH} have priorityClassName hi (1000), lo (10)",
+            id="per Job: where they meet all get stand-ins, and those whose pods are alike run",
+        ),
+        pytest.param(
+            seen(two((of("hi"), PER_JOB), (of("urgent"), PER_JOB), jobs="21"), *CLASSES),
+            {"g-0": "gang of 4, hi", "g-1": "gang of 2, hi"},
+            "PodGroupsExist",
+            ALL_EXIST,
+            id="per Job: classes of one value are one gang",
+        ),
+        pytest.param(
+            seen(two((of(scheduler="mine"), PER_JOB), (PER_JOB,), jobs="21")),
+            {"g-0": "basic, no class", "g-1": "basic, no class"},
+            "SchedulersDiffer",
+            f"group g: {BOTH} have schedulerName default-scheduler, mine",
+            id="per Job: schedulers may not differ either",
+        ),
+        pytest.param(
+            seen(two((of("hi"), BLOCKS), (of("lo"),)), *CLASSES),
+            {"g-0": "gang of 2, hi", "g": "gang of 2, lo"},
+            "PodGroupsExist",
+            ALL_EXIST,
+            id="blocks: pods in no block of the others' may differ",
+        ),
+        pytest.param(
+            seen(two((of("hi"), BLOCKS), (of("lo"), BLOCKS)), *CLASSES),
+            {"g-0": "basic, hi"},
+            "PrioritiesDiffer",
+            f"group g: {BOTH} have priorityClassName hi (1000), lo (10)",
+            id="blocks: two replicatedJobs in one block need one priority",
+        ),
+        pytest.param(
+            seen(two((of(scheduler="mine"), BLOCKS), (BLOCKS,))),
+            {"g-0": "basic, no class"},
+            "SchedulersDiffer",
+            f"group g: {BOTH} have schedulerName default-scheduler, mine",
+            id="blocks: and one scheduler",
+        ),
+        pytest.param(
+            seen(two((of("hi"), LED), (of("hi"), LED), groups="ab"), *CLASSES),
+            {"lead": "gang of 2, hi", "a": "gang of 1, hi", "b": "gang of 1, hi"},
+            "PodGroupsExist",
+            "3 of 3 PodGroups exist",
+            id="leaders: two leaders of one class share a group",
+        ),
+        pytest.param(
+            seen(two((of("hi"), LED), (of("lo"), LED), groups="ab"), *CLASSES),
+            {"lead": "basic, hi", "a": "basic, hi", "b": "basic, lo"},
+            "PrioritiesDiffer",
+            f"group lead: {BOTH} have priorityClassName hi (1000), lo (10)",
+            id="leaders: of different priorities they cannot; their workers run in stand-ins of their class",
+        ),
+        pytest.param(
+            seen(two((of(scheduler="mine"), LED), (LED,), groups="ab")),
+            {"lead": "basic, no class", "a": "basic, no class", "b": "basic, no class"},
+            "SchedulersDiffer",
+            f"group lead: {BOTH} have schedulerName default-scheduler, mine",
+            id="leaders: of different schedulers neither",
+        ),
+        # Within one PodGroup: the value counts, and what the class says of preemption.
+        pytest.param(
+            seen(two((of("hi"),), (of("urgent"),)), *CLASSES),
+            {"g": "gang of 4, hi"},
+            "PodGroupsExist",
+            "1 of 1 PodGroups exist",
+            id="one group: classes of one value are one priority",
+        ),
+        pytest.param(
+            seen(two((of("hi"),), (of("lo"),)), *CLASSES),
+            {"g": "basic, hi"},
+            "PrioritiesDiffer",
+            f"group g: {BOTH} have priorityClassName hi (1000), lo (10)",
+            id="one group: classes of two values are not",
+        ),
+        pytest.param(
+            seen(two((of("hi"),), (of("polite"),)), *CLASSES),
+            {"g": "basic, hi"},
+            "PrioritiesDiffer",
+            f"group g: {BOTH} have priorityClassName hi (1000), polite (1000, Never)",
+            id="one group: nor classes of one value of which one never preempts",
+        ),
+        pytest.param(
+            seen(two((of("zero"),), ()), *CLASSES),
+            {"g": "gang of 4, zero"},
+            "PodGroupsExist",
+            "1 of 1 PodGroups exist",
+            id="one group: without a class the priority is 0",
+        ),
+        pytest.param(
+            seen(two((of("hi"),), ()), *CLASSES, DEFAULT),
+            {"g": "gang of 4, hi"},
+            "PodGroupsExist",
+            "1 of 1 PodGroups exist",
+            id="one group: without a class it is that of the global default",
+        ),
+        pytest.param(
+            seen(two((of("zero"),), ()), *CLASSES, DEFAULT),
+            {"g": "basic, zero"},
+            "PrioritiesDiffer",
+            f"group g: {BOTH} have priorityClassName none (1000), zero (0)",
+            id="one group: which then is not 0",
+        ),
+        pytest.param(
+            seen(two((of("hi"),), (of("gone"),)), *CLASSES),
+            {"g": "basic, hi"},
+            "PrioritiesDiffer",
+            f"group g: {BOTH} have priorityClassName gone, hi (1000)",
+            id="one group: a class that does not exist is like no other",
+        ),
+        pytest.param(
+            seen(two((of(scheduler="mine"),), ())),
+            {"g": "basic, no class"},
+            "SchedulersDiffer",
+            f"group g: {BOTH} have schedulerName default-scheduler, mine",
+            id="one group: pods need one scheduler",
+        ),
+    ],
+)
+def test_groups_of_pods_that_differ(
+    given: Observed, groups: dict[str, str], reason: str, message: str
+) -> None:
+    """Gangs where the scheduler can place them; else stand-ins by name, and the owner is told."""
+    assert outcome(given) == (groups, reason, message)
+
+
+TREE = "workload: {groups: [{name: root, groups: [{name: a}, {name: b}]}]}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        pytest.param(
+            of("hi"),
+            of("lo"),
+            "pods below one group need one priority, that of the root; found: hi (1000), lo (10)",
+            id="two priorities",
+        ),
+        pytest.param(
+            of(scheduler="mine"),
+            of(),
+            "pods below one group need one schedulerName; found: default-scheduler, mine",
+            id="two schedulers",
+        ),
+    ],
+)
+def test_all_pods_below_one_root_are_alike(first: Modifier, second: Modifier, message: str) -> None:
+    """The scheduler takes a tree as one; without it each group is a stand-in of its own class, and runs."""
+    given = seen(two((first,), (second,), groups="ab"), *CLASSES, policy=TREE)
+    groups, reason, told = outcome(given)
+    assert [kind.split(",")[0] for kind in groups.values()] == ["basic", "basic"]
+    assert (reason, told) == ("InvalidPolicy", f"home: workload.groups[0]: {message}")
+
+
+def test_a_tree_over_classes_of_one_value_is_made() -> None:
+    """The Workload names no class, because the API compares names there; each group has its pods'."""
+    given = seen(two((of("hi"),), (of("urgent"),), groups="ab"), *CLASSES, policy=TREE)
+    (workload,) = _created(plan_workload(given, NOW))
+    assert "priorityClassName" not in str(workload["spec"])
+    groups, reason, _ = outcome(given)
+    assert groups == {"a": "gang of 2, hi", "b": "gang of 2, urgent"}
+    assert reason == "WaitingForPodGroup"  # the composite one, which is no PodGroup
+
+
+@pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        pytest.param(observed(two((of("hi"),), (of("hi"),))), False, id="one name"),
+        pytest.param(observed(two((of("hi"),), (of("urgent"),))), True, id="two names"),
+        pytest.param(observed(two((of("hi"),), ())), True, id="one name and none"),
+        pytest.param(
+            observed(a_jobset(a_replicated_job("a", of("hi")), a_replicated_job("b", mark="none"))),
+            False,
+            id="the other is opted out",
+        ),
+        pytest.param(
+            observed(two((of("hi"),), (of("lo"),)), workload=a_workload(root=a_jobset())),
+            False,
+            id="the Workload exists: they were judged when it was made",
+        ),
+        pytest.param(
+            observed(a_jobset(a_replicated_job("a", of("hi"), mark="none"))),
+            False,
+            id="nothing is Muster's to group",
+        ),
+    ],
+)
+def test_classes_are_read_only_where_names_differ(given: Observed, needed: bool) -> None:
+    """Most owners have one class, and cost no call."""
+    assert needs_priority_classes(given) is needed
+
+
+def test_of_two_global_defaults_the_lower_counts() -> None:
+    """Two made at the same moment both exist; admission then takes the lower value."""
+    other = a_class("other", 5, globalDefault=True)
+    assert priority_of("", (DEFAULT, other)) == Priority("", (5, "PreemptLowerPriority"))
+
+
+def test_unread_classes_are_compared_by_name() -> None:
+    """Without the classes nothing says that two names come to the same."""
+    assert priority_of("hi", ()) == priority_of("hi", ())
+    assert priority_of("hi", ()) != priority_of("urgent", ())
