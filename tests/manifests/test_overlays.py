@@ -142,9 +142,12 @@ class TestSecurity:
         ]
         assert policy["spec"]["from"] == [{"sub": f"system:serviceaccount:{namespace}:*"}]
 
-    def test_only_knative_reaches_the_pods(self) -> None:
+    @pytest.mark.parametrize("objects", [WHOLE, ONE_NAMESPACE], ids=["cluster", "one namespace"])
+    def test_only_knative_reaches_the_pods(self, objects: list[Manifest]) -> None:
         """All pods of the namespace are covered; the broker's namespace is let in, a tenant's is not."""
-        (policy,) = of_kind(WHOLE, "NetworkPolicy")
+        (policy,) = of_kind(objects, "NetworkPolicy")
+        homes = {service["metadata"]["namespace"] for service in of_kind(objects, "Service")}
+        assert {policy["metadata"]["namespace"]} == homes
         assert policy["spec"]["podSelector"] == {}
         assert policy["spec"]["policyTypes"] == ["Ingress"]
         ((peer,),) = (rule["from"] for rule in policy["spec"]["ingress"])
