@@ -36,6 +36,7 @@ from shared.policy.model import Nothing, Observed, Owner
 from shared.policy.orphans import living
 from shared.policy.ownership import consider, left_alone, needs_priority_classes, workload_name
 from shared.policy.pods import needs_owner
+from shared.policy.waiting import placed_together
 from shared.policy.workload import needs_groups
 
 _GROUPED_KINDS = {(resource.group, resource.kind) for resource in (TRAINJOBS, JOBSETS, JOBS)}
@@ -76,7 +77,14 @@ def for_conditions(cluster: Cluster, subject: ObjectRef) -> Observed:
 
 
 def for_pods(cluster: Cluster, subject: ObjectRef) -> Observed:
-    """What patch_pods decides on: one PodGroup and its pods; for a gang placed before, its owner too."""
+    """What patch_pods decides on: one PodGroup and its pods; for a gang placed before, its owner too.
+
+    Of a group in a tree, or of a CompositePodGroup, it is all PodGroups that are placed together.
+    """
+    if subject.kind == COMPOSITE_POD_GROUPS.kind:
+        whole = for_resize(cluster, subject)
+        above = next((one for one in whole.composites if one.metadata.name == subject.name), None)
+        return replace(whole, groups=placed_together(whole, above) if above else ())
     group_ref = subject
     pods: tuple[Pod, ...] = ()
     if subject.kind == PODS.kind:
@@ -91,7 +99,10 @@ def for_pods(cluster: Cluster, subject: ObjectRef) -> Observed:
     observed = Observed(subject, groups=(group,), pods=_pods_of_group(cluster, group), scheduling=api)
     if not needs_owner(observed.groups, observed.pods):
         return observed
-    return replace(for_resize(cluster, group.ref), subject=subject, groups=(group,))
+    whole = for_resize(cluster, group.ref)
+    if whole.owner is None:
+        return observed
+    return replace(whole, subject=subject, groups=placed_together(whole, group))
 
 
 def for_runtime(cluster: Cluster, subject: ObjectRef) -> Observed:

@@ -38,8 +38,9 @@ def of_create_pod_groups(event: ResourceEvent) -> ObjectRef | Nothing:
 
 
 def of_patch_pods(event: ResourceEvent) -> ObjectRef | Nothing:
-    """PodGroup add and update, Pod add."""
-    foreign = _foreign(event, {"PodGroup": {_ADD, _UPDATE}, "Pod": {_ADD}})
+    """PodGroup add and update, Pod add; CompositePodGroup add, for one that took another one's place."""
+    heard = {"PodGroup": {_ADD, _UPDATE}, "CompositePodGroup": {_ADD}, "Pod": {_ADD}}
+    foreign = _foreign(event, heard)
     if foreign is not None or event.object is None or event.ref.kind != "Pod":
         return foreign or event.ref
     if marks.GATE not in Pod.read(event.object).gates:

@@ -124,6 +124,11 @@ class Job(KubernetesObject):
         """Whether it is Complete or Failed."""
         return is_true(self.status.conditions, "Complete", "Failed")
 
+    @property
+    def failed(self) -> bool:
+        """Whether it is Failed."""
+        return is_true(self.status.conditions, "Failed")
+
 
 class JobTemplate(View):
     """`replicatedJobs[].template` of a JobSet."""

@@ -122,6 +122,7 @@ class PodGroupSpec(View):
 
     scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
     workload_ref: WorkloadRef | None = None
+    parent_composite_pod_group_name: str = ""
     priority_class_name: str = ""
 
 

@@ -133,8 +133,9 @@ def full_seats(pod_set: PodSet) -> Counter[Place]:
 def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) -> Counter[Place]:
     """The pods that will still run at once, by place: what a minCount may ask for at most.
 
-    A Job that does not exist yet, or is being replaced, counts in full; finished and failed indexes of a live
-    one do not. Live pods that carry no stamp will never join their group and do not count.
+    A Job that does not exist yet, or is being replaced, counts in full, and so does one that has failed: its
+    JobSet makes it anew or ends with it; finished and failed indexes of a live one do not. Live pods that
+    carry no stamp will never join their group and do not count.
 
     Args:
         gang: the owner.
@@ -154,6 +155,20 @@ def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) ->
     return total
 
 
+def that_stay(jobs: Iterable[Job], pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """The pods that are to run: neither ended nor on their way out, and their Job is not either.
+
+    Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it.
+    """
+    live = {job.metadata.uid for job in jobs if not job.being_deleted}
+    return tuple(
+        pod
+        for pod in pods
+        if not (pod.finished or pod.being_deleted)
+        and (pod.metadata.controller is None or pod.metadata.controller.uid in live)
+    )
+
+
 def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int) -> Counter[Place]:
     mark = pod_set.mark
     if mark is None:
@@ -171,7 +186,7 @@ def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int
 
 
 def _seats_of_job(pod_set: PodSet, job_index: int, job: Job | None) -> Counter[Place]:
-    if job is None:
+    if job is None or job.failed:
         spec = pod_set.spec
         full = range(spec.parallelism if spec.completions is None else spec.completions)
         return _seats(pod_set, job_index, full, spec.parallelism)

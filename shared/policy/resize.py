@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from shared.objects.jobs import Pod
 from shared.objects.patches import PatchType
 from shared.objects.scheduling import CompositePodGroupTemplate, PodGroup, Workload, WorkloadSpec
 from shared.policy import bodies
-from shared.policy.groups import Group, members_to_run
+from shared.policy.groups import Group, members_to_run, that_stay
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.ownership import Considered, consider
 from shared.policy.quorums import quorum_groups, replaced_composites, wanted_quorums
@@ -29,8 +29,8 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     targets = wanted_sizes(observed, considered) | wanted_quorums(observed, considered)
     actions = (
         *_templates(workload, considered, targets),
-        *_groups(observed, targets),
         *replaced_composites(observed, considered, workload, targets),
+        *_groups(observed, targets),
     )
     if not actions:
         return Nothing(Reason.UP_TO_DATE, f"minCount of every group of {root} is right")
@@ -75,29 +75,25 @@ def wanted_sizes(observed: Observed, considered: Considered) -> dict[str, int]:
     """The minCount each gang of the owner should have now, by the name of its PodGroup."""
     there = {group.metadata.name: group for group in observed.groups}
     needed = members_to_run(considered.gang, observed.jobs, observed.pods)
+    bound = Counter(pod.pod_group_name for pod in that_stay(observed.jobs, observed.pods) if pod.bound)
     targets: dict[str, int] = {}
     for leaf in _gangs(considered):
         for suffix in leaf.sizes:
             name = considered.gang.pod_group_name(leaf.name, suffix)
             target = max(1, min(needed[leaf.name, suffix], leaf.pinned or needed[leaf.name, suffix]))
             group = there.get(name)
-            targets[name] = target if group is None else _approach(group, target, observed.pods)
+            targets[name] = target if group is None else _approach(group, target, bound[name])
     return targets
 
 
-def _approach(group: PodGroup, needed: int, pods: tuple[Pod, ...]) -> int:
+def _approach(group: PodGroup, needed: int, bound: int) -> int:
     """How far a group may go towards what is needed.
 
     Down at once: a gang that was scaled down never places again with the old number. Up at once while no
-    member has a node: before the first placement, and after a restart. Else only as far as new pods are
-    bound, so that the replacement of a running member never waits for growth.
+    member that stays has a node: before the first placement, and after a restart. Else only as far as new
+    pods are bound, so that the replacement of a running member never waits for growth.
     """
     current = group.spec.scheduling_policy.min_count
-    bound = sum(
-        pod.bound and not (pod.finished or pod.being_deleted)
-        for pod in pods
-        if pod.pod_group_name == group.metadata.name
-    )
     if needed <= current or not group.placed or bound == 0:
         return needed
     return max(current, min(needed, bound))
@@ -148,12 +144,16 @@ def _changed(
                 yield from _changed(template, sizes, here)
 
 
+def is_of_wrong_size(group: PodGroup, wanted: int) -> bool:
+    """Whether it is a gang of Muster's of another minCount than the wanted one, which is 0 where none is."""
+    stays = group.being_deleted or not bodies.is_musters(group.metadata.labels)
+    return not stays and wanted > 0 and group.spec.scheduling_policy.needs not in {0, wanted}
+
+
 def _groups(observed: Observed, targets: dict[str, int]) -> Iterator[Action]:
     for group in observed.groups:
-        policy, target = group.spec.scheduling_policy, targets.get(group.metadata.name)
-        if target is None or policy.gang is None or policy.gang.min_count == target:
-            continue
-        if group.being_deleted or not bodies.is_musters(group.metadata.labels):
+        target = targets.get(group.metadata.name, 0)
+        if not is_of_wrong_size(group, target):
             continue
         body = {
             "metadata": {"resourceVersion": group.metadata.resource_version},

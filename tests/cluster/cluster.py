@@ -40,12 +40,14 @@ class Options:
         controllers: any of ``CONTROLLERS``, started in that order; ``collectors`` is a controller manager
             that only carries out deletions.
         types: CRDs of these are served even when their controllers do not run.
+        jobset_gates: feature gates of JobSet that are switched on; it has its own.
         nodes: how many fake nodes there are from the start (8 CPUs, 32Gi, 4 GPUs each).
     """
 
     release: Release = field(default_factory=Release)
     controllers: tuple[str, ...] = EVERYTHING
     types: tuple[str, ...] = TYPES
+    jobset_gates: tuple[str, ...] = ()
     nodes: int = 0
 
 
@@ -180,7 +182,7 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
         "controller-manager": lambda: start_controller_manager(options.release, made, api.server),
         "collectors": lambda: start_controller_manager(options.release, made, api.server, COLLECTORS),
         "scheduler": lambda: start_scheduler(options.release, made, api.server),
-        "jobset": lambda: controllers.start_jobset(api, made),
+        "jobset": lambda: controllers.start_jobset(api, made, options.jobset_gates),
         "trainer": lambda: controllers.start_trainer(api, made),
         "kwok": lambda: controllers.start_kwok(api, made),
     }

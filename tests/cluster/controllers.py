@@ -28,11 +28,16 @@ def install_types(api: Api, types: Iterable[str]) -> None:
         _until_served(api, f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
 
 
-def start_jobset(api: Api, credentials: Credentials) -> Process:
+def start_jobset(api: Api, credentials: Credentials, gates: Iterable[str] = ()) -> Process:
     """Starts the JobSet controller as its own service account, and sends the API server to its webhooks.
 
     The defaulting webhook is load-bearing: without it a JobSet has no successPolicy, and its controller
     crashes.
+
+    Args:
+        api: the API as administrator.
+        credentials: its certificate, and kubeconfigs.
+        gates: feature gates of JobSet's own that are switched on.
     """
     folder = modules.module_folder(modules.JOBSET)
     webhook_port, health_port = free_ports(2)
@@ -44,6 +49,7 @@ def start_jobset(api: Api, credentials: Credentials) -> Process:
         "webhook": {"host": "127.0.0.1", "port": webhook_port, "certDir": str(credentials.folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
+        "featureGates": dict.fromkeys(gates, True),
     }
     role = folder / "config/components/rbac/role.yaml"
     token = _service_account(api, "jobset-system", "jobset-controller-manager", role)

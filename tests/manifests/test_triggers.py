@@ -103,6 +103,18 @@ def test_groups_are_heard_in_any_version(version: str) -> None:
     assert TRIGGERS["patch-pods"].passes({**event, "kind": "PodGroup"})
 
 
+def test_patch_pods_hears_of_a_composite_that_took_another_ones_place() -> None:
+    """Its number is right then; of no other change of it, and no other function."""
+    kind = {"apiversion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup"}
+    heard = {
+        (name, verb)
+        for name in HEARS
+        for verb in ("add", "update", "delete")
+        if TRIGGERS[name].passes({"type": f"dev.knative.apiserver.resource.{verb}", **kind})
+    }
+    assert heard == {("patch-pods", "add")}
+
+
 @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=lambda trigger: str(trigger.name))
 def test_deliveries_try_again_for_seconds_and_keep_what_fails(trigger: Trigger) -> None:
     """Some retries, all of them over before the next sweep; a time-out; a dead letter sink."""

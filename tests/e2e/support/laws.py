@@ -6,7 +6,7 @@ and tests/unit/e2e shows each one to fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
         if not group or _node(before) or not _node(entry.body) or entry.change == "DELETED":
             continue
         wanted = min_count(groups.get(group))
-        members = [pod for pod in pods.values() if group_of(pod) == group and not _gates(pod)]
+        members = [pod for pod in pods.values() if group_of(pod) == group and not gates(pod)]
         if len(members) < wanted:
             breaches.append(
                 f"{entry.name} was bound when {len(members)} of {wanted} pods of {group} could be"
@@ -65,6 +65,29 @@ def no_gang_stays_partly_bound(entries: Sequence[Entry]) -> list[str]:
     breaches = []
     for group in sorted({name for entry in entries if (name := group_of(entry.body))}):
         breaches += _partly_bound(group, entries)
+    return breaches
+
+
+def no_tree_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
+    """When the first pod below a composite gang is bound, minGroupCount of its groups have their pods.
+
+    A pod that is on its way out is none of them, though the scheduler counts it, and neither is a gated one.
+    """
+    breaches, pods, groups = [], dict[str, Object](), dict[str, Object]()
+    for entry in entries:
+        if entry.kind in ("PodGroup", "CompositePodGroup"):
+            _remember(groups, entry)
+        if entry.kind != "Pod":
+            continue
+        was_bound = bool(_node(pods.get(entry.name, {})))
+        _remember(pods, entry)
+        if was_bound or entry.change == "DELETED" or not _node(entry.body):
+            continue
+        for above in _above(group_of(entry.body), groups):
+            others = [pod for pod in _live_below(above, groups, pods.values()) if pod is not entry.body]
+            ready, wanted = _ready_below(above, groups, pods.values()), _min_group_count(groups[above])
+            if ready < wanted and not any(map(_node, others)):
+                breaches.append(f"{entry.name} was bound when {ready} of {wanted} groups of {above} could be")
     return breaches
 
 
@@ -95,7 +118,7 @@ def no_gate_is_lifted_before_its_group_exists(entries: Sequence[Entry]) -> list[
             groups.add(entry.name)
         if entry.kind != "Pod" or entry.change == "DELETED":
             continue
-        if GATE in _gates(entry.body):
+        if GATE in gates(entry.body):
             gated.add(entry.name)
         elif entry.name in gated:
             gated.remove(entry.name)
@@ -117,6 +140,7 @@ def users_objects_are_left_alone(writes: Iterable[Write]) -> list[str]:
 OF_TIMELINES: tuple[Callable[[Sequence[Entry]], list[str]], ...] = (
     no_gang_is_bound_before_it_can_be,
     no_gang_stays_partly_bound,
+    no_tree_is_bound_before_it_can_be,
     workload_group_binding_in_this_order,
     no_gate_is_lifted_before_its_group_exists,
 )
@@ -194,6 +218,45 @@ def _partly(group: str, bound: set[str], podgroup: Object | None) -> str:
     return f"{group}: only {len(bound)} of {min_count(podgroup)} were bound: {', '.join(sorted(bound))}"
 
 
+def _above(group: str, groups: Mapping[str, Object]) -> Iterator[str]:
+    """The CompositePodGroups over a group that exist, from below."""
+    while group in groups:
+        group = groups[group]["spec"].get("parentCompositePodGroupName", "")
+        if group in groups:
+            yield group
+
+
+def _live_below(name: str, groups: Mapping[str, Object], pods: Iterable[Object]) -> list[Object]:
+    """The pods of a group, or of all groups below it, that are to run."""
+    return [
+        pod
+        for pod in pods
+        if name in (group_of(pod), *_above(group_of(pod), groups))
+        and "deletionTimestamp" not in pod["metadata"]
+        and pod["status"].get("phase") not in ("Succeeded", "Failed")
+    ]
+
+
+def _ready_below(name: str, groups: Mapping[str, Object], pods: Collection[Object]) -> int:
+    """How many child groups of a CompositePodGroup have the pods, or the groups, that they need."""
+    children = (
+        child for child, body in groups.items() if body["spec"].get("parentCompositePodGroupName") == name
+    )
+    return sum(_is_ready(child, groups, pods) for child in children)
+
+
+def _is_ready(name: str, groups: Mapping[str, Object], pods: Collection[Object]) -> bool:
+    if groups[name]["kind"] == "CompositePodGroup":
+        return _ready_below(name, groups, pods) >= _min_group_count(groups[name])
+    ungated = [pod for pod in _live_below(name, groups, pods) if not gates(pod)]
+    return len(ungated) >= min_count(groups[name])
+
+
+def _min_group_count(composite: Object) -> int:
+    count: int = composite["spec"]["schedulingPolicy"].get("gang", {}).get("minGroupCount", 1)
+    return count
+
+
 def _remember(objects: dict[str, Object], entry: Entry) -> None:
     if entry.change == "DELETED":
         objects.pop(entry.name, None)
@@ -206,5 +269,6 @@ def _node(pod: Object) -> str:
     return name
 
 
-def _gates(pod: Object) -> set[str]:
+def gates(pod: Object) -> set[str]:
+    """Returns the names of the scheduling gates of a pod."""
     return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}

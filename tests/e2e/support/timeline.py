@@ -21,6 +21,7 @@ KINDS = {
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "Workload": "/apis/scheduling.k8s.io/{version}/namespaces/{}/workloads",
     "PodGroup": "/apis/scheduling.k8s.io/{version}/namespaces/{}/podgroups",
+    "CompositePodGroup": "/apis/scheduling.k8s.io/v1alpha3/namespaces/{}/compositepodgroups",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Event": "/api/v1/namespaces/{}/events",
 }
@@ -68,9 +69,11 @@ class Recording:
             path = template.format(namespace, version=version)
             if api.request("GET", path, query={"limit": "1"}).status == NOT_SERVED:
                 continue
-            threading.Thread(
-                target=self._follow, args=(kind, path), name=f"watch-{kind}", daemon=True
-            ).start()
+            self.follow(kind, path)
+
+    def follow(self, kind: str, path: str) -> None:
+        """Watches one more kind, from the objects that a collection holds now."""
+        threading.Thread(target=self._follow, args=(kind, path), name=f"watch-{kind}", daemon=True).start()
 
     def entries(self) -> list[Entry]:
         """Returns what happened so far, in the API server's order."""

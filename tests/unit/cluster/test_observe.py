@@ -10,6 +10,7 @@ from shared.cluster import observe
 from shared.cluster.port import Object
 from shared.objects.meta import ObjectRef
 from shared.policy import marks
+from shared.policy.homes import ANNOTATION
 from tests.support.builders import (
     TRAINJOB_UID,
     a_child_job,
@@ -36,12 +37,21 @@ from tests.support.builders import (
     with_condition,
     with_spec,
 )
+from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_child_group, a_composite, a_policy
+from tests.support.trees import JOBSET as CHAT_JOBSET
 from tests.unit.cluster.counting import Counting
 
 TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
 CHILD = a_child_job(JOBSET, "node", 0)
 CHAIN = (TRAINJOB, JOBSET, CHILD)
 GROUP = a_pod_group("llama-trainer-22222222", root=TRAINJOB)
+TREE = (
+    CHAT_JOBSET | {"metadata": CHAT_JOBSET["metadata"] | {"annotations": {ANNOTATION: a_policy()}}},
+    *(PREFILL, DECODE),
+    a_composite(CHAT, 2),
+    *(a_child_group(name, once=False) for name in GROUPS),
+    *(pod for job in (PREFILL, DECODE) for pod in pods_of(job)),
+)
 
 
 @pytest.mark.parametrize(
@@ -270,6 +280,41 @@ class TestPods:
         seen = observe.for_pods(Counting(a_job(), group, *pods_of(a_job())), ref(a_pod()))
         assert seen.owner is not None
         assert (seen.subject, len(seen.groups), len(seen.jobs)) == (ref(a_pod()), 1, 1)
+
+    @pytest.mark.parametrize(
+        "subject",
+        [
+            pytest.param(ref(a_pod(PREFILL)), id="a pod"),
+            pytest.param(ref(a_child_group("decode", once=False)), id="a PodGroup of it"),
+            pytest.param(ref(a_composite(CHAT, 2)), id="its CompositePodGroup"),
+        ],
+    )
+    def test_a_tree_of_groups(self, subject: ObjectRef) -> None:
+        """All that is placed together, with the owner, whichever of it the event is about."""
+        seen = observe.for_pods(Counting(*TREE), subject)
+        assert seen.subject == subject
+        assert {group.metadata.name for group in seen.groups} == set(GROUPS.values())
+        assert [group.metadata.name for group in seen.composites] == [CHAT]
+        assert (len(seen.jobs), len(seen.pods)) == (2, 4)
+
+    def test_a_placed_gang_of_nobody(self) -> None:
+        """A PodGroup that a person made for marked pods: they are let go though no owner can be read."""
+        group = a_pod_group("llama-main-33333333", placed)
+        del group["metadata"]["ownerReferences"]
+        seen = observe.for_pods(Counting(group, a_pod()), ref(group))
+        assert (len(seen.groups), len(seen.pods), seen.owner) == (1, 1, None)
+
+    @pytest.mark.parametrize(
+        "composites",
+        [
+            pytest.param([], id="is gone"),
+            pytest.param([a_composite(CHAT, 2)], id="has an owner that is gone"),
+        ],
+    )
+    def test_a_composite_that_leads_nowhere(self, composites: list[Object]) -> None:
+        """Nothing is left to look at."""
+        seen = observe.for_pods(Counting(*composites), ref(a_composite(CHAT, 2)))
+        assert (seen.groups, seen.pods) == ((), ())
 
     @pytest.mark.parametrize(
         ("objects", "pods"),

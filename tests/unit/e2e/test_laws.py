@@ -105,6 +105,64 @@ def test_a_law_that_is_broken_says_so(law: Callable[..., list[str]], changes: li
     assert len(law(_timeline(changes))) == 1
 
 
+def _below(name: str, child: str, *, node: str = "", gated: bool = False, going: bool = False) -> Change:
+    """A pod of one of the two groups of a gang of groups."""
+    kind, change, body = _pod(name, node=node, gated=gated)
+    body["spec"]["schedulingGroup"] = {"podGroupName": child}
+    if going:
+        body["metadata"]["deletionTimestamp"] = "2026-11-21T07:59:00Z"
+    return kind, change, body
+
+
+def _tree(groups: int = 2) -> list[Change]:
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": groups}}}
+    root = {"kind": "CompositePodGroup", "metadata": {"name": "root"}, "spec": policy}
+    tree: list[Change] = [("CompositePodGroup", "ADDED", root)]
+    for name in ("left", "right"):
+        spec = {
+            "schedulingPolicy": {"gang": {"minCount": 1}},
+            "parentCompositePodGroupName": "root",
+        }
+        body = {"kind": "PodGroup", "metadata": {"name": name}, "spec": spec, "status": {}}
+        tree.append(("PodGroup", "ADDED", body))
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("changes", "breaches"),
+    [
+        pytest.param([_below("b", "right")], 0, id="the other group could be placed too"),
+        pytest.param([], 1, id="the other group has no pods"),
+        pytest.param([_below("b", "right", gated=True)], 1, id="the other group's pod is gated"),
+        pytest.param(
+            [_below("b", "right", node="n1"), _below("b", "right", node="n1", going=True)],
+            2,
+            id="the other group's pod terminates, and was alone before",
+        ),
+        pytest.param(
+            [
+                _below("c", "left"),
+                _below("b", "right"),
+                _below("b", "right", node="n1"),
+                _gone(_below("c", "left")),
+            ],
+            0,
+            id="the other group runs",
+        ),
+    ],
+)
+def test_a_gang_of_groups_is_bound_when_all_of_it_can_be(changes: list[Change], breaches: int) -> None:
+    """Pods that are gated or on their way out are not what a group needs."""
+    timeline = [*_tree(), *changes, _below("a", "left"), _below("a", "left", node="n1")]
+    assert len(laws.no_tree_is_bound_before_it_can_be(_timeline(timeline))) == breaches
+
+
+def test_a_gang_that_needs_one_of_its_groups_is_bound_with_one() -> None:
+    """MinGroupCount says how many."""
+    timeline = [*_tree(1), _below("a", "left"), _below("a", "left", node="n1")]
+    assert laws.no_tree_is_bound_before_it_can_be(_timeline(timeline)) == []
+
+
 def test_a_gang_may_not_take_long_to_be_bound() -> None:
     """The second pod may follow the first at once, but not after ten seconds."""
     slow = _timeline(GOOD, seconds_between=10)

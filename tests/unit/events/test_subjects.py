@@ -65,6 +65,7 @@ OBJECTS = {
     "Job": a_job(with_spec(suspend=True)),
     "Workload": a_workload(),
     "PodGroup": a_pod_group(),
+    "CompositePodGroup": an_object("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "llama-all", "cpg-uid"),
     "Pod": a_pod(),
 }
 HEARD = {
@@ -76,7 +77,7 @@ HEARD = {
     },
     "create_workload": {("TrainJob", ADD), ("TrainJob", UPDATE), ("JobSet", ADD), ("Job", ADD)},
     "create_pod_groups": {("Workload", ADD), ("JobSet", ADD), ("Job", ADD)},
-    "patch_pods": {("PodGroup", ADD), ("PodGroup", UPDATE), ("Pod", ADD)},
+    "patch_pods": {("PodGroup", ADD), ("PodGroup", UPDATE), ("CompositePodGroup", ADD), ("Pod", ADD)},
     "resize_gang": {("Job", UPDATE), ("JobSet", UPDATE)},
     "emit_conditions": {("PodGroup", ADD), ("PodGroup", UPDATE), ("Job", UPDATE), ("JobSet", UPDATE)},
 }

@@ -24,6 +24,7 @@ from tests.support.builders import (
     a_pod_group,
     a_users_workload,
     a_workload,
+    being_deleted,
     bound,
     observed,
     placed,
@@ -31,6 +32,7 @@ from tests.support.builders import (
     template_spec,
     with_status,
 )
+from tests.support.trees import a_composite, below
 
 POLICY = """
 workload:
@@ -132,14 +134,7 @@ def test_owner_references_of_a_composite_are_those_of_a_group() -> None:
 
 def test_what_exists_is_not_made_again() -> None:
     """A composite that is there is left; the children that are missing are made."""
-    composite = {
-        **a_pod_group("llama-zone-33333333"),
-        "apiVersion": "scheduling.k8s.io/v1alpha3",
-        "kind": "CompositePodGroup",
-    }
-    given = seen(
-        composites=(CompositePodGroup.read(composite),), groups=[a_pod_group("llama-main-33333333-1")]
-    )
+    given = seen(composites=(zone(3),), groups=[a_pod_group("llama-main-33333333-1")])
     names = [one.target.name for one in plan(plan_pod_groups(given, NOW)).actions]
     assert names == ["llama-main-33333333-0", "llama-main-33333333-2"]
 
@@ -189,15 +184,12 @@ def test_a_users_composite_that_only_shares_a_name_with_a_mark_does_not_fit() ->
     assert plan_workload(observed(blocks(), others=[own]), NOW).reason == Reason.WORKLOAD_DOES_NOT_FIT
 
 
-def a_composite(groups: int) -> CompositePodGroup:
+NAME = "llama-zone-33333333"
+
+
+def zone(groups: int) -> CompositePodGroup:
     """The CompositePodGroup of the Job in blocks."""
-    body = {
-        **a_pod_group("llama-zone-33333333", min_count=None),
-        "apiVersion": "scheduling.k8s.io/v1alpha3",
-        "kind": "CompositePodGroup",
-    }
-    body["spec"] = {"schedulingPolicy": {"gang": {"minGroupCount": groups}}}
-    return CompositePodGroup.read(body)
+    return CompositePodGroup.read(a_composite(NAME, groups, root=blocks()))
 
 
 def test_a_nested_template_is_resized_where_it_stands() -> None:
@@ -219,13 +211,15 @@ def test_a_nested_template_is_resized_where_it_stands() -> None:
 def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observed:
     """The Job in three blocks with indexes that have ended, its groups and its composite."""
     job = blocks(5, with_status(completedIndexes=completed))
-    made = [a_pod_group(f"llama-main-33333333-{number}", placed, root=job) for number in range(3)]
+    made = [
+        a_pod_group(f"llama-main-33333333-{number}", placed, below(NAME), root=job) for number in range(3)
+    ]
     return observed(
         job,
         workload=stored(),
         homes=homes(),
         groups=made,
-        composites=(a_composite(groups),),
+        composites=(zone(groups),) if groups else (),
         pods=pods,
     )
 
@@ -242,6 +236,7 @@ def quorum(given: Observed) -> list[tuple[str, int]]:
 
 
 RUNNING = a_pod(blocks(5), 4, bound)
+GOING = a_pod(blocks(5), 4, bound, being_deleted)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +257,16 @@ RUNNING = a_pod(blocks(5), 4, bound)
             in_blocks("", pods=[], groups=1),
             [("delete", 0), ("create", 3)],
             id="restarted: all blocks count again and none runs",
+        ),
+        pytest.param(
+            in_blocks("", pods=[GOING], groups=1),
+            [("delete", 0), ("create", 3)],
+            id="restarted: what still runs is on its way out",
+        ),
+        pytest.param(
+            in_blocks("0,1", pods=[RUNNING], groups=0),
+            [("create", 2)],
+            id="whoever replaced it was stopped in between",
         ),
     ],
 )
@@ -284,6 +289,17 @@ def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> 
     assert create.body["metadata"] == first["metadata"]
     policy = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
     assert create.body["spec"] == {**first["spec"], **policy}
+
+
+def test_a_composite_that_was_never_made_is_not_resizes_to_make() -> None:
+    """Before its children exist it is create_pod_groups that makes it, and stand-ins where it is refused."""
+    assert quorum(seen()) == []
+
+
+def test_the_composite_is_right_before_its_groups_are() -> None:
+    """Template, composite, PodGroup: the event of the last one tells patch_pods."""
+    kinds = [one.target.kind for one in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions]
+    assert kinds == ["Workload", "CompositePodGroup", "CompositePodGroup", "PodGroup", "PodGroup"]
 
 
 def test_a_missing_composite_is_told_like_a_missing_group() -> None:

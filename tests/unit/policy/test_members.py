@@ -75,7 +75,16 @@ def _to_run(body: Object, jobs: list[Object], pods: list[Object] | None = None) 
             3,
             id="after its first success no pod of a work queue is made anew",
         ),
-        pytest.param(a_job(with_condition("Failed"), pods=6), 0, id="a failed Job runs nothing"),
+        pytest.param(
+            a_job(with_condition("Complete"), with_status(succeeded=6), pods=6),
+            0,
+            id="a complete Job runs nothing",
+        ),
+        pytest.param(
+            a_job(with_condition("Failed"), with_status(failedIndexes="0"), pods=6),
+            6,
+            id="a failed Job comes again in full, or its JobSet ends with it",
+        ),
     ],
 )
 def test_members_still_to_run(job: Object, left: int) -> None:

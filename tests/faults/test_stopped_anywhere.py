@@ -1,0 +1,349 @@
+"""resize_gang stopped after every one of its writes, then an event or a sweep: nothing lost, nothing half.
+
+The simulated cluster runs by itself; the functions are called by hand, so that each can be stopped where the
+test wants it. The laws of the stories hold over all that happened.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from eventing.local import manifests
+from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.controllers import Controllers, JobOptions, KubeletOptions, node
+from eventing.local.planning import step_named
+from eventing.local.watching import KINDS, Recorder
+from shared.cluster.client import Client
+from shared.cluster.errors import Unavailable
+from shared.cluster.versioned import Versioned
+from shared.objects.meta import ObjectRef
+from shared.objects.patches import PatchType
+from shared.objects.resources import (
+    COMPOSITE_POD_GROUPS,
+    JOBS,
+    JOBSETS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    WORKLOADS,
+    Resource,
+)
+from shared.policy.marks import GROUP, GROUP_SIZE
+from shared.runtime.handle import run_step
+from tests.e2e.support import laws
+from tests.e2e.support.timeline import Entry
+from tests.support.builders import NOW
+
+Object = dict[str, Any]
+STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang")
+PATIENCE = 10.0
+WRITES = {"create", "patch", "replace", "delete"}
+
+
+class Stopped(Versioned):
+    """A client that is cut off after so many writes; nobody hears how the last one went."""
+
+    def __init__(self, url: str, writes: int) -> None:
+        super().__init__(Client.for_server(url))
+        self._left = writes
+        self.stopped = False
+
+    def __getattribute__(self, name: str) -> Any:
+        """Every write goes through here."""
+        found = super().__getattribute__(name)
+        if name not in WRITES:
+            return found
+
+        def counted(*given: Any, **named: Any) -> Any:
+            if self._left == 0:
+                self.stopped = True
+                raise Unavailable("stopped by the test")
+            self._left -= 1
+            return found(*given, **named)
+
+        return counted
+
+
+class World:
+    """One namespace of an embedded cluster, and Muster's functions called by hand."""
+
+    def __init__(self, url: str, namespace: str, owner: Object) -> None:
+        self.client, self.url, self.namespace = Client.for_server(url), url, namespace
+        self._connection = Versioned(self.client)
+        labels = {"muster.dev/gang-jobs": "enabled"}
+        home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+        self.client.create(NAMESPACES, home, manager="test")
+        self._resource = JOBSETS if owner["kind"] == "JobSet" else JOBS
+        body = {**owner, "metadata": {**owner["metadata"], "namespace": namespace}}
+        self.owner = self.client.create(self._resource, body, manager="test")
+
+    def run(self, *steps: str, cluster: Versioned | None = None) -> None:
+        """Let functions look at the owner, or at every gated pod."""
+        cluster = cluster or self._connection
+        for step in steps:
+            of_pods = step == "patch_pods"
+            kind = PODS if of_pods else self._resource
+            for one in [pod for pod in self.all(PODS) if laws.gates(pod)] if of_pods else [self.owner]:
+                name, uid = one["metadata"]["name"], one["metadata"]["uid"]
+                ref = ObjectRef(kind.api_version, kind.kind, self.namespace, name, uid)
+                run_step(step_named(step), cluster, ref, lambda: NOW)
+
+    def until(self, holds: Callable[[], object], *steps: str) -> None:
+        """Wait until something holds, and let functions look again and again meanwhile."""
+        end = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < end, self.told()
+            self.run(*steps)
+            time.sleep(0.02)
+
+    def all(self, resource: Resource) -> list[Object]:
+        """The objects of a kind."""
+        return self.client.list(resource, self.namespace)
+
+    def scale(self, pods: int) -> None:
+        """Scale the Job; its completions stay."""
+        name, spec = self.owner["metadata"]["name"], {"spec": {"parallelism": pods}}
+        self.client.patch(JOBS, name, self.namespace, spec, patch=PatchType.MERGE, manager="test")
+
+    def end(self, phase: str, *pods: Object) -> None:
+        """Let pods succeed or fail."""
+        for pod in pods:
+            name, status = pod["metadata"]["name"], {"status": {"phase": phase}}
+            self.client.patch(
+                PODS,
+                name,
+                self.namespace,
+                status,
+                patch=PatchType.MERGE,
+                manager="test",
+                subresource="status",
+            )
+
+    def live(self, mark: str = "", suffix: str = "") -> list[Object]:
+        """The running pods in the order of their names; of a group, or of one of its blocks."""
+        return [
+            pod
+            for pod in sorted(self.all(PODS), key=lambda pod: str(pod["metadata"]["name"]))
+            if pod["status"].get("phase") == "Running"
+            and "deletionTimestamp" not in pod["metadata"]
+            and mark in ("", pod["metadata"]["labels"].get(GROUP))
+            and laws.group_of(pod).endswith(suffix)
+        ]
+
+    def numbers(self) -> dict[str, int]:
+        """Of every group its minCount or minGroupCount, and of the Workload's templates theirs."""
+        found: dict[str, int] = {}
+        for one in (*self.all(POD_GROUPS), *self.all(COMPOSITE_POD_GROUPS)):
+            mark, _, suffix = one["metadata"]["name"].split("-", 1)[1].partition("-")
+            block = suffix.partition("-")[2]
+            found[f"{one['kind']} {mark}{block and '-'}{block}"] = _number(one["spec"])
+        (workload,) = self.all(WORKLOADS)
+        return found | {f"template {one['name']}": _number(one) for one in _templates(workload["spec"])}
+
+    def told(self) -> str:
+        """What there is, for the message of a failure."""
+        pods = [
+            (one["metadata"]["name"], one["spec"].get("nodeName"), one["spec"].get("schedulingGates"))
+            for one in self.all(PODS)
+        ]
+        return f"{self.namespace}: {self.numbers()}, pods {pods}"
+
+
+def _number(spec: Object) -> int:
+    gang = spec["schedulingPolicy"].get("gang") or {}
+    return int(gang.get("minGroupCount") or gang.get("minCount") or 0)
+
+
+def _templates(level: Object) -> Iterator[Object]:
+    for one in level.get("podGroupTemplates") or []:
+        yield one
+    for one in level.get("compositePodGroupTemplates") or []:
+        yield one
+        yield from _templates(one)
+
+
+def _template(labels: dict[str, str]) -> Object:
+    container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "metadata": {"labels": labels},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+
+
+def a_job(pods: int) -> Object:
+    """An Indexed Job of six completions, so many at once."""
+    spec = {"completionMode": "Indexed", "parallelism": pods, "completions": 6, "backoffLimit": 20}
+    template = _template({GROUP: "main"})
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sweep"},
+        "spec": spec | {"template": template},
+    }
+
+
+def in_blocks() -> Object:
+    """A Job in two blocks of two pods, which are a gang of two groups."""
+    policy = "workload: {groups: [{name: zone, disruptionMode: {all: {}}, groups: [{name: main, size: 2}]}]}"
+    job = a_job(4)
+    job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": policy}
+    job["spec"]["completions"] = 4
+    job["spec"]["template"]["metadata"]["labels"][GROUP_SIZE] = "2"
+    return job
+
+
+def chat() -> Object:
+    """A JobSet whose two replicatedJobs of two pods are a gang of two groups."""
+    spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "backoffLimit": 0}
+    jobs = [
+        {"name": name, "replicas": 1, "template": {"spec": spec | {"template": _template({})}}}
+        for name in ("prefill", "decode")
+    ]
+    policy = "workload: {groups: [{name: chat, groups: [{name: prefill}, {name: decode}]}]}"
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "sweep", "annotations": {"muster.dev/pod-group-policy": policy}},
+        "spec": {"replicatedJobs": jobs, "failurePolicy": {"maxRestarts": 3}},
+    }
+
+
+@dataclass(frozen=True)
+class Change:
+    """What makes resize_gang write.
+
+    Attributes:
+        owner: as it is created.
+        pods: how many of its pods run at first.
+        happens: what happens to it then, up to where resize_gang has to write.
+        numbers: the numbers it has to come to.
+        live: how many pods run in the end.
+        writes: how many writes of resize_gang that takes.
+    """
+
+    owner: Object
+    pods: int
+    happens: Callable[[World], None]
+    numbers: dict[str, int]
+    live: int
+    writes: int
+
+
+def scaled(before: int, after: int) -> Change:
+    """A Job of so many pods is scaled."""
+
+    def happens(world: World) -> None:
+        world.scale(after)
+        world.until(lambda: len(world.live()) == after, "patch_pods")
+
+    count = max(1, after)
+    return Change(a_job(before), before, happens, {"PodGroup main": count, "template main": count}, after, 2)
+
+
+def a_block_ends(world: World) -> None:
+    """One of two blocks succeeds, and a pod of the other fails."""
+    world.end("Succeeded", *world.live(suffix="-0"))
+    world.until(lambda: world.all(JOBS)[0]["status"].get("succeeded") == 2)
+    world.end("Failed", world.live(suffix="-1")[0])
+    world.until(lambda: len(world.all(PODS)) == 5)
+
+
+def restarted_after_a_sibling_ended(world: World) -> None:
+    """Decode ends, the quorum falls; then prefill fails, and the whole JobSet begins anew."""
+    world.end("Succeeded", *world.live("decode"))
+    world.until(lambda: world.numbers()["CompositePodGroup chat"] == 1, "resize_gang")
+    before = {pod["metadata"]["uid"] for pod in world.all(PODS)}
+    world.end("Failed", world.live("prefill")[0])
+    world.until(lambda: len({pod["metadata"]["uid"] for pod in world.all(PODS)} - before) == 4, "patch_pods")
+
+
+CHANGES = {
+    "a Job is scaled up": scaled(2, 4),
+    "a Job is scaled down": scaled(4, 2),
+    "a Job is scaled to nothing": scaled(3, 0),
+    "a Job is scaled to one": scaled(3, 1),
+    "a Job is scaled up from one": scaled(1, 3),
+    "a block of a gang of blocks has ended": Change(
+        in_blocks(),
+        4,
+        a_block_ends,
+        {
+            "PodGroup main-0": 1,
+            "PodGroup main-1": 2,
+            "CompositePodGroup zone": 1,
+            "template zone": 1,
+            "template main": 2,
+        },
+        2,
+        4,
+    ),
+    "a gang of gangs is restarted after its quorum fell": Change(
+        chat(),
+        4,
+        restarted_after_a_sibling_ended,
+        {
+            "PodGroup prefill": 2,
+            "PodGroup decode": 2,
+            "CompositePodGroup chat": 2,
+            "template chat": 2,
+            "template prefill": 2,
+            "template decode": 2,
+        },
+        4,
+        4,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """An embedded cluster without Muster's functions."""
+    with ApiServer() as server:
+        policies = [one for one in manifests.load() if one["kind"].startswith("MutatingAdmissionPolicy")]
+        server.load(
+            [*resource_definitions(), *policies, node("node-1", cpu="500"), node("node-2", cpu="500")]
+        )
+        fast = KubeletOptions(run_delay=0.02, delete_delay=0.02)
+        with Controllers(server.url, kubelet=fast, job=JobOptions(failure_backoff=0.1)):
+            yield server.url
+
+
+@pytest.fixture(scope="module")
+def recorder(url: str) -> Iterator[Recorder]:
+    """Sees all that happens."""
+    with Recorder(Client.for_server(url), (*KINDS, COMPOSITE_POD_GROUPS)) as recorder:
+        yield recorder
+
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.mark.parametrize("comes", [("resize_gang", "patch_pods"), STEPS], ids=["an event", "a sweep"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_a_resize_may_be_stopped_anywhere(
+    url: str, recorder: Recorder, change: Change, comes: tuple[str, ...]
+) -> None:
+    """After any number of writes the numbers come right, all pods run, and no gang is ever bound in part."""
+    for writes in range(change.writes + 1):
+        world = World(url, f"stop-{next(NUMBERS)}", change.owner)
+        _stopped_after(writes, world, change, comes)
+        history = recorder.history(world.namespace)
+        begin = history[0].at
+        entries = [Entry(one.version, one.at - begin, one.change, one.kind, one.object) for one in history]
+        assert [breach for law in laws.OF_TIMELINES for breach in law(entries)] == []
+
+
+def _stopped_after(writes: int, world: World, change: Change, comes: tuple[str, ...]) -> None:
+    world.until(lambda: len(world.live()) == change.pods, *STEPS)
+    change.happens(world)
+    cut_off = Stopped(world.url, writes)
+    world.run("resize_gang", cluster=cut_off)
+    assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.told()}"
+    world.run("patch_pods")  # its events come whether or not anybody has repaired anything
+    world.until(lambda: world.numbers() == change.numbers and len(world.live()) == change.live, *comes)

@@ -1,0 +1,80 @@
+"""A JobSet whose groups are placed together: `chat`, of prefill and decode, two pods each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from shared.objects.scheduling import CompositePodGroup
+from shared.policy.homes import ANNOTATION
+from shared.policy.model import Home, HomeKind, Observed
+from tests.support.builders import (
+    OURS,
+    Modifier,
+    Object,
+    a_child_job,
+    a_jobset,
+    a_pod_group,
+    a_replicated_job,
+    an_object,
+    labelled,
+    observed,
+    owned_by,
+    placed,
+    with_spec,
+)
+
+CHAT = "llama-chat-22222222"
+GROUPS = {name: f"llama-{name}-22222222" for name in ("prefill", "decode")}
+JOBSET = a_jobset(a_replicated_job("prefill"), a_replicated_job("decode"))
+PREFILL, DECODE = (a_child_job(JOBSET, name, 0) for name in GROUPS)
+
+
+def a_policy(**of_chat: Any) -> str:
+    """The policy of the tree; of `chat` itself as it is given."""
+    chat = {"name": "chat", "groups": [{"name": name} for name in GROUPS], **of_chat}
+    return str({"workload": {"groups": [chat]}})
+
+
+def below(parent: str) -> Modifier:
+    """Put a group below a CompositePodGroup."""
+    return with_spec(parentCompositePodGroupName=parent)
+
+
+def a_composite(
+    name: str, min_group_count: int | None, *modifiers: Modifier, root: Object = JOBSET
+) -> Object:
+    """A CompositePodGroup of Muster's; a minGroupCount of None makes it basic."""
+    policy = {"basic": {}} if min_group_count is None else {"gang": {"minGroupCount": min_group_count}}
+    mine = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
+    version = "scheduling.k8s.io/v1alpha3"
+    spec = with_spec(schedulingPolicy=policy)
+    return an_object(version, "CompositePodGroup", name, f"{name}-uid", spec, *mine, *modifiers)
+
+
+def a_child_group(name: str, *modifiers: Modifier, min_count: int | None = 2, once: bool = True) -> Object:
+    """One of the two groups, placed before unless told otherwise."""
+    before = (placed,) if once else ()
+    return a_pod_group(GROUPS[name], *before, below(CHAT), *modifiers, root=JOBSET, min_count=min_count)
+
+
+def seen(
+    pods: Iterable[Object],
+    *,
+    quorum: int | None = 2,
+    jobs: Iterable[Object] = (PREFILL, DECODE),
+    sizes: Mapping[str, int | None] | None = None,
+    policy: str = "",
+    composites: Iterable[Object] | None = None,
+    **rest: Any,
+) -> Observed:
+    """The tree after it was placed once, as a step read it."""
+    above = [a_composite(CHAT, quorum)] if composites is None else composites
+    counts = {"prefill": 2, "decode": 2} | dict(sizes or {})
+    given: dict[str, Any] = {
+        "composites": tuple(map(CompositePodGroup.read, above)),
+        "groups": [a_child_group(name, min_count=counts[name]) for name in GROUPS],
+        "homes": (Home(HomeKind.OWNER, ANNOTATION, policy or a_policy()),),
+        **rest,
+    }
+    return observed(JOBSET, jobs=jobs, pods=pods, **given)

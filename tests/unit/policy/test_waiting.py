@@ -1,0 +1,290 @@
+"""patch_pods on groups that are placed together: new pods of one of them wait for those of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shared.policy.model import Nothing, Observed
+from shared.policy.pods import needs_owner, plan_pods
+from shared.policy.reasons import Reason
+from shared.policy.waiting import placed_together
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_gang,
+    a_users_workload,
+    being_deleted,
+    bound,
+    labelled,
+    of_uid,
+    pods_of,
+    succeeded,
+    with_condition,
+)
+from tests.support.trees import (
+    CHAT,
+    DECODE,
+    GROUPS,
+    JOBSET,
+    PREFILL,
+    a_child_group,
+    a_composite,
+    a_policy,
+    below,
+    seen,
+)
+
+COMPOSITE = f"CompositePodGroup team-a/{CHAT}"
+SHORT = Nothing(Reason.AWAITING_MEMBERS, f"{COMPOSITE}: 1 of 2 groups have their pods")
+NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)
+OLD_DECODE = pods_of(DECODE, bound, of_uid("old"))
+HANGING = pods_of(DECODE, bound, being_deleted, of_uid("hanging"))
+ALL = ["llama-prefill-0-0", "llama-prefill-0-1", "llama-decode-0-0", "llama-decode-0-1"]
+ENDED = {**DECODE, "status": {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 2}}
+GOING = {**DECODE, "metadata": {**DECODE["metadata"], "deletionTimestamp": "2026-11-21T07:59:00Z"}}
+ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
+FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'groups': [{'name': 'chat'", 1)
+
+
+def lifted(given: Observed) -> list[str] | Nothing:
+    """The pods that are let go, or why none is."""
+    decision = plan_pods(given, NOW)
+    if isinstance(decision, Nothing):
+        return decision
+    assert decision.reason == Reason.GATES_LIFTED
+    return [action.target.name for action in decision.actions]
+
+
+@pytest.mark.parametrize(
+    ("given", "decision"),
+    [
+        pytest.param(seen([*NEW_PREFILL, *NEW_DECODE]), ALL, id="all are there: all gates at once"),
+        pytest.param(seen([*NEW_PREFILL, *HANGING]), SHORT, id="pods of a sibling still terminate"),
+        pytest.param(
+            seen([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL, GOING]),
+            SHORT,
+            id="the sibling's Job is on its way out, its pods do not know it yet",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL]),
+            SHORT,
+            id="the sibling's Job is gone, its pods do not know it yet",
+        ),
+        pytest.param(
+            seen(NEW_PREFILL, jobs=[PREFILL]),
+            ALL[:2],
+            id="nothing of the sibling is left: the scheduler counts nothing wrongly and waits by itself",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *NEW_DECODE], quorum=1),
+            Nothing(Reason.AWAITING_RESIZE, f"{COMPOSITE} has minGroupCount 1, its Jobs need 2"),
+            id="the quorum fell before the restart and is not raised yet",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], quorum=1),
+            Nothing(Reason.AWAITING_RESIZE, f"{COMPOSITE} has minGroupCount 1, its Jobs need 2"),
+            id="nor is it while old pods terminate",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *NEW_DECODE], composites=()),
+            Nothing(Reason.AWAITING_POD_GROUP, f"CompositePodGroup {CHAT} does not exist yet"),
+            id="the composite is being replaced",
+        ),
+        pytest.param(
+            seen([*pods_of(PREFILL, bound), *NEW_DECODE]),
+            ALL[2:],
+            id="one child is restarted while its sibling runs",
+        ),
+        pytest.param(
+            seen([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
+            Nothing(Reason.AWAITING_MEMBERS, f"PodGroup team-a/{GROUPS['decode']}: 1 of 2 pods exist"),
+            id="one child is restarted and an old pod of it still terminates",
+        ),
+        pytest.param(
+            seen([NEW_PREFILL[0], *pods_of(PREFILL, bound)[1:], NEW_DECODE[0], *pods_of(DECODE, bound)[1:]]),
+            [ALL[0], ALL[2]],
+            id="a replacement in each",
+        ),
+        pytest.param(
+            seen(
+                [NEW_PREFILL[0], *pods_of(DECODE, succeeded)],
+                quorum=1,
+                jobs=[PREFILL, ENDED],
+                sizes={"decode": 1},
+            ),
+            ALL[:1],
+            id="a sibling that has ended is not waited for",
+        ),
+        pytest.param(
+            seen([NEW_PREFILL[0], *pods_of(DECODE, succeeded)], jobs=[PREFILL, ENDED], sizes={"decode": 1}),
+            Nothing(Reason.AWAITING_RESIZE, f"{COMPOSITE} has minGroupCount 2, its Jobs need 1"),
+            id="though not before the quorum has fallen",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], sizes={"prefill": None, "decode": None}),
+            SHORT,
+            id="basic groups below a gang are placed together too",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], quorum=None, policy=a_policy(schedulingPolicy={"basic": {}})),
+            ALL[:2],
+            id="gangs below a basic root wait for nobody but themselves",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], quorum=1, policy=ONE_IS_ENOUGH),
+            ALL[:2],
+            id="one group is enough by the policy",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, NEW_DECODE[0]], quorum=1, policy=ONE_IS_ENOUGH),
+            ALL[:3],
+            id="a group that is short of pods and not needed does not hold back the tree by its gates",
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, NEW_DECODE[0], HANGING[1]], quorum=1, policy=ONE_IS_ENOUGH),
+            ALL[:2],
+            id="unless it would be placed beside old pods of its own",
+        ),
+    ],
+)
+def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Nothing) -> None:
+    """Never a part of it while it could not be whole, and never stuck."""
+    assert lifted(given) == decision
+
+
+def never_placed(*pods: Object) -> Observed:
+    """The tree before the scheduler found a place for it."""
+    return seen(pods, quorum=1, groups=[a_child_group(name, once=False) for name in GROUPS])
+
+
+def test_a_tree_that_was_never_placed() -> None:
+    """The scheduler sees to it that all or nothing is placed."""
+    assert lifted(never_placed(*NEW_PREFILL)) == ALL[:2]
+
+
+OWN = a_users_workload(root=JOBSET)
+OWN["spec"] |= {
+    "podGroupTemplates": None,
+    "compositePodGroupTemplates": [
+        {
+            "name": "chat",
+            "schedulingPolicy": {"gang": {"minGroupCount": 1}},
+            "podGroupTemplates": [a_gang("prefill", 2), a_gang("decode", 2)],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "decision"),
+    [
+        pytest.param(
+            seen([*NEW_PREFILL, *NEW_DECODE], quorum=1, policy=FLAG), ALL, id="the policy says Flag"
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], policy=FLAG), SHORT, id="the policy says Flag, old pods terminate"
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], quorum=1, others=[OWN]), ALL[:2], id="the user's own Workload"
+        ),
+        pytest.param(
+            seen([*NEW_PREFILL, *HANGING], others=[OWN]),
+            SHORT,
+            id="the user's own CompositePodGroup, old pods terminate",
+        ),
+        pytest.param(
+            seen(NEW_PREFILL, composites=(), others=[OWN]),
+            ALL[:2],
+            id="the user's own CompositePodGroup is still to come",
+        ),
+    ],
+)
+def test_numbers_that_never_follow(given: Observed, decision: list[str] | Nothing) -> None:
+    """No pod waits for a resize that never comes; the others of its tree it waits for all the same."""
+    assert lifted(given) == decision
+
+
+STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(
+            seen(
+                NEW_PREFILL,
+                groups=[a_child_group("prefill", STRANGER, min_count=1), a_child_group("decode")],
+            ),
+            id="a PodGroup of somebody else",
+        ),
+        pytest.param(
+            seen(
+                NEW_PREFILL,
+                groups=[a_child_group("prefill", being_deleted, min_count=1), a_child_group("decode")],
+            ),
+            id="a PodGroup on its way out, which its pods hold",
+        ),
+        pytest.param(
+            seen(NEW_PREFILL, composites=(a_composite(CHAT, 1, STRANGER),)),
+            id="a CompositePodGroup of somebody else",
+        ),
+        pytest.param(
+            seen(
+                NEW_PREFILL,
+                groups=[a_child_group("prefill", STRANGER, below("theirs"))],
+            ),
+            id="a PodGroup of somebody else, below a CompositePodGroup that Muster does not know",
+        ),
+    ],
+)
+def test_groups_that_nobody_resizes(given: Observed) -> None:
+    """resize_gang leaves them as they are, so their pods do not wait for it."""
+    assert lifted(given) == ALL[:2]
+
+
+def test_the_reply_names_the_whole() -> None:
+    """One event for all pods that were let go: the root of the tree, and its owner."""
+    decision = plan_pods(seen([*NEW_PREFILL, *NEW_DECODE]), NOW)
+    assert not isinstance(decision, Nothing)
+    assert decision.message == f"4 pods of {COMPOSITE}"
+    assert decision.reply is not None
+    assert decision.reply.owner.kind == "JobSet"
+    assert decision.reply.data == {"podGroup": CHAT, "pods": 4}
+
+
+def test_a_gang_of_gangs_below_another_one_waits_for_itself() -> None:
+    """The root is content with one of its two, but each of those is a gang."""
+    inner = (a_composite(CHAT, 1, below("root")), a_composite("other", 2, below("root")))
+    groups = [a_child_group("prefill"), a_child_group("decode", below("other"))]
+    root = a_composite("root", 1)
+    given = seen([*NEW_PREFILL, *NEW_DECODE, *HANGING], composites=(root, *inner), groups=groups, policy=FLAG)
+    assert lifted(given) == ALL[:2]
+
+
+def test_which_groups_are_placed_together() -> None:
+    """All below one root; a group without a parent is on its own."""
+    loose = a_child_group("decode", below(""))
+    given = seen([], groups=[a_child_group("prefill"), loose])
+    prefill, decode = given.groups
+    assert placed_together(given, prefill) == (prefill,)
+    assert placed_together(given, decode) == (decode,)
+    both = seen([])
+    assert placed_together(both, both.groups[0]) == both.groups
+    assert placed_together(both, both.composites[0]) == both.groups
+
+
+def test_the_owner_is_read_for_every_tree() -> None:
+    """Also before the first placement: only with all groups can be told whether there was one."""
+    given = never_placed(*NEW_PREFILL)
+    assert needs_owner(given.groups, given.pods)
+    assert not needs_owner(given.groups, replace(given, pods=()).pods)
+
+
+def test_a_failed_sibling_counts_in_full() -> None:
+    """Its JobSet makes it anew, so the quorum does not fall in between."""
+    failed = {**DECODE, "status": {}}
+    with_condition("Failed")(failed)
+    given = seen([NEW_PREFILL[0], *pods_of(DECODE, bound)], jobs=[PREFILL, failed])
+    assert lifted(given) == ALL[:1]
