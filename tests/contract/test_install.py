@@ -1,4 +1,4 @@
-"""docs/install.md and docs/uninstall.md by hand on the real API server, with Knative's own CRDs and kubectl.
+"""install.md, operations.md and uninstall.md by hand on the real API server, with the real kubectl.
 
 Knative's controllers are not there, so nothing becomes Ready; what is shown is that every object is taken,
 found by `muster check`, and taken away again.
@@ -63,13 +63,15 @@ def _knative(managed_137: Cluster) -> Iterator[Cluster]:
 
 
 def test_install_and_uninstall_as_the_documents_say(knative: Cluster) -> None:
-    """All commands of both documents, in their order; afterwards nothing of Muster's is left."""
-    for document in ("install.md", "uninstall.md"):
+    """All commands of the documents, in their order; afterwards nothing of Muster's is left."""
+    for document in ("install.md", "operations.md", "uninstall.md"):
         for command in commands(ROOT / "docs" / document):
             if command.program == "kubectl":
-                _kubectl(knative, *command.arguments)
-            elif command.words[:2] == ("muster", "check") and document == "install.md":
-                _expect_installed(knative, "--before" in command.words)
+                printed = _kubectl(knative, *command.arguments)
+                # What was installed a moment ago is what an upgrade to the same version would bring.
+                assert command.arguments[0] != "diff" or printed == ""
+            elif command.words[:2] == ("muster", "check"):
+                _expect_fit(knative, command.arguments)
     left = _kubectl(
         knative, "get", "mutatingadmissionpolicies,clusterroles,triggers,ksvc", "-A", "-o", "name"
     )
@@ -98,9 +100,8 @@ def test_one_namespace_is_taken_too(knative: Cluster) -> None:
     _kubectl(knative, "delete", "-k", overlay)
 
 
-def _expect_installed(cluster: Cluster, before: bool) -> None:
-    arguments = ["check", *(["--before"] if before else []), "--kubeconfig", str(cluster.kubeconfig)]
-    told = CliRunner().invoke(main, arguments).output
+def _expect_fit(cluster: Cluster, arguments: list[str]) -> None:
+    told = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(cluster.kubeconfig)]).output
     failed = [line for line in told.splitlines() if line.startswith("FAIL")]
     # Without Knative's controllers nothing is Ready, and that is all there is to say.
     assert [line for line in failed if "eady" not in line] == [], told

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from eventing.local.cli import main
 from eventing.local.functions import InThreads
-from eventing.local.manifests import EVENTING, load
+from eventing.local.manifests import EVENTING, load, of_kind
 from eventing.local.stack import Options, Stack
 from eventing.local.stories.catalogue import story_named
 from shared.objects.resources import JOBS, NAMESPACES, by_kind
@@ -28,6 +28,7 @@ from tests.docs.commands import ALL, ROOT, Command
 FUNCTION = "http://127.0.0.1:8081"
 """Where the documents let a function serve."""
 
+INSTALL = ROOT / "docs/install.md"
 STAYS = {"run", "apiserver"}
 """Commands that run until they are stopped; their options are read, and tests/stories runs them."""
 
@@ -170,7 +171,7 @@ def test_podman(command: Command) -> None:
 @pytest.mark.parametrize(("program", "option"), [("func", "--path"), ("podman", "--build-arg")])
 def test_every_function_is_built(program: str, option: str) -> None:
     """The install document leaves no image out, whichever way is taken, and tags it as overlays name it."""
-    install = [command for command in commands.of(program) if command.document.name == "install.md"]
+    install = [command for command in commands.of(program) if command.document == INSTALL]
     functions = {path.parent.name for path in (ROOT / "functions").glob("*/func.yaml")}
     built = [re.split("[/=]", command.after(option)[0])[-1] for command in install]
     images = [command.after("--image", "--tag")[0] for command in install]
@@ -235,6 +236,18 @@ def test_cd(command: Command) -> None:
     assert (ROOT / folder).is_dir()
 
 
+def test_the_images_of_the_install_document_are_taken(tmp_path: Path) -> None:
+    """What a reader appends to an overlay names the image of every function as it was built."""
+    (images,) = re.findall(r"^```yaml\n(images:\n.*?)^```$", INSTALL.read_text(), re.MULTILINE | re.DOTALL)
+    shutil.copytree(EVENTING, tmp_path / "eventing", ignore=shutil.ignore_patterns("local", "examples"))
+    overlay = tmp_path / "eventing/overlays/cluster"
+    with (overlay / "kustomization.yaml").open("a") as file:
+        file.write(images)
+    services = of_kind(load(overlay), "Service")
+    built = {command.after("--tag")[0] for command in commands.of("podman") if command.document == INSTALL}
+    assert {one["spec"]["template"]["spec"]["containers"][0]["image"] for one in services} == built
+
+
 def test_links_lead_somewhere() -> None:
     """Every relative link of a document is a file or folder."""
     broken = []
@@ -248,5 +261,5 @@ def test_links_lead_somewhere() -> None:
 
 def test_every_overlay_is_in_the_install_document() -> None:
     """A reader has to find the one that fits."""
-    text = (ROOT / "docs/install.md").read_text()
+    text = INSTALL.read_text()
     assert all(f"`{path.name}`" in text for path in (EVENTING / "overlays").iterdir() if path.is_dir())
