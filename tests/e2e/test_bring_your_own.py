@@ -1,0 +1,78 @@
+"""Workloads and PodGroups that a user brought: used where they fit, never written, told where they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.laws import group_of
+from tests.e2e.support.owners import Object, a_job, a_jobset
+from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+VERSION = "scheduling.k8s.io/v1beta1"
+
+
+def a_workload(name: str, jobset: str, **min_counts: int) -> Object:
+    """A user's Workload for a JobSet: a gang of that minCount for each mark."""
+    templates = [
+        {"name": mark, "schedulingPolicy": {"gang": {"minCount": count}}}
+        for mark, count in min_counts.items()
+    ]
+    reference = {"apiGroup": "jobset.x-k8s.io", "kind": "JobSet", "name": jobset}
+    spec = {"controllerRef": reference, "podGroupTemplates": templates}
+    return {"apiVersion": VERSION, "kind": "Workload", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: Story) -> None:
+    """Two of three pods run at once, as it says; neither Workload nor group follows the pods that end."""
+    story.add_nodes(1, cpu=2)
+    own = story.create(a_workload("by-hand", "sim", workers=2))
+    story.create(a_jobset("sim", {"workers": (1, 3)}))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"])
+    story.wait("the third runs", lambda now: now.running() == 1, 60)
+    story.recording.quiet()
+    assert story.policy("workers") == {"gang": {"minCount": 2}}
+    (workload,) = story.recording.now("Workload").values()
+    assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
+    assert story.group("workers")["spec"]["workloadRef"]["workloadName"] == "by-hand"
+
+
+@pytest.mark.parametrize(
+    ("names", "marks", "reason"),
+    [
+        pytest.param(("one", "two"), {"workers": 2}, "TwoWorkloads", id="two of them"),
+        pytest.param(("one",), {"other": 2}, "WorkloadDoesNotFit", id="one without a template for the mark"),
+    ],
+)
+def test_workloads_that_cannot_rule_are_told(
+    story: Story, names: tuple[str, ...], marks: dict[str, int], reason: str
+) -> None:
+    """The pods run in a stand-in, the owner says why, and the Workloads stay as they are."""
+    story.add_nodes(1)
+    brought = {name: story.create(a_workload(name, "sim", **marks)) for name in names}
+    story.create(a_jobset("sim", {"workers": (1, 2)}))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
+    assert story.policy("workers") == {"basic": {}}
+    left = {name: one["metadata"]["resourceVersion"] for name, one in story.recording.now("Workload").items()}
+    assert left == {name: one["metadata"]["resourceVersion"] for name, one in brought.items()}
+
+
+def test_a_users_own_group_of_the_stamped_name_is_used(story: Story) -> None:
+    """Muster holds the pods; the user makes the group they name: they go, and the group stays as it is."""
+    story.add_nodes(1)
+    job = a_job("sweep", pods=3)
+    job["metadata"]["annotations"] = {POLICY: "workload: {onFailure: Hold, groups: [{name: mian}]}"}
+    story.create(job)
+    story.wait("three pods wait", lambda now: len(now.pods()) == 3)
+    (name,) = {group_of(pod) for pod in story.pods()}
+    spec = {"schedulingPolicy": {"gang": {"minCount": 3}}, "disruptionMode": {"all": {}}}
+    own = {"apiVersion": VERSION, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+    created = story.create(own)
+    story.wait("three pods run", lambda now: now.running() == 3)
+    story.recording.quiet()
+    assert story.group("main")["spec"] == created["spec"]
+    assert story.group("main")["metadata"].get("labels") is None
