@@ -1,0 +1,138 @@
+"""Dead letters on the real API server: kept by the function's own account, sent again, forgotten once taken.
+
+What cannot be shown without kubelets is a broker behind a Service: here it has no endpoints, and the API
+server's own proxy says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from eventing.local.broker import Answer, Broker, Ingress, Wiring
+from eventing.local.cli import main
+from eventing.local.manifests import EVENTING, load
+from eventing.local.redriving import BROKERS
+from shared.cluster.client import Client
+from shared.cluster.errors import ApiGone, Forbidden
+from shared.events.dead_letters import SELECTOR
+from shared.objects.resources import CONFIGMAPS
+from shared.runtime.config import Settings
+from shared.runtime.dead_letter import DeadLetters
+from tests.cluster import manifests, modules
+from tests.cluster.cluster import Cluster
+from tests.unit.events.test_dead_letters import EVENT, TOLD, binary
+from tests.unit.runtime.fakes import NOW
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+HOME = "muster-system"
+INGRESS = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
+LIMIT = 3
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+@pytest.fixture(name="account", scope="module")
+def _account(bare_137: Cluster) -> Client:
+    """The dead-letter function's own account, with its role."""
+    objects = load(EVENTING / "overlays" / "cluster")
+    role = [one for one in objects if one["metadata"]["name"] in {"dead-letter", "muster-dead-letter"}]
+    rights = {"ServiceAccount", "Role", "RoleBinding"}
+    manifests.apply(bare_137.api, [_namespace(HOME), *(one for one in role if one["kind"] in rights)])
+    return Client.from_kubeconfig(str(bare_137.service_account_kubeconfig(HOME, "dead-letter")))
+
+
+@pytest.fixture(name="broker", scope="module")
+def _broker(bare_137: Cluster) -> Iterator[None]:
+    """Knative's own type, a broker that says it is ready, and its ingress without a pod."""
+    folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
+    (definition,) = (
+        one
+        for one in yaml.safe_load_all((folder / "broker.yaml").read_text())
+        if one and one["kind"] == "CustomResourceDefinition"
+    )
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "broker-ingress", "namespace": "knative-eventing"},
+        "spec": {"ports": [{"port": 80}]},
+    }
+    (broker,) = (one for one in load(EVENTING / "base") if one["kind"] == "Broker")
+    manifests.apply(bare_137.api, [_namespace(HOME), _namespace("knative-eventing"), service, definition])
+    _wait_until_served(Client.from_kubeconfig(str(bare_137.kubeconfig)))
+    manifests.apply(bare_137.api, [broker])
+    stored = bare_137.api.must("GET", manifests.path(broker))
+    status = stored | {"status": {"address": {"url": INGRESS}}}
+    bare_137.api.must("PUT", f"{manifests.path(broker)}/status", status)
+    yield
+    bare_137.api.must("DELETE", manifests.path(definition))
+
+
+def _wait_until_served(client: Client) -> None:
+    """A type is served a moment after its definition was stored."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            client.list(BROKERS)
+        except ApiGone:
+            assert time.monotonic() < end, "the API server does not serve Brokers"
+            time.sleep(0.1)
+        else:
+            return
+
+
+@pytest.fixture(name="kept")
+def _kept(account: Client) -> list[str]:
+    """The ids of what the function keeps after five events that nobody took, oldest first."""
+    letters = DeadLetters(account, Settings(dead_letter_namespace=HOME, dead_letter_limit=LIMIT), lambda: NOW)
+    for number in range(5):
+        assert letters.handle(*binary(EVENT | TOLD | {"id": f"late-{number}"})).status == 202
+    return _names(account)
+
+
+def _names(client: Client) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in client.list(CONFIGMAPS, HOME, labels=SELECTOR))
+
+
+def redrive(cluster: Cluster, *arguments: str) -> Result:
+    """Send all of them again, as an administrator."""
+    return CliRunner().invoke(main, ["redrive", "--all", "--kubeconfig", str(cluster.kubeconfig), *arguments])
+
+
+def test_its_role_is_enough_and_the_oldest_make_room(account: Client, kept: list[str]) -> None:
+    """Three of five are there; nothing is readable in another namespace."""
+    assert len(kept) == LIMIT
+    with pytest.raises(Forbidden):
+        account.list(CONFIGMAPS, "default")
+
+
+@pytest.mark.usefixtures("broker")
+def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: Cluster, kept: list[str]) -> None:
+    """The proxy of Services is asked, and its 503 is told; what was not taken is not forgotten."""
+    told = redrive(bare_137)
+    assert told.exit_code == 1, told.output
+    assert f"{INGRESS} answered 503" in told.output
+    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == kept
+
+
+def test_what_was_taken_is_forgotten(bare_137: Cluster, kept: list[str]) -> None:
+    """A broker that takes them, at its address: as behind `kubectl port-forward`."""
+    wiring = Wiring.from_manifests(load()).without_timers()
+    services = {trigger.subscriber: lambda *_: Answer(202) for trigger in wiring.triggers}
+    ingress = Ingress(Broker(wiring, {**services, "dead-letter": lambda *_: Answer(202)}, workers=0))
+    ingress.start()
+    try:
+        told = redrive(bare_137, "--to", ingress.url)
+    finally:
+        ingress.stop()
+    assert told.exit_code == 0, told.output
+    assert len(told.stdout.splitlines()) == len(kept)
+    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []

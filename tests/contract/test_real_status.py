@@ -1,0 +1,87 @@
+"""`muster status` on the real API servers: what waits, of every kind, as they store it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eventing.local.waiting import Waiting, waiting
+from shared.cluster.client import Client
+from shared.cluster.versioned import Versioned
+from shared.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
+from tests.cluster.cluster import Cluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+NAMESPACE = "waiting"
+SINCE = "2026-11-21T08:00:00Z"
+PODS_SPEC = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
+JOB_SPEC = {"template": {"spec": PODS_SPEC}}
+GATE = {"schedulingGates": [{"name": "muster.dev/pod-group"}]}
+
+OWNERS: tuple[tuple[Resource, str, dict[str, Any]], ...] = (
+    (JOBS, "muster.dev/", JOB_SPEC),
+    (JOBSETS, "", {"replicatedJobs": [{"name": "node", "replicas": 1, "template": {"spec": JOB_SPEC}}]}),
+    (TRAINJOBS, "", {"runtimeRef": {"name": "torch-distributed"}}),
+)
+"""Each kind of owner, the prefix of its conditions, and a spec that is valid."""
+
+
+def _body(resource: Resource, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def _pod(name: str, group: str, **spec: Any) -> dict[str, Any]:
+    spec = PODS_SPEC | {"schedulingGroup": {"podGroupName": group}} | spec
+    pod = _body(PODS, name, spec)
+    pod["metadata"]["labels"] = {"muster.dev/group": "main"}
+    return pod
+
+
+def _said(kind: str, reason: str, message: str) -> dict[str, str]:
+    said = {"type": kind, "status": "False", "reason": reason, "message": message}
+    return said | {"lastTransitionTime": SINCE}
+
+
+def _tell(client: Client, resource: Resource, name: str, condition: dict[str, str]) -> None:
+    body = client.get(resource, name, NAMESPACE)
+    assert body is not None
+    status = body.get("status") or {}
+    conditions = [*(status.get("conditions") or []), condition]
+    client.replace(
+        resource,
+        body | {"status": status | {"conditions": conditions}},
+        manager="tests",
+        subresource="status",
+    )
+
+
+def test_every_kind_of_owner_group_and_pod(real_server: Cluster) -> None:
+    """With the time and the words that stand there; what is well is not told."""
+    client = Client.from_kubeconfig(str(real_server.kubeconfig))
+    cluster = Versioned(client)
+    client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}}, manager="tests")
+    for resource, prefix, spec in OWNERS:
+        client.create(resource, _body(resource, "llama", spec), manager="tests")
+        client.create(resource, _body(resource, "well", spec), manager="tests")
+        _tell(client, resource, "llama", _said(f"{prefix}PodGroupsScheduled", "Unschedulable", "no room"))
+    group = _body(POD_GROUPS, "there", {"schedulingPolicy": {"basic": {}}})
+    cluster.create(POD_GROUPS, group, manager="tests")
+    for pod in (_pod("held", "there", **GATE), _pod("lost", "nowhere")):
+        client.create(PODS, pod, manager="tests")
+    found = waiting(cluster, NAMESPACE)
+    assert {(one.what, one.reason, one.message) for one in found} == {
+        ("job/llama", "Unschedulable", "no room"),
+        ("jobset/llama", "Unschedulable", "no room"),
+        ("trainjob/llama", "Unschedulable", "no room"),
+        ("podgroup/there", "SchedulingGated", "1 pod with Muster's gate"),
+        ("podgroup/nowhere", "WaitingForPodGroup", "1 pod of a PodGroup that does not exist"),
+    }
+    assert {one.since for one in found if one.reason == "Unschedulable"} == {SINCE}
+    assert all(isinstance(one, Waiting) and one.since for one in found)

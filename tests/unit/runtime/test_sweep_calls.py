@@ -1,0 +1,92 @@
+"""What a sweep asks of the API server: pages, one question for each namespace, and what it repairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from eventing.local import planning
+from eventing.local.apiserver import ApiServer, resource_definitions
+from shared.cluster.client import PAGE
+from shared.runtime.app import wall_clock
+from shared.runtime.config import Settings, connect
+from shared.runtime.handle import Handler
+from tests.benchmarks.world import LOST_ONE_IN, NAMESPACES, World
+
+OWNERS = PAGE + 1
+PODS = 4 * OWNERS
+
+OWNER_PAGES = {"list jobs": 2, "list jobsets": 1, "list trainjobs": 1}
+GROUP_PAGES = {"list podgroups": 2, "list compositepodgroups": 1, "list workloads": 2}
+POD_PAGES = {"list pods": -(-PODS // PAGE)}
+PAGES = {
+    "create_workload": {**OWNER_PAGES, **GROUP_PAGES, "list pods": 1},
+    "create_pod_groups": {**OWNER_PAGES, **GROUP_PAGES},
+    "patch_pods": {"list pods": 1, "list podgroups": 2},
+    "resize_gang": {**OWNER_PAGES, **GROUP_PAGES, **POD_PAGES},
+    "emit_conditions": {**OWNER_PAGES, **GROUP_PAGES, **POD_PAGES, "list events": 1},
+    "mark_runtime": {"list clustertrainingruntimes": 1, "list trainingruntimes": 1},
+}
+"""Of kinds with more objects than fit into one page, more than one; pods that wait are few."""
+
+OF_NAMESPACES = {"get namespaces": NAMESPACES + 1}
+"""Those of the copies, and that of the gang they are copies of."""
+
+LOST = OWNERS // LOST_ONE_IN
+WRITES = {
+    "create_workload": {"create workloads": LOST},
+    "create_pod_groups": {"create podgroups": LOST},
+    "patch_pods": {"patch pods": 4 * LOST},
+    "resize_gang": {"patch podgroups": LOST},
+    "emit_conditions": {"patch jobs/status": LOST, "create events": LOST},
+    "mark_runtime": {"update clustertrainingruntimes": 1, "create events": 1},
+}
+READS_PER_REPAIR = 8
+"""The step looks again before it writes, as it does for an event."""
+
+
+@pytest.fixture(name="world", scope="module")
+def _world() -> Iterator[tuple[ApiServer, World]]:
+    with ApiServer() as server:
+        server.load(resource_definitions())
+        world = World(server, OWNERS)
+        world.fill()
+        yield server, world
+
+
+def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
+    """How often each verb and resource was asked for, as the function's own metrics have it."""
+    cluster = connect(Settings(api_server=server.url))
+    settings = Settings(sweep_jitter_seconds=0, deadline_seconds=120)
+    handler = Handler(planning.step_named(name), cluster, settings, wall_clock)
+    headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep", "ce-id": "1"}
+    assert handler.handle(headers, b"").status == 202
+    families = text_string_to_metric_families(handler.metrics.exposition().decode())
+    return Counter(
+        {
+            f"{sample.labels['verb']} {sample.labels['resource']}": int(sample.value)
+            for family in families
+            for sample in family.samples
+            if sample.name == "muster_api_calls_total"
+        }
+    )
+
+
+@pytest.mark.xdist_group("sweep-calls")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_sweep_with_nothing_to_do_reads_pages(world: tuple[ApiServer, World], name: str) -> None:
+    """And whether each namespace opted in; nothing for each owner. Where 1 % was lost, that alone is made."""
+    server, cluster = world
+    namespaces = {} if name in {"patch_pods", "mark_runtime"} else OF_NAMESPACES
+    assert calls_of_a_sweep(server, name) == PAGES[name] | namespaces
+    cluster.lose(name)
+    told = calls_of_a_sweep(server, name)
+    cluster.repair()
+    writes = {what: count for what, count in told.items() if what.split()[0] not in {"get", "list"}}
+    assert writes == WRITES[name]
+    assert told.total() <= sum(PAGES[name].values()) + NAMESPACES + 1 + LOST * READS_PER_REPAIR + sum(
+        writes.values()
+    )
