@@ -42,9 +42,10 @@ def up(minor: str) -> int:
     version = made.api.must("GET", "/version")["gitVersion"]
     print(f"\nKubernetes {version} is up after {time.monotonic() - started:.0f} s. Logs: {made.folder}\n")
     print(f"  export KUBECONFIG={made.kubeconfig}")
+    print(f"  export PATH={modules.build(modules.KUBECTL).parent}:$PATH        # kubectl of the same version")
     print("  kubectl get nodes,clustertrainingruntimes")
     print("  kubectl label namespace default muster.dev/gang-jobs=enabled")
-    print("  muster run --kubeconfig $KUBECONFIG        # Muster's functions against it")
+    print("  .venv/bin/muster run --kubeconfig $KUBECONFIG        # Muster's functions against it")
     print("  make cluster-down")
     return 0
 

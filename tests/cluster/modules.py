@@ -53,7 +53,7 @@ KUBERNETES = {
     "1.37": _kubernetes("kubernetes-1.37", "v1.37.1"),
     "1.36": _kubernetes("kubernetes-1.36", "v1.36.3"),
 }
-KUBECTL = Component("kubectl-v1.37.1", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
+KUBECTL = Component("kubectl", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
 ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
 JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset")
 TRAINER = Component("trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager")
