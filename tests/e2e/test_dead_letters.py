@@ -1,0 +1,101 @@
+"""Events that no function takes: kept as ConfigMaps, the oldest make room, and they can be sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from eventing.local.broker import CloudEvent
+from eventing.local.cli import main
+from shared.events.dead_letters import SELECTOR
+from tests.cluster.processes import until
+from tests.e2e.conftest import Stage
+from tests.e2e.support.muster import DEAD_LETTER, NAMESPACE, Muster
+from tests.e2e.support.runtimes import a_runtime, marks
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+POLICY_OF_WORKERS = "workload: {groups: [{name: workers, replicatedJobs: [node]}]}"
+
+
+@pytest.fixture(name="letters")
+def _letters(stage: Stage) -> Iterator[Letters]:
+    """The dead letters of this story; they are its point, so they do not count against it."""
+    letters = Letters(stage)
+    yield letters
+    stage.muster.idle()
+    stage.muster.dead_letters.clear()
+
+
+class Letters:
+    """What is kept since the story began."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._api = stage.cluster.api
+        self._before = self._kept()
+
+    def names(self) -> set[str]:
+        """Returns the names of their ConfigMaps."""
+        return self._kept() - self._before
+
+    def _kept(self) -> set[str]:
+        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+        found = self._api.must("GET", path, query={"labelSelector": SELECTOR})["items"]
+        return {one["metadata"]["name"] for one in found}
+
+
+def nonsense(number: int) -> CloudEvent:
+    """An event that mark-runtime alone hears, and cannot read."""
+    attributes = {
+        "specversion": "1.0",
+        "id": f"nonsense-{number}",
+        "source": "/tests",
+        "type": "dev.knative.apiserver.resource.add",
+        "apiversion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "datacontenttype": "application/json",
+    }
+    return CloudEvent(attributes, b'{"spec": 7}')
+
+
+def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again(
+    story: Story, stage: Stage, letters: Letters
+) -> None:
+    """A runtime made while mark-runtime was away longer than retries last is marked by `muster redrive`."""
+    stage.muster.stop_function("mark-runtime")
+    try:
+        runtime = story.create(a_runtime(story.api, "late", POLICY_OF_WORKERS))
+        assert until(letters.names, 60), "no dead letter of the runtime was kept"
+    finally:
+        stage.muster.start_function("mark-runtime")
+    assert stage.muster.idle(30)
+    (name,) = letters.names()
+
+    told = ["--kubeconfig", str(stage.cluster.kubeconfig), "--to", stage.muster.broker_url]
+    redriven = CliRunner().invoke(main, ["redrive", name, *told])
+    assert redriven.output == f"{name}: sent again\n"
+    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
+    assert letters.names() == set()
+
+
+def test_the_oldest_dead_letters_make_room(story: Story, muster_on_it: Muster, letters: Letters) -> None:
+    """With room for two the third one takes the place of the first; one that cannot be read is kept too."""
+    del story
+    muster_on_it.stop_function(DEAD_LETTER)
+    muster_on_it.start_function(DEAD_LETTER, MUSTER_DEAD_LETTER_LIMIT="2")
+    try:
+        kept: list[set[str]] = []
+        for number in range(3):
+            muster_on_it.broker.publish(nonsense(number))
+            assert muster_on_it.idle()
+            kept.append(letters.names())
+        first, second, third = kept
+        assert (len(first), len(second), len(third)) == (1, 2, 2)
+        assert first < second
+        assert not first & third
+    finally:
+        muster_on_it.stop_function(DEAD_LETTER)
+        muster_on_it.start_function(DEAD_LETTER)
