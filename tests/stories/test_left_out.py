@@ -2,95 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from eventing.local import outline
-from eventing.local.manifests import CLUSTER
-from eventing.local.stack import Options, Stack
+from eventing.local.controllers import node
 from eventing.local.stories.catalogue import story_named
-from eventing.local.watching import Recorder
-from eventing.local.worlds import Object, Objects
 from shared.objects.patches import PatchType
-from shared.objects.resources import JOBS, POD_GROUPS, WORKLOADS, by_kind
-from shared.policy.marks import GATE
-
-SECONDS = 20.0
-TEAM = "team-a"
-
-
-class Stage:
-    """The local stack without one step, and an opted-in namespace."""
-
-    def __init__(self, stack: Stack, recorder: Recorder) -> None:
-        self.stack = stack
-        self.recorder = recorder
-
-    def create(self, found: Object) -> Object:
-        """Create one object in the namespace."""
-        resource = by_kind(found["apiVersion"], found["kind"])
-        if resource.plural != "namespaces":
-            found = {**found, "metadata": {**found["metadata"], "namespace": TEAM}}
-        return self.stack.client.create(resource, found, manager="kubectl")
-
-    def create_job(self, **annotations: str) -> Object:
-        """The Indexed Job of four pods that `muster run` shows."""
-        (job,) = story_named("indexed-job").manifest
-        job["spec"]["template"]["metadata"] = {"annotations": annotations}
-        return self.create(job)
-
-    def until(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
-        assert self.recorder.until(holds, SECONDS), what
-
-    def all(self, kind: str) -> Objects:
-        """The objects of a kind that exist now."""
-        return [one for one in self.recorder.objects(TEAM) if one["kind"] == kind]
-
-    def bound(self) -> int:
-        """How many pods have a node."""
-        return sum(bool(pod["spec"].get("nodeName")) for pod in self.all("Pod"))
-
-    def gated(self) -> int:
-        """How many pods have Muster's gate, and say so by their own condition."""
-        return sum(
-            {"name": GATE} in pod["spec"].get("schedulingGates", [])
-            and any(
-                one["type"] == "PodScheduled" and one["reason"] == "SchedulingGated"
-                for one in pod.get("status", {}).get("conditions", [])
-            )
-            for pod in self.all("Pod")
-        )
-
-    def says(self, kind: str) -> dict[str, Any]:
-        """Muster's condition of that kind on the Job."""
-        (job,) = self.all("Job")
-        return next((one for one in outline.conditions_of(job) if one["type"] == kind), {})
-
-    def settle(self) -> None:
-        """Wait until every event so far was answered, also those that answers cause."""
-        assert self.stack.settle(SECONDS)
-
-
-@contextmanager
-def without(step: str, folder: Path) -> Iterator[Stage]:
-    """The overlay of a team that leaves a step out, running."""
-    content = {
-        "kind": "Kustomization",
-        "resources": [str(CLUSTER)],
-        "patches": [{"target": {"name": f"(muster-)?{step}"}, "patch": "$patch: delete"}],
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
-    with Stack(Options(overlay=folder)) as stack, Recorder(stack.client) as recorder:
-        stage = Stage(stack, recorder)
-        labels = {"muster.dev/gang-jobs": "enabled"}
-        stage.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM, "labels": labels}})
-        yield stage
+from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS
+from tests.stories.stage import TEAM, without, without_all_of
 
 
 def test_without_emit_conditions_everything_is_placed(tmp_path: Path) -> None:
@@ -99,7 +19,28 @@ def test_without_emit_conditions_everything_is_placed(tmp_path: Path) -> None:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
         stage.settle()
-        assert stage.says("PodGroupsScheduled") == {}
+        assert stage.says("PodGroupsReady") == stage.says("PodGroupsScheduled") == {}
+
+
+def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(tmp_path: Path) -> None:
+    """No condition on the owner and no Event of Muster's, but the scheduler's words on the PodGroup."""
+    with without("emit-conditions", tmp_path) as stage:
+        (big,) = story_named("does-not-fit").manifest
+        stage.create(big)
+        stage.until(
+            "the PodGroup says so",
+            lambda: (
+                [
+                    (one["status"], one["reason"])
+                    for group in stage.all("PodGroup")
+                    for one in group.get("status", {}).get("conditions", [])
+                ]
+                == [("False", "Unschedulable")]
+            ),
+        )
+        stage.settle()
+        assert stage.says("PodGroupsReady") == stage.says("PodGroupsScheduled") == {}
+        assert [one for one in stage.stack.client.list(EVENTS, TEAM) if "muster" in str(one)] == []
 
 
 def test_without_patch_pods_the_pods_stay_gated_and_say_so(tmp_path: Path) -> None:
@@ -125,6 +66,7 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
         stage.until("all pods are gated", lambda: stage.gated() == 4)
         stage.settle()
         assert stage.all("Workload") == stage.all("PodGroup") == []
+        assert "AwaitingWorkload" in stage.reasons("create_pod_groups")
         template = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 4}}}
         named = {"apiGroup": "batch", "kind": "Job", "name": job["metadata"]["name"]}
         spec = {"controllerRef": named, "podGroupTemplates": [template]}
@@ -139,6 +81,33 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
         stage.until("all pods are bound", lambda: stage.bound() == 4)
 
 
+def test_without_create_workload_there_are_no_stand_ins_and_leftovers_stay(tmp_path: Path) -> None:
+    """A Job whose policy is broken waits for ever, and a sweep leaves a Workload whose owner is gone."""
+    with without("create-workload", tmp_path) as stage:
+        (job,) = story_named("indexed-job").manifest
+        job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": "workload: {}\nno: such field"}
+        stage.create(job)
+        stage.create(
+            {
+                "apiVersion": WORKLOADS.api_version,
+                "kind": "Workload",
+                "metadata": {
+                    "name": "left",
+                    "labels": {
+                        "app.kubernetes.io/managed-by": "muster",
+                        "muster.dev/owner-uid": "00000000-0000-4000-8000-000000000000",
+                    },
+                },
+                "spec": {"podGroupTemplates": [{"name": "main", "schedulingPolicy": {"basic": {}}}]},
+            }
+        )
+        stage.until("all pods are gated", lambda: stage.gated() == 4)
+        stage.sweep()
+        assert stage.all("PodGroup") == []
+        assert stage.gated() == 4
+        assert [one["metadata"]["name"] for one in stage.all("Workload")] == ["left"]
+
+
 def test_without_create_pod_groups_anybody_may_make_them(tmp_path: Path) -> None:
     """A PodGroup of the name that the pods were born with lets them go, whoever makes it."""
     with without("create-pod-groups", tmp_path) as stage:
@@ -147,6 +116,7 @@ def test_without_create_pod_groups_anybody_may_make_them(tmp_path: Path) -> None
         stage.until("the Workload is there", lambda: stage.all("Workload"))
         stage.settle()
         assert stage.all("PodGroup") == []
+        assert "AwaitingPodGroup" in stage.reasons("patch_pods")
         name = stage.all("Pod")[0]["spec"]["schedulingGroup"]["podGroupName"]
         spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
         stage.create(
@@ -160,8 +130,8 @@ def test_without_create_pod_groups_anybody_may_make_them(tmp_path: Path) -> None
         stage.until("all pods are bound", lambda: stage.bound() == 4)
 
 
-def test_without_resize_gang_min_count_stays(tmp_path: Path) -> None:
-    """A Job that shrinks goes on running; its group keeps the size that it began with."""
+def test_without_resize_gang_a_gang_that_shrank_is_not_placed_again(tmp_path: Path) -> None:
+    """The Job goes on running; after a restart its two pods wait for four, until somebody writes minCount."""
     with without("resize-gang", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
@@ -171,6 +141,53 @@ def test_without_resize_gang_min_count_stays(tmp_path: Path) -> None:
         stage.settle()
         (group,) = stage.all("PodGroup")
         assert group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 4
+        for pod in stage.all("Pod"):
+            stage.stack.client.delete(PODS, pod["metadata"]["name"], TEAM)
+        stage.until("two new pods are there", lambda: [stage.bound(), len(stage.all("Pod"))] == [0, 2])
+        stage.settle()
+        assert stage.bound() == 0
+        size = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+        name = group["metadata"]["name"]
+        stage.stack.client.patch(POD_GROUPS, name, TEAM, size, patch=PatchType.MERGE, manager="kubectl")
+        stage.until("both pods are bound", lambda: stage.bound() == 2)
+
+
+def test_without_resize_gang_a_gang_that_grew_is_placed_when_its_first_size_fits(tmp_path: Path) -> None:
+    """Four of six pods that need a node each are placed where there are four nodes."""
+    with without("resize-gang", tmp_path) as stage:
+        stage.create(node("node-4", cpu="8", memory="32Gi", gpu=4))
+        (big,) = story_named("does-not-fit").manifest
+        stage.create(big)
+        stage.until("all pods are bound", lambda: stage.bound() == 4)
+        size = {"spec": {"parallelism": 6, "completions": 6}}
+        stage.stack.client.patch(JOBS, "big", TEAM, size, patch=PatchType.MERGE, manager="kubectl")
+        stage.until("six pods are there", lambda: len(stage.all("Pod")) == 6)
+        stage.settle()
+        (group,) = stage.all("PodGroup")
+        assert group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 4
+        assert stage.bound() == 4
+
+
+def test_without_mark_runtime_runtimes_are_marked_by_hand_or_not_at_all(tmp_path: Path) -> None:
+    """A policy marks no template; a mark that somebody set counts in a namespace that is not opted in."""
+    with without("mark-runtime", tmp_path) as stage:
+        trainjob = next(one for one in story_named("torch").manifest if one["kind"] == "TrainJob")
+        name = trainjob["spec"]["runtimeRef"]["name"]
+        policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}
+        stage.patch_runtime(name, policy)
+        stage.sweep()
+        runtime = stage.stack.client.get(CLUSTER_TRAINING_RUNTIMES, name)
+        assert "muster.dev/group" not in str(runtime)
+        assert runtime is not None
+        jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+        for job in jobs:
+            template = job["template"]["spec"]["template"]
+            template["metadata"] = {"labels": {"muster.dev/group": job["name"]}}
+        stage.patch_runtime(name, {"spec": {"template": {"spec": {"replicatedJobs": jobs}}}})
+        stage.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-b"}})
+        stage.create(trainjob, "team-b")
+        stage.until("all pods are bound", lambda: stage.bound("team-b") == 3)
+        assert len(stage.all("PodGroup", "team-b")) == 1
 
 
 def test_without_mark_runtime_a_label_on_the_namespace_does(tmp_path: Path) -> None:
@@ -195,3 +212,28 @@ def test_a_step_left_out_is_left_out_whole(tmp_path: Path, step: str) -> None:
             for one in found["metadata"].get("managedFields", [])
         }
         assert f"muster-{step}" not in managers
+
+
+def test_without_the_admission_policies_nothing_is_grouped_but_what_groups_itself(tmp_path: Path) -> None:
+    """No mark, no gate, no write of any function; pods that name a PodGroup of the user's are a gang."""
+    with without_all_of({"kind": "MutatingAdmissionPolicy(Binding)?"}, tmp_path) as stage:
+        stage.create_job()
+        stage.until("all pods are bound", lambda: stage.bound() == 4)
+        (own,) = story_named("indexed-job").manifest
+        own["metadata"]["name"] = "own"
+        own["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "mine"}
+        stage.create(own)
+        stage.until("eight pods are there", lambda: len(stage.all("Pod")) == 8)
+        stage.sweep()
+        assert "muster.dev" not in str(stage.all("Pod"))
+        assert stage.bound() == 4
+        assert [one for one in stage.activities if one.actions] == []
+        stage.create(
+            {
+                "apiVersion": POD_GROUPS.api_version,
+                "kind": "PodGroup",
+                "metadata": {"name": "mine"},
+                "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}},
+            }
+        )
+        stage.until("all pods are bound", lambda: stage.bound() == 8)

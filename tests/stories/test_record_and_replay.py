@@ -26,7 +26,7 @@ from eventing.local.stories.catalogue import story_named
 from eventing.local.worlds import Objects, World, read_worlds
 from shared.runtime.config import Settings
 from tests.replays.test_streams import groups_of
-from tests.stories.test_left_out import without
+from tests.stories.stage import without
 from tests.support.processes import Process, muster, running
 
 SERVICES = ("create-workload", "create-pod-groups", "patch-pods")

@@ -1,0 +1,116 @@
+"""Each step can be replaced: its trigger names another service, and the others cannot tell the difference."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from eventing.local import manifests, outline, planning
+from eventing.local import replay as replaying
+from eventing.local.broker import Wiring
+from eventing.local.replay import End, Order, replay
+from shared.policy.model import Nothing
+from shared.policy.reasons import Reason
+from shared.runtime.step import Step
+from tests.replays import recorded
+from tests.replays.test_streams import groups_of
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+THEIRS = "team-step"
+WORLDS = {
+    "create_workload": ("1-torch", "before create_workload"),
+    "create_pod_groups": ("1-torch", "before create_workload"),
+    "patch_pods": ("1-torch", "before create_workload"),
+    "emit_conditions": ("1-torch", "before create_workload"),
+    "resize_gang": ("4-job-scaled", "before resize_gang to 2"),
+    "mark_runtime": ("7-runtime-annotated", "before mark_runtime"),
+}
+"""A recording, and a moment of it, at which the step has something to do."""
+
+Swap = Callable[[Step], None]
+
+
+@pytest.fixture(name="swap")
+def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
+    """Replace a step by one with its name, as an overlay does it: the trigger names the service THEIRS."""
+
+    def swap(theirs: Step) -> None:
+        subscriber = {"op": "replace", "path": "/spec/subscriber/ref/name", "value": THEIRS}
+        target = {"kind": "Trigger", "name": theirs.name.replace("_", "-")}
+        overlay = {
+            "kind": "Kustomization",
+            "resources": [str(manifests.CLUSTER)],
+            "patches": [{"target": target, "patch": yaml.safe_dump([subscriber])}],
+        }
+        (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+        wiring = Wiring.from_manifests(manifests.load(tmp_path)).without_timers()
+        ours = planning.step_named
+        named = dataclasses.replace(theirs, name=THEIRS.replace("-", "_"))
+        monkeypatch.setattr(replaying, "_wiring", lambda: wiring)
+        monkeypatch.setattr(planning, "step_named", lambda name: named if name == THEIRS else ours(name))
+
+    return swap
+
+
+def test_every_step_is_replaced_below() -> None:
+    """A step that is added has to be added here."""
+    assert set(WORLDS) == set(planning.step_names())
+
+
+@cache
+def as_it_is(step: str) -> End:
+    """How the recording of a step ends with Muster's own functions."""
+    return run(step)
+
+
+def run(step: str) -> End:
+    """The recording of a step through all functions."""
+    story, moment = WORLDS[step]
+    return replay(Order(recorded.events(story)), [recorded.world_at(story, moment)], NOW)
+
+
+def writers(end: End) -> set[str]:
+    """Which functions wrote anything."""
+    return {one.step for one in end.activities if one.actions}
+
+
+@pytest.mark.parametrize("step", WORLDS)
+def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swap: Swap) -> None:
+    """The same groups, gates, sizes, marks and conditions; Muster's own step never ran."""
+    before = as_it_is(step)
+    swap(planning.step_named(step))
+    after = run(step)
+    assert groups_of(after.objects) == groups_of(before.objects)
+    assert outline.outline(after.objects) == outline.outline(before.objects)
+    assert after.dead_letters == ()
+    assert writers(after) == writers(before) - {step} | {"team_step"}
+
+
+@pytest.mark.parametrize("step", WORLDS)
+def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str, swap: Swap) -> None:
+    """The first thing to try: a service that only answers 202. No event ends as a dead letter."""
+    before = as_it_is(step)
+    idle = dataclasses.replace(
+        planning.step_named(step), plan=lambda _observed, _now: Nothing(Reason.UP_TO_DATE)
+    )
+    swap(idle)
+    after = run(step)
+    assert "team_step" not in writers(after)
+    assert heard(after, "team_step") >= heard(before, step) > set()
+    assert after.dead_letters == ()
+
+
+def heard(end: End, step: str) -> set[tuple[str, str]]:
+    """What of the recorded objects a function was told of."""
+    recorded_kinds = {"TrainJob", "JobSet", "Job", "Pod", "TrainingRuntime", "ClusterTrainingRuntime"}
+    return {
+        (one.about, one.happened)
+        for one in end.activities
+        if one.step == step and one.about.partition(" ")[0] in recorded_kinds
+    }
