@@ -14,7 +14,7 @@ from shared.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
 from shared.policy.model import Observed
 from tests.cluster import cluster
 from tests.support.builders import Object
-from tests.support.generated_policies import NOT_SLOW, compiled, worlds
+from tests.support.generated_policies import CLASSES, NOT_SLOW, compiled, worlds
 
 
 class Server:
@@ -23,9 +23,12 @@ class Server:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._numbers = itertools.count()
-        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000}
-        if client.get(PRIORITY_CLASSES, "high") is None:  # the real server is shared with other tests
-            client.create(PRIORITY_CLASSES, {**high, "metadata": {"name": "high"}}, manager="test")
+        for one in CLASSES:
+            if (
+                client.get(PRIORITY_CLASSES, one.metadata.name) is None
+            ):  # the real server is shared with others
+                body = {**one.model_dump(by_alias=True), "metadata": {"name": one.metadata.name}}
+                client.create(PRIORITY_CLASSES, body, manager="test")
 
     def takes(self, bodies: list[Object]) -> None:
         """Create all of them in a namespace of their own; raises where one is refused."""

@@ -7,7 +7,8 @@ import pytest
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.e2e.support.bystanders import groupers, job_controller_is_asked, made_twice, scattered
-from tests.e2e.support.owners import a_job, a_trainjob
+from tests.e2e.support.laws import group_of
+from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import Story
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -41,3 +42,37 @@ def test_a_trainjob_is_grouped_by_muster(story: Story) -> None:
     story.create(a_trainjob("llama", "torch-distributed", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
+
+
+def test_a_job_with_scheduling_of_its_own_is_the_job_controllers(story: Story) -> None:
+    """Its gang is as `spec.scheduling` says, whatever the mark on its template."""
+    story.add_nodes(1)
+    job = a_job("sweep", pods=3, labels={"muster.dev/group": "main"})
+    job["spec"]["scheduling"] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    story.create(job)
+    story.wait("three pods run", lambda now: now.running() == 3)
+    story.recording.quiet()
+    (group,) = story.groups().values()
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+    assert group["metadata"].get("labels") is None
+
+
+def test_jobs_that_a_jobset_delegates_are_the_job_controllers(story: Story) -> None:
+    """The annotation names a template of the user's Workload; a mark beside it makes no second group."""
+    story.add_nodes(1)
+    reference = {"apiGroup": "jobset.x-k8s.io", "kind": "JobSet", "name": "sim"}
+    template = {"name": "workers", "schedulingPolicy": {"gang": {"minCount": 2}}}
+    spec = {"controllerRef": reference, "podGroupTemplates": [template]}
+    version = "scheduling.k8s.io/v1beta1"
+    story.create({"apiVersion": version, "kind": "Workload", "metadata": {"name": "theirs"}, "spec": spec})
+    jobset = a_jobset("sim", {"workers": (1, 2)})
+    job = jobset["spec"]["replicatedJobs"][0]["template"]
+    job["metadata"] = {"annotations": {"scheduling.k8s.io/group-template-name": "workers"}}
+    job["spec"]["template"]["metadata"]["labels"] = {"muster.dev/group": "workers"}
+    story.create(jobset)
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+    (group,) = story.groups().values()
+    assert group["metadata"].get("labels") is None
+    assert {group_of(pod) for pod in story.pods()} == {group["metadata"]["name"]}
+    assert [story.gates(pod) for pod in story.pods()] == [set(), set()]

@@ -25,6 +25,7 @@ from tests.support.builders import (
     template_labelled,
     template_spec,
 )
+from tests.support.priorities import of_class, seen
 
 NOT_SLOW = settings(
     max_examples=150,
@@ -34,6 +35,9 @@ NOT_SLOW = settings(
 )
 
 NAMES = ("a", "b", "c", "d")
+CLASSES = [seen("high", 1000), seen("urgent", 1000), seen("low", 10)]
+"""Two of one value, so that pods may name both in one group."""
+
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 
 
@@ -41,6 +45,7 @@ EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 def jobsets(draw: st.DrawFn) -> Object:
     """One to four replicatedJobs with marks of every kind, which may wait for one another."""
     entries = []
+    classes = draw(st.sampled_from([[""], [""], ["high", "urgent"], ["", "high", "low"]]))
     for index in range(draw(st.integers(1, 4))):
         labels = draw(
             st.sampled_from(
@@ -56,8 +61,9 @@ def jobsets(draw: st.DrawFn) -> Object:
         modifiers: list[Any] = [template_labelled(labels)]
         if draw(st.integers(0, 9)) == 0:
             modifiers.append(EXCLUSIVE)
-        if draw(st.integers(0, 5)) == 0:
-            modifiers.append(template_spec(priorityClassName="high"))
+        modifiers.append(of_class(draw(st.sampled_from(classes))))
+        if draw(st.integers(0, 9)) == 0:
+            modifiers.append(template_spec(schedulerName="another-scheduler"))
         entry = a_replicated_job(
             f"job-{index}",
             *modifiers,
@@ -174,7 +180,8 @@ def worlds(draw: st.DrawFn) -> Observed:
     """A JobSet, its Jobs and a policy on it."""
     jobset = draw(jobsets())
     policy = draw(policies(marks_of(jobset)))
-    return observed(jobset, homes=(Home(HomeKind.OWNER, "home", policy),), jobs=jobs_of(jobset))
+    homes = (Home(HomeKind.OWNER, "home", policy),)
+    return observed(jobset, homes=homes, jobs=jobs_of(jobset), priority_classes=tuple(CLASSES))
 
 
 def jobs_of(jobset: Object) -> list[Object]:

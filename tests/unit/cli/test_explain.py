@@ -14,7 +14,19 @@ from eventing.local.cli import main
 from eventing.local.manifests import EVENTING
 from shared.cluster.client import Client
 from shared.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
-from tests.support.builders import Object, a_job, a_namespace, annotated, template_labelled
+from tests.support.builders import (
+    Object,
+    a_job,
+    a_jobset,
+    a_namespace,
+    a_replicated_job,
+    a_trainjob,
+    annotated,
+    template_labelled,
+    with_spec,
+)
+from tests.support.priorities import a_priority_class, of_class
+from tests.support.runtimes import a_runtime
 
 POLICY = "muster.dev/pod-group-policy"
 
@@ -47,6 +59,30 @@ def test_a_file_is_explained_without_a_cluster(tmp_path: Path) -> None:
     assert "    main: gang of 4 of 4 pods\n      PodGroup llama-main-xxxxxxxx (4 pods)\n" in result.stdout
     assert "create_pod_groups: PodGroupsCreated" in result.stdout
     assert "namespace team-a is not in the file" in result.stderr
+
+
+def test_priority_classes_in_the_file_are_compared_by_value(tmp_path: Path) -> None:
+    """Of two names with one value the pods are one gang; of two values the message has both."""
+    jobset = a_jobset(
+        *(a_replicated_job(name, of_class(f"class-{name}"), mark="g") for name in ("a", "b")),
+    )
+    one = a_priority_class("class-a", 1000)
+    same = run(written(tmp_path, jobset, one, a_priority_class("class-b", 1000)))
+    assert "    g: gang of 4 of 4 pods, priority class class-a\n" in same.stdout
+    other = run(written(tmp_path, jobset, one, a_priority_class("class-b", 10)))
+    assert "cannot be had: PrioritiesDiffer" in other.stdout
+    assert "have priorityClassName class-a (1000), class-b (10)\n" in other.stdout
+
+
+def test_a_runtime_that_upstream_groups_is_above_every_policy(tmp_path: Path) -> None:
+    """The field that says so comes first, the policy that lost after it, and no step makes a group."""
+    runtime = a_runtime("workload: {}", spec={"scheduling": {"schedulingPolicy": {"gang": {}}}})
+    trainjob = a_trainjob(with_spec(runtimeRef={"name": "mpi", "kind": "ClusterTrainingRuntime"}))
+    result = run(written(tmp_path, runtime, trainjob))
+    assert "policy: spec.scheduling of ClusterTrainingRuntime mpi\n" in result.stdout
+    assert f"(not looked at: annotation {POLICY} of ClusterTrainingRuntime mpi)" in result.stdout
+    assert "create_workload: UpstreamGroups: " in result.stdout
+    assert "create PodGroup" not in result.stdout
 
 
 def test_where_labels_and_policy_disagree_the_labels_to_add_are_printed(tmp_path: Path) -> None:

@@ -71,8 +71,14 @@ def test_what_is_drawn_is_not_all_of_one_kind() -> None:
     def draw(world: Observed) -> None:
         considered = consider(world)
         assert not isinstance(considered, Nothing)
-        composite = "tree" if any(root.children for root in considered.tree) else "flat"
-        seen.add(str(considered.flaw.reason) if considered.flaw else composite)
+        if considered.flaw:
+            seen.add(str(considered.flaw.reason))
+            return
+        seen.add("tree" if any(root.children for root in considered.tree) else "flat")
+        leaves = (leaf for root in considered.tree for leaf in root.leaves())
+        if any(len({one.priority.name for one in leaf.pod_sets}) > 1 for leaf in leaves):
+            seen.add("two classes in one group")
 
     draw()
-    assert {"tree", "flat", "InvalidPolicy", "WaitsForItself", "PrioritiesDiffer"} <= seen
+    flaws = {"InvalidPolicy", "WaitsForItself", "PrioritiesDiffer", "SchedulersDiffer"}
+    assert {"tree", "flat", "two classes in one group"} | flaws <= seen
