@@ -1,0 +1,81 @@
+"""What somebody deletes of what was made for a running job is made anew, and the job runs on meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import Stage, Stages
+from tests.e2e.support.owners import Object, a_jobset, a_trainjob
+from tests.e2e.support.runtimes import a_runtime
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+WORKLOAD: Object = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload"}
+CONFIG_MAP: Object = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: Story) -> None:
+    """Nine groups of one pod each; after a restart nine new pods join them."""
+    story.add_nodes(2)
+    jobset = a_jobset("many", {"workers": (9, 1)}, max_restarts=1)
+    template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    template["metadata"]["labels"] = {"muster.dev/group": "workers", "muster.dev/group-per": "job"}
+    story.create(jobset)
+    story.wait("nine pods run", lambda now: now.running() == 9, 60)
+    before, groups = {pod["metadata"]["uid"] for pod in story.pods()}, set(story.groups())
+    assert len(groups) == 9
+
+    story.finish_pods(story.pods()[:1], "Failed")
+    story.wait("nine new pods run", lambda now: now.running() == 9 and not before & _uids(now), 60)
+    assert set(story.groups()) == groups
+
+
+def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Stages) -> None:
+    """Meanwhile their gangs run on, and replacements join them.
+
+    Without a Workload every function has to find the policy by itself, and without the Trainer's snapshot of
+    the runtime, which those before 2.3 do not make, in the runtime: one of the namespace, one of the cluster.
+    """
+    stages.spoil()  # without its Trainer: it would make the snapshots anew at once
+    story.add_nodes(1)
+    story.create(a_runtime(story.api, "own"))
+    story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
+    story.create(a_trainjob("llama", "torch-distributed", nodes=2))
+    story.wait("four pods run", lambda now: now.running() == 4)
+    for name in ("bert", "llama"):
+        story.wait("it says so", lambda now, name=name: _is_scheduled(now, name))
+    groups = {name: group["metadata"]["uid"] for name, group in story.groups().items()}
+
+    stage.cluster.stop_process(stage.cluster.process("trainer"))
+    stage.muster.stop_function("create-workload")
+    for name in ("bert", "llama"):
+        story.delete(_named(story, CONFIG_MAP, f"{name}-runtime-snapshot"))
+        story.delete(_named(story, WORKLOAD, name))
+    story.wait("the Workloads are gone", lambda now: not now.recording.now("Workload"))
+    stage.muster.sweep()
+    assert stage.muster.idle(30)
+    before = {pod["metadata"]["uid"] for pod in story.pods()}
+    for pod in story.pods():
+        if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "0":
+            story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
+    story.wait("replacements run", lambda now: now.running() == 4 and len(_uids(now) - before) == 2, 60)
+
+    stage.muster.start_function("create-workload")
+    assert stage.muster.idle(30)
+    stage.muster.dead_letters.clear()  # what create-workload was sent while it was away
+    stage.muster.sweep()
+    story.wait("they are back", lambda now: set(now.recording.now("Workload")) == {"bert", "llama"})
+    assert {name: group["metadata"]["uid"] for name, group in story.groups().items()} == groups
+
+
+def _uids(story: Story) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in story.pods()}
+
+
+def _is_scheduled(story: Story, name: str) -> bool:
+    return story.condition("TrainJob", name, "PodGroupsScheduled") == "True"
+
+
+def _named(story: Story, kind: Object, name: str) -> Object:
+    return {**kind, "metadata": {"name": name, "namespace": story.namespace}}
