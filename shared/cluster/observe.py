@@ -192,7 +192,7 @@ def _with_jobs(cluster: Cluster, observed: Observed) -> Observed:
 
 def _with_workloads(cluster: Cluster, observed: Observed) -> Observed:
     owner = observed.owner
-    if owner is None or left_alone(observed) is not None:
+    if owner is None or not observed.scheduling.served or left_alone(observed) is not None:
         return observed
     namespace = owner.metadata.namespace
     workload = _get(
@@ -231,7 +231,7 @@ def _controller_lives(cluster: Cluster, workload: Workload, owner: Owner) -> boo
 
 def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
     """The PodGroups the owner should have and those its pods are stamped with, whoever made them."""
-    if observed.owner is None:
+    if observed.owner is None or not observed.scheduling.served:
         return observed
     considered = consider(observed)
     namespace = observed.owner.metadata.namespace

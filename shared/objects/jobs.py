@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from shared.objects.meta import KubernetesObject, ObjectMeta, View, is_true
+from shared.objects.meta import KubernetesObject, ObjectMeta, View, became_true_at, is_true
 
 JOB_CONTROLLER = "kubernetes.io/job-controller"
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
@@ -76,6 +77,11 @@ class Pod(KubernetesObject):
     def bound(self) -> bool:
         """Whether a node was chosen."""
         return bool(self.spec.node_name)
+
+    @property
+    def bound_at(self) -> datetime | None:
+        """When a node was chosen; None while there is none, or where nobody said when."""
+        return became_true_at(self.status.conditions, "PodScheduled") if self.bound else None
 
 
 class PodTemplate(View):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -103,6 +104,14 @@ class KubernetesObject(View):
 def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mapping[str, Any] | None:
     """The condition of a type, or None."""
     return next((condition for condition in conditions if condition.get("type") == kind), None)
+
+
+def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
+    """When the condition of a type turned True; None while it is not, or where nobody said when."""
+    condition = find_condition(conditions, kind)
+    if condition is None or condition.get("status") != "True" or not condition.get("lastTransitionTime"):
+        return None
+    return datetime.fromisoformat(condition["lastTransitionTime"])
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]], *kinds: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from shared.objects.jobs import Conditions
-from shared.objects.meta import KubernetesObject, View, find_condition, is_true
+from shared.objects.meta import KubernetesObject, View, became_true_at, find_condition, is_true
 
 PLACED = "PodGroupInitiallyScheduled"
 """True once the scheduler found a place for the group; it never turns back, not even on a restart."""
@@ -146,10 +146,7 @@ class PodGroup(KubernetesObject):
     @property
     def placed_at(self) -> datetime | None:
         """When the scheduler first found a place for it; None while it has not."""
-        condition = find_condition(self.status.conditions, PLACED)
-        if condition is None or condition.get("status") != "True" or not condition.get("lastTransitionTime"):
-            return None
-        return datetime.fromisoformat(condition["lastTransitionTime"])
+        return became_true_at(self.status.conditions, PLACED)
 
     @property
     def refusal(self) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ HOW_TO_SWITCH_ON = (
     "(1.36: also GangScheduling=true, and v1alpha2), "
     "and the same gates on kube-scheduler and kube-controller-manager"
 )
+GATES_OF_THE_SCHEDULER = "it needs GenericWorkload=true, too (1.36: also GangScheduling=true)"
 _OLD = "v1alpha2"
 _OLD_PLACED, _PLACED = "PodGroupScheduled", "PodGroupInitiallyScheduled"
 _OLD_MODES = {"Pod": "single", "PodGroup": "all"}

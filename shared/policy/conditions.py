@@ -11,6 +11,7 @@ from shared.objects.jobs import Job, Pod
 from shared.objects.meta import find_condition
 from shared.objects.patches import PatchType
 from shared.objects.scheduling import CompositePodGroupTemplate, PodGroup
+from shared.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
 from shared.policy import bodies
 from shared.policy.groups import GivenUp, Place, members_to_run
 from shared.policy.marks import GATE
@@ -30,14 +31,27 @@ _BINDING_TIME = timedelta(seconds=5)
 """Less than the retries of a trigger take together, so that a pod that stays unbound is no dead letter."""
 
 _WORST_FIRST = (
+    Reason.API_NOT_SERVED,
+    Reason.GANG_SIZE_FIXED,
     Reason.SCHEDULER_ERROR,
     Reason.UNSCHEDULABLE,
     Reason.WAITING_FOR_POD_GROUP,
     Reason.SCHEDULING_GATED,
+    Reason.GROUPS_IGNORED,
     Reason.WAITING_FOR_SCHEDULER,
     Reason.WAITING_FOR_PODS,
     Reason.SCHEDULED,
 )
+_NEWS = frozenset(
+    {
+        Reason.SCHEDULED,
+        Reason.UNSCHEDULABLE,
+        Reason.SCHEDULER_ERROR,
+        Reason.GANG_SIZE_FIXED,
+        Reason.GROUPS_IGNORED,
+    }
+)
+"""What an Event is written for when a condition begins to say it."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +77,11 @@ def plan_conditions(observed: Observed, now: datetime) -> Decision:
     considered = consider(observed)
     if isinstance(considered, Nothing) or observed.owner is None:
         return considered if isinstance(considered, Nothing) else Nothing(Reason.OBJECT_GONE)
-    said = verdicts(observed, considered)
+    ready, fate = verdicts(observed, considered)
+    if fate.reason == Reason.WAITING_FOR_SCHEDULER:
+        fate = _ignored(observed, fate, now) or fate
+    said = (ready, fate)
     written = status_write(observed.owner, said, now)
-    fate = said[1]
     binding = not fate.true and _binds_now(observed, now)
     if written is None:
         return Nothing(Reason.UP_TO_DATE, f"{observed.owner.ref} says so already", come_again=binding)
@@ -96,9 +112,32 @@ def _binds_now(observed: Observed, now: datetime) -> bool:
     )
 
 
+def _ignored(observed: Observed, fate: Verdict, now: datetime) -> Verdict | None:
+    """What to say where pods were bound some time ago and the scheduler never spoke of their group.
+
+    One with the gates places a group and then binds its pods; one without binds each pod by itself.
+    """
+    unheard = {group.metadata.name for group in observed.groups if not group.placed and group.refusal is None}
+    alone = {
+        pod.pod_group_name
+        for pod in observed.pods
+        if pod.pod_group_name in unheard
+        and pod.bound_at is not None
+        and now - pod.bound_at > _BINDING_TIME
+        and not pod.finished
+    }
+    if not alone:
+        return None
+    words = f"kube-scheduler bound pods of {', '.join(sorted(alone))} one by one: {GATES_OF_THE_SCHEDULER}"
+    return replace(fate, reason=Reason.GROUPS_IGNORED, message=f"{fate.message}; {words}")
+
+
 def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdict]:
     """Both conditions of an owner, from its groups and pods as they are now."""
+    if not observed.scheduling.served:
+        return _not_served()
     groups = {group.metadata.name: group for group in observed.groups}
+    fixed_in = "" if observed.scheduling.resizable else observed.scheduling.version
     needed = members_to_run(considered.gang, observed.jobs, observed.pods)
     states: list[GroupState] = []
     composites = {group.metadata.name for group in observed.composites}
@@ -111,12 +150,13 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
         elif bodies.STAND_IN in group.metadata.annotations:
             stand_ins.append(group)
         members = [pod for pod in observed.pods if pod.pod_group_name == name]
-        states.append(state_of(name, group, members, needed[place]))
+        stuck = _too_few(group, members, needed[place], fixed_in) if group and fixed_in else None
+        states.append(stuck or state_of(name, group, members, needed[place]))
     stand_ins += _stand_ins_beside(observed, considered)
     total = len(states) + len(list(composite_names(considered)))
     ready = _ready(considered.flaw, missing, stand_ins, total)
     if ready.true:
-        ready = _flagged(observed, considered, ready)
+        ready = _with_sizes(observed, considered, ready)
     return ready, _placed(states, observed.failed_create)
 
 
@@ -133,21 +173,39 @@ def _stand_ins_beside(observed: Observed, considered: Considered) -> list[PodGro
     ]
 
 
-def _flagged(observed: Observed, considered: Considered, ready: Verdict) -> Verdict:
-    """The verdict; where the policy only flags a change of size, with what differs."""
-    if considered.own is not None or not flags(considered):
+def _not_served() -> tuple[Verdict, Verdict]:
+    alone = f"the pods are scheduled one by one: {HOW_TO_SWITCH_ON}"
+    return (
+        Verdict(READY, true=False, reason=Reason.API_NOT_SERVED, message=HOW_TO_SWITCH_ON),
+        Verdict(PLACED, true=False, reason=Reason.API_NOT_SERVED, message=alone),
+    )
+
+
+def _with_sizes(observed: Observed, considered: Considered, ready: Verdict) -> Verdict:
+    """The verdict; where minCount does not follow the pods, with what differs.
+
+    Where it cannot, only growth is told: a gang that shrinks as its members finish is as it should be.
+    """
+    flagged, version = flags(considered), observed.scheduling.version
+    if considered.own is not None or not (flagged or not observed.scheduling.resizable):
         return ready
     wanted = wanted_sizes(observed, considered)
     differ = [
         f"{group.metadata.name} has minCount {group.spec.scheduling_policy.min_count}, "
         f"its pods ask for {wanted[group.metadata.name]}"
         for group in observed.groups
-        if wanted.get(group.metadata.name, 0) not in {0, group.spec.scheduling_policy.min_count}
+        if _differs(group, wanted.get(group.metadata.name, 0), any_way=flagged)
     ]
     if not differ:
         return ready
-    message = f"{ready.message}; onScale is Flag: {'; '.join(differ)}"
-    return replace(ready, reason=Reason.SCALING_FLAGGED, message=message)
+    why = "onScale is Flag" if flagged else f"{version} does not let minCount change"
+    reason = Reason.SCALING_FLAGGED if flagged else Reason.GANG_SIZE_FIXED
+    return replace(ready, reason=reason, message=f"{ready.message}; {why}: {'; '.join(differ)}")
+
+
+def _differs(group: PodGroup, wanted: int, *, any_way: bool) -> bool:
+    current = group.spec.scheduling_policy.min_count
+    return wanted > current or (any_way and 0 < wanted < current)
 
 
 def places_of(considered: Considered) -> Iterator[tuple[Place, str]]:
@@ -168,6 +226,26 @@ def composite_names(considered: Considered) -> Iterator[str]:
     return (considered.gang.pod_group_name(name, "") for name in names)
 
 
+def _too_few(group: PodGroup, pods: list[Pod], needed: int, version: str) -> GroupState | None:
+    """A gang whose minCount cannot follow, with fewer pods left to run: those without a node get none."""
+    live, bound = _live(pods)
+    minimum = group.spec.scheduling_policy.min_count
+    if not bound < needed < minimum:
+        return None
+    why = f"minCount {minimum} cannot change in {version}, and {needed} pods are still to run"
+    counts = _counts(group.metadata.name, live, bound, needed)
+    return GroupState(Reason.GANG_SIZE_FIXED, f"{counts}; {why}: create the job anew")
+
+
+def _live(pods: list[Pod]) -> tuple[list[Pod], int]:
+    live = [pod for pod in pods if not (pod.finished or pod.being_deleted)]
+    return live, sum(pod.bound for pod in live)
+
+
+def _counts(name: str, live: list[Pod], bound: int, needed: int) -> str:
+    return f"{name}: {bound} of {max(needed, len(live))} pods bound"
+
+
 def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -> GroupState:
     """Where a group stands.
 
@@ -177,9 +255,8 @@ def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) ->
         pods: pods stamped with the name.
         needed: pods that are still to run at once.
     """
-    live = [pod for pod in pods if not (pod.finished or pod.being_deleted)]
-    bound = sum(pod.bound for pod in live)
-    counts = f"{name}: {bound} of {max(needed, len(live))} pods bound"
+    live, bound = _live(pods)
+    counts = _counts(name, live, bound, needed)
     if group is None:
         return GroupState(Reason.WAITING_FOR_POD_GROUP, f"{name}: the PodGroup does not exist yet")
     if not live and needed <= 0:
@@ -286,9 +363,8 @@ def _is_news(owner: Owner, verdict: Verdict, flaw: GivenUp | None) -> bool:
     """
     kind = _type_on(owner, verdict)
     before = find_condition(owner.status.conditions, kind)
-    told = {Reason.SCHEDULED, Reason.UNSCHEDULABLE, Reason.SCHEDULER_ERROR}
     new = before is None or before.get("reason") != verdict.reason
-    return new and (verdict.reason in told or (flaw is not None and verdict.type == READY))
+    return new and (verdict.reason in _NEWS or (flaw is not None and verdict.type == READY))
 
 
 def _type_on(owner: Owner, verdict: Verdict) -> str:

@@ -14,6 +14,7 @@ from shared.objects.jobs import (
 )
 from shared.objects.meta import ObjectRef
 from shared.objects.scheduling import CompositePodGroupTemplate, Workload
+from shared.objects.versions import HOW_TO_SWITCH_ON
 from shared.policy import bodies, marks
 from shared.policy.flaws import flaw_of
 from shared.policy.groups import GivenUp, Group, tree_of
@@ -60,6 +61,8 @@ def consider(observed: Observed) -> Considered | Nothing:
     unmarked = _unmarked(gang, observed.owner)
     if unmarked is not None:
         return unmarked
+    if not observed.scheduling.served:
+        return Considered(gang, tree_of(gang), GivenUp(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON), None)
     own = own_workload(observed, gang.root)
     if isinstance(own, Nothing):
         return own

@@ -72,7 +72,8 @@ class Reason(StrEnum):
     SCALING_FLAGGED = "ScalingFlagged"
     """The policy says `onScale: Flag`: minCount stays although the number of pods changed."""
     GANG_SIZE_FIXED = "GangSizeFixed"
-    """The served API (1.36, v1alpha2) does not let minCount change."""
+    """The served API (1.36, v1alpha2) does not let minCount change: new pods run beside the gang, and where
+    fewer are still to run than minCount, those that are not bound never will be."""
 
     # Come again.
     BEING_DELETED = "BeingDeleted"
@@ -113,6 +114,8 @@ class Reason(StrEnum):
     """Some group has fewer pods than it needs, also while a later stage has none yet."""
     WAITING_FOR_SCHEDULER = "WaitingForScheduler"
     """The pods exist and are free to go; the scheduler has not spoken yet."""
+    GROUPS_IGNORED = "GroupsIgnored"
+    """Pods were bound without a word of the scheduler on their group: kube-scheduler lacks the gates."""
     SCHEDULING_GATED = "SchedulingGated"
     """Pods are held by gates, Muster's or other people's."""
     UNSCHEDULABLE = "Unschedulable"

@@ -36,7 +36,7 @@ def give_up(
     made = [
         bodies.create_stand_in(considered.gang.root, name, leaves[place[0]].priority_class_at(place[1]), why)
         for place, name in places_of(considered)
-        if name not in there and not considered.ruling.holds
+        if name not in there and observed.scheduling.served and not considered.ruling.holds
     ]
     owner = observed.owner
     ready, _ = verdicts(observed, replace(considered, flaw=why))

@@ -11,7 +11,7 @@ from tests.cluster.api import MERGE_PATCH
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import Release
 from tests.e2e.conftest import Stage
-from tests.e2e.support.owners import Object, a_jobset
+from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.refusals import groups_of_groups_are_refused
 from tests.e2e.support.story import Story
 
@@ -20,7 +20,7 @@ OPTIONS = Options(release=Release("1.36"))
 
 
 def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: Story, stage: Stage) -> None:
-    """No minCount can change: the new pod runs beside the gang, and the log says why."""
+    """No minCount can change: the new pod runs beside the gang, and the JobSet and the log say why."""
     story.add_nodes(2)
     story.create(a_jobset("sim", {"workers": (1, 2)}))
     story.wait("two pods run", lambda now: now.running() == 2)
@@ -31,6 +31,11 @@ def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: Story, 
     answer = story.api.request("PATCH", manifests.path({**_JOB, **job}), change, MERGE_PATCH)
     assert answer.status == 200, answer.message
     story.wait("three pods run", lambda now: now.running() == 3)
+    story.wait(
+        "the JobSet says so",
+        lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "GangSizeFixed",
+    )
+    assert story.condition("JobSet", "sim", "PodGroupsReady") == "True"
     assert stage.muster.idle()
     assert story.group("workers")["spec"] == before
     told = [
@@ -38,6 +43,25 @@ def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: Story, 
     ]
     wanted = f"wanted: {story.group('workers')['metadata']['name']} 3"
     assert any(wanted in line["message"] for line in told), told
+
+
+def test_a_replacement_after_others_finished_is_never_placed(story: Story) -> None:
+    """MinCount cannot fall with the pods that are left, and the Job says that it has to be made anew."""
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+
+    first, second, _ = sorted(story.pods(), key=lambda pod: pod["metadata"]["name"])
+    story.finish_pods([first])
+    story.finish_pods([second], "Failed")
+    story.wait("it has a replacement", lambda now: len(now.pods()) == 4)
+    story.wait(
+        "the Job says why it waits",
+        lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "GangSizeFixed",
+        90,
+    )
+    story.recording.quiet()
+    assert story.running() == 1
 
 
 def test_groups_of_groups_are_refused(story: Story) -> None:

@@ -16,13 +16,28 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = Options(release=Release("1.37", gates=(), apis=()))
 
 
+def _owners_say_why(now: Story) -> bool:
+    return all(
+        now.reason(*owner, of_type) == "ApiNotServed"
+        for owner in (("Job", "sweep"), ("TrainJob", "llama"))
+        for of_type in ("PodGroupsReady", "PodGroupsScheduled")
+    )
+
+
 def test_marked_jobs_run_as_plain_jobs(stage: Stage, story: Story) -> None:
-    """The API server drops the group's name but not the gate; Muster lifts it and makes nothing."""
+    """The API server drops the group's name but not the gate; Muster lifts it, makes nothing and says why."""
     story.add_nodes(2)
     story.create(a_job("sweep", pods=2))
     story.create(a_trainjob("llama", "torch-distributed", nodes=2))
     story.wait("four pods run", lambda now: now.running() == 4)
-    assert {(write.verb, write.resource) for write in story.writes()} == {("patch", "pods")}
+    story.wait("both owners say why", _owners_say_why, 90)
+    assert stage.muster.idle()
+    assert {(write.verb, write.resource) for write in story.writes()} == {
+        ("patch", "pods"),
+        ("patch", "jobs/status"),
+        ("patch", "trainjobs/status"),
+        ("create", "events"),
+    }
     assert "ApiNotServed" in stage.muster.log("patch-pods")
 
 

@@ -15,10 +15,11 @@ from eventing.local import manifests
 from eventing.local.apiserver import ApiServer, Gates, resource_definitions
 from eventing.local.planning import step_named
 from shared.cluster.client import Client
+from shared.cluster.errors import Forbidden
 from shared.cluster.versioned import Versioned
 from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
-from shared.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
+from shared.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
 from shared.policy import marks
 from shared.runtime.handle import run_step
 from shared.runtime.outcome import Outcome
@@ -45,6 +46,7 @@ workload:
 """
 OFF = Gates(generic_workload=False, composite_pod_group=False, served=frozenset())
 STARTABLE = template_spec(restartPolicy="Never", containers=[{"name": "node", "image": "example.com/train"}])
+_FUNCTIONS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
 UNBORN = ("uid", "resourceVersion", "creationTimestamp")
 
 
@@ -54,10 +56,7 @@ class World:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.raw = Client.for_server(server.url)
-        self._functions = {
-            name: Versioned(Client.for_server(server.url))
-            for name in ("create_workload", "create_pod_groups", "patch_pods", "resize_gang")
-        }
+        self._functions = {name: Versioned(Client.for_server(server.url)) for name in _FUNCTIONS}
 
     def create(self, resource: Resource, body: Object) -> Object:
         """As a user or controller does; the pods of a Job come with a label of its live UID."""
@@ -78,6 +77,16 @@ class World:
             resource.api_version, resource.kind, metadata["namespace"], metadata["name"], metadata["uid"]
         )
         return run_step(step_named(function), self._functions[function], ref, lambda: NOW)
+
+    def told(self, resource: Resource, kind: str) -> tuple[str, str]:
+        """Status and reason of a condition of the owner `llama`."""
+        live = self.raw.get(resource, "llama", "team-a") or {}
+        (found,) = [one for one in live["status"]["conditions"] if one["type"] == kind]
+        return found["status"], found["reason"]
+
+    def events(self) -> set[str]:
+        """The reasons of all Events."""
+        return {one["reason"] for one in self.raw.list(EVENTS, "team-a")}
 
     def grouped(self, version: str, resource: Resource) -> list[Object]:
         """The Workloads or PodGroups as the API server has them."""
@@ -152,6 +161,20 @@ def test_1_36_refuses_a_resize(world: Callable[..., World]) -> None:
     assert outcome.reason == "GangSizeFixed"
     assert "v1alpha2 does not let minCount change" in outcome.message
     assert told.grouped("v1alpha2", POD_GROUPS) == [before]
+    told.run("emit_conditions", child, JOBS)
+    assert told.told(JOBSETS, "PodGroupsReady") == ("True", "GangSizeFixed")
+    assert "GangSizeFixed" in told.events()
+
+
+def test_1_36_refuses_to_scale_a_job_of_a_gang(world: Callable[..., World]) -> None:
+    """Its own admission does: the gang is as large as the Job for ever."""
+    told = world("1.36")
+    job, _ = told.job()
+    for name in ("create_workload", "create_pod_groups"):
+        told.run(name, job, JOBS)
+    more = {"spec": {"parallelism": 3, "completions": 3}}
+    with pytest.raises(Forbidden, match="cannot change parallelism for a Job referencing gang-scheduled"):
+        told.raw.patch(JOBS, "llama", "team-a", more, patch=PatchType.MERGE, manager="test")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +205,7 @@ def test_groups_of_groups_are_refused(
 
 
 def test_where_the_api_is_off_marked_jobs_run_as_plain_jobs(world: Callable[..., World]) -> None:
-    """The API server drops the group's name and not the gate: the gate is lifted, and nothing is made."""
+    """The API server drops the group's name and not the gate: it is lifted, and the owner is told why."""
     told = world(gates=OFF)
     job, pods = told.job()
     assert ["schedulingGroup" in pod["spec"] for pod in pods] == [False, False]
@@ -193,6 +216,13 @@ def test_where_the_api_is_off_marked_jobs_run_as_plain_jobs(world: Callable[...,
     for pod in pods:
         assert told.run("patch_pods", pod, PODS).reason == "ApiNotServed"
     assert told.gates() == [[], []]
+    assert told.told(JOBS, "muster.dev/PodGroupsReady") == ("False", "ApiNotServed")
+    assert told.events() == {"ApiNotServed"}
+    assert told.run("emit_conditions", job, JOBS).reason == "ConditionsUpdated"
+    assert told.told(JOBS, "muster.dev/PodGroupsScheduled") == ("False", "ApiNotServed")
+    for name in ("create_workload", "emit_conditions"):
+        assert told.run(name, job, JOBS).reason in {"ApiNotServed", "UpToDate"}
+    assert len(told.raw.list(EVENTS, "team-a")) == 1
 
 
 def test_an_api_switched_on_later_is_used_without_a_restart_or_a_sweep(world: Callable[..., World]) -> None:

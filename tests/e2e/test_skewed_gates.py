@@ -1,0 +1,34 @@
+"""Gates that are on in the API server and not in kube-scheduler: nothing in Kubernetes prevents it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster import Options
+from tests.cluster.control_plane import Release
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = Options(release=Release("1.37", skewed=(("kube-scheduler", ()),)))
+ELASTIC = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
+
+
+def test_a_gang_that_the_scheduler_takes_for_single_pods_is_told(story: Story) -> None:
+    """Pods are bound one by one, and the Job says that nobody placed their group.
+
+    MinCount is 1, so that the laws of every story hold: a larger gang is bound before it can be.
+    """
+    story.add_nodes(2)
+    job = a_job("sweep", pods=2)
+    job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": ELASTIC}
+    story.create(job)
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait(
+        "the Job says so",
+        lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "GroupsIgnored",
+        90,
+    )
+    assert story.condition("Job", "sweep", "PodGroupsScheduled") == "False"
+    (group,) = story.groups().values()
+    assert "conditions" not in group.get("status", {})

@@ -1,0 +1,197 @@
+"""What an owner is told where the cluster cannot do what its groups need: 1.36, or gates that are off."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON, SchedulingApi
+from shared.policy.model import Observed, Plan
+from shared.policy.reasons import Reason
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_child_job,
+    a_job,
+    a_jobset,
+    a_pod,
+    a_pod_group,
+    a_replicated_job,
+    bound,
+    gated,
+    observed,
+    placed,
+    pods_of,
+    succeeded,
+    unstamped,
+    with_condition,
+    with_spec,
+    with_status,
+)
+from tests.support.conditions import FREE, NAME, PLACED, RUNNING, planned, refused, said
+
+OLD = SchedulingApi("v1alpha2", composites=False)
+OFF = SchedulingApi("", composites=False)
+TRIO = [a_pod(None, index, bound) for index in range(3)]
+
+
+def _events(given: Observed) -> list[tuple[str, str]]:
+    """Type and reason of each Event."""
+    bodies = [action.body or {} for action in planned(given).actions[1:]]
+    return [(body["type"], body["reason"]) for body in bodies]
+
+
+def _grown(scheduling: SchedulingApi) -> Observed:
+    """A JobSet's Job was scaled from two pods to three, and all three run."""
+    jobset = a_jobset(a_replicated_job("workers", pods=2))
+    child = a_child_job(jobset, "workers", 0, with_spec(parallelism=3, completions=3))
+    group = a_pod_group("llama-workers-22222222", placed, root=jobset)
+    pods = [a_pod(child, index, bound) for index in range(3)]
+    return observed(jobset, jobs=[child], groups=[group], pods=pods, scheduling=scheduling)
+
+
+def test_a_gang_that_cannot_grow() -> None:
+    """It stays scheduled; that the new pods run beside it is told by a reason and a Normal Event."""
+    given = _grown(OLD)
+    words = (
+        "1 of 1 PodGroups exist; v1alpha2 does not let minCount change: "
+        "llama-workers-22222222 has minCount 2, its pods ask for 3"
+    )
+    assert said(given)["PodGroupsReady"] == ("True", "GangSizeFixed", words)
+    assert said(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")
+    assert _events(given) == [("Normal", "GangSizeFixed"), ("Normal", "Scheduled")]
+
+
+def test_where_min_count_follows_growth_is_not_told() -> None:
+    """1.37: resize_gang writes it."""
+    assert said(_grown(SchedulingApi()))["PodGroupsReady"][:2] == ("True", "PodGroupsExist")
+
+
+ONE_DONE = a_job(with_status(completedIndexes="0"))
+
+
+def _replaced(*modifiers: object) -> list[Object]:
+    """Index 0 has finished, index 1 failed and was replaced."""
+    return [a_pod(None, 0, succeeded), a_pod(None, 1, *modifiers)]  # type: ignore[arg-type]  # modifiers are
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(PLACED, id="the group still says it was placed"),
+        pytest.param(refused("Unschedulable", "minCount (2) cannot be satisfied"), id="it was refused"),
+    ],
+)
+def test_a_gang_that_cannot_shrink_never_places_a_replacement(group: Object) -> None:
+    """Muster's gate stays and would not help: the owner is told what to do, as the worst of all."""
+    given = observed(ONE_DONE, groups=[group], pods=_replaced(gated()), scheduling=OLD)
+    words = (
+        f"0 of 1 groups scheduled; {NAME}: 0 of 1 pods bound; "
+        "minCount 2 cannot change in v1alpha2, and 1 pods are still to run: create the job anew"
+    )
+    assert said(given)["PodGroupsScheduled"] == ("False", "GangSizeFixed", words)
+    assert ("Warning", "GangSizeFixed") in _events(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param(
+            observed(ONE_DONE, groups=[PLACED], pods=_replaced(bound), scheduling=OLD),
+            "Scheduled",
+            id="members finish: a gang that shrinks in peace is as it should be",
+        ),
+        pytest.param(
+            observed(ONE_DONE, groups=[PLACED], pods=_replaced(gated())),
+            "WaitingForScheduler",
+            id="1.37: minCount follows, so the replacement is placed",
+        ),
+        pytest.param(
+            observed(groups=[PLACED], pods=[RUNNING[0], FREE[1]], scheduling=OLD),
+            "WaitingForScheduler",
+            id="as many are still to run as minCount says",
+        ),
+        pytest.param(
+            observed(a_job(pods=0), groups=[PLACED], scheduling=OLD),
+            "Scheduled",
+            id="nothing is still to run",
+        ),
+    ],
+)
+def test_a_fixed_size_that_hurts_nobody_is_not_told(given: Observed, reason: str) -> None:
+    """Every gang of 1.36 is larger than what is left of it when its members finish."""
+    assert said(given)["PodGroupsScheduled"][1] == reason
+    assert said(given)["PodGroupsReady"][1] == "PodGroupsExist"
+
+
+BARE = [a_pod(None, index, unstamped) for index in range(2)]
+
+
+def test_where_the_api_is_not_served_both_conditions_say_what_to_switch_on() -> None:
+    """Bare pods that all run are not called scheduled groups; one Event says so."""
+    running = [a_pod(None, index, unstamped, bound) for index in range(2)]
+    given = observed(pods=running, scheduling=OFF)
+    assert said(given) == {
+        "PodGroupsReady": ("False", "ApiNotServed", HOW_TO_SWITCH_ON),
+        "PodGroupsScheduled": (
+            "False",
+            "ApiNotServed",
+            f"the pods are scheduled one by one: {HOW_TO_SWITCH_ON}",
+        ),
+    }
+    assert _events(given) == [("Warning", "ApiNotServed")]
+
+
+def test_where_the_api_is_not_served_the_first_step_tells_the_owner() -> None:
+    """create_workload: a condition and an Event, and no stand-in, which could not be made."""
+    plan = plan_workload(observed(pods=BARE, scheduling=OFF), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.reason == Reason.API_NOT_SERVED
+    status, event = plan.actions
+    (condition,) = (status.body or {})["status"]["conditions"]
+    assert (condition["type"], condition["reason"]) == ("muster.dev/PodGroupsReady", "ApiNotServed")
+    assert ((event.body or {})["type"], (event.body or {})["reason"]) == ("Warning", "ApiNotServed")
+
+
+def _bound_at(when: str) -> list[Object]:
+    pods = pods_of(a_job(), bound, with_condition("PodScheduled"))
+    for pod in pods:
+        pod["status"]["conditions"][-1]["lastTransitionTime"] = when
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("group", "since", "reason"),
+    [
+        pytest.param(
+            a_pod_group(),
+            "2026-11-21T07:59:50Z",
+            "GroupsIgnored",
+            id="bound long ago, and the scheduler never spoke of the group",
+        ),
+        pytest.param(
+            a_pod_group(),
+            "2026-11-21T07:59:57Z",
+            "WaitingForScheduler",
+            id="bound a moment ago: its word on the group may be on the way",
+        ),
+        pytest.param(PLACED, "2026-11-21T07:59:50Z", "Scheduled", id="it placed the group first"),
+        pytest.param(
+            refused("Unschedulable", "no room"),
+            "2026-11-21T07:59:50Z",
+            "Unschedulable",
+            id="it spoke of the group, so it knows groups",
+        ),
+    ],
+)
+def test_a_scheduler_without_the_gates(group: Object, since: str, reason: str) -> None:
+    """It binds pods one by one and writes nothing on their PodGroup; one with the gates always does."""
+    assert said(observed(groups=[group], pods=_bound_at(since)))["PodGroupsScheduled"][1] == reason
+
+
+def test_groups_that_are_ignored_are_named() -> None:
+    """With what to set where, and a Warning Event once."""
+    given = observed(groups=[a_pod_group()], pods=_bound_at("2026-11-21T07:00:00Z"))
+    _, _, message = said(given)["PodGroupsScheduled"]
+    assert message.endswith(f"kube-scheduler bound pods of {NAME} one by one: {GATES_OF_THE_SCHEDULER}")
+    assert _events(given) == [("Warning", "GroupsIgnored")]
