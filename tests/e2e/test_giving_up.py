@@ -61,6 +61,34 @@ def test_a_group_that_the_api_server_refuses_is_told_and_made_once_it_can_be(
     assert story.policy("main") == {"gang": {"minCount": 2}}
 
 
+def test_a_repaired_policy_counts_for_the_next_jobset_only(story: Story) -> None:
+    """The pods of a stand-in stay in it, those of a restart too; the JobSet after it is a gang."""
+    story.add_nodes(1)
+    broken = a_jobset("sim", {"workers": (1, 2)}, max_restarts=1)
+    repaired = "workload: {groups: [{name: workers}]}"
+    created = story.create(with_policy(broken, "workload: {groups: [{name: wrokers}]}"))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "InvalidPolicy")
+    story.patch(created, {"metadata": {"annotations": {POLICY: repaired}}})
+    (stand_in,) = story.groups()
+
+    before = {pod["metadata"]["uid"] for pod in story.pods()}
+    story.finish_pods(story.pods()[:1], "Failed")
+    story.wait(
+        "two new pods run",
+        lambda now: now.running() == 2 and not before & {pod["metadata"]["uid"] for pod in now.pods()},
+        60,
+    )
+    assert set(story.groups()) == {stand_in}
+    assert story.policy("workers") == {"basic": {}}
+
+    story.create(with_policy(a_jobset("next", {"workers": (1, 3)}), repaired))
+    story.wait("five pods run", lambda now: now.running() == 5)
+    policies = {name: group["spec"]["schedulingPolicy"] for name, group in story.groups().items()}
+    assert policies.pop(stand_in) == {"basic": {}}
+    assert list(policies.values()) == [{"gang": {"minCount": 3}}]
+
+
 def refusals(story: Story) -> str:
     """Returns what Events of create-pod-groups quote of the API server."""
     events = story.recording.now("Event").values()

@@ -6,12 +6,14 @@ from tests.cluster.api import Api
 from tests.e2e.support.owners import Object
 
 POLICY = "muster.dev/pod-group-policy"
-_SHIPPED = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch-distributed"
+_SHIPPED = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
-def a_runtime(api: Api, name: str, policy: str = "", *, kind: str = "TrainingRuntime") -> Object:
-    """Returns the shipped torch-distributed under another name, with a policy."""
-    shipped = api.must("GET", _SHIPPED)
+def a_runtime(
+    api: Api, name: str, policy: str = "", *, kind: str = "TrainingRuntime", like: str = "torch-distributed"
+) -> Object:
+    """Returns a shipped runtime under another name, with a policy."""
+    shipped = api.must("GET", f"{_SHIPPED}/{like}")
     annotations = {POLICY: policy} if policy else {}
     metadata = {"name": name, "labels": shipped["metadata"]["labels"], "annotations": annotations}
     return {**shipped, "kind": kind, "metadata": metadata}
