@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
-from shared.cluster.errors import AlreadyExists
+from shared.cluster.errors import AlreadyExists, Gone, Unavailable
 from shared.cluster.permissions import may
 from shared.cluster.port import RawCluster
 from shared.events import dead_letters
@@ -91,6 +91,9 @@ class DeadLetters:
                 )
             except AlreadyExists:
                 return Outcome(Kind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
+            except Gone as error:
+                # For a step nothing is left to do where the namespace is gone; a letter would be lost.
+                raise Unavailable(error.message) from error
             kept.append(letter.name)
             while len(kept) > self.settings.dead_letter_limit:
                 self._cluster.delete(CONFIGMAPS, kept[0], self.namespace)

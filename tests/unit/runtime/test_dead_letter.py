@@ -12,7 +12,7 @@ from eventing.local.apiserver import ApiServer
 from eventing.local.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from eventing.local.manifests import load
 from shared.cluster.client import Client
-from shared.cluster.errors import Unavailable
+from shared.cluster.errors import Gone, Unavailable
 from shared.events.dead_letters import SELECTOR, from_config_map
 from shared.objects.resources import CONFIGMAPS, NAMESPACES
 from shared.runtime.app import app_of
@@ -90,6 +90,8 @@ def test_oldest_make_room(client: Client) -> None:
     [
         pytest.param(FakeCluster(on_read=Unavailable("refused")), binary(EVENT), 503, "Unavailable",
                      id="with the API server away the broker comes again"),
+        pytest.param(FakeCluster(on_write=Gone("no such namespace")), binary(EVENT), 503, "Unavailable",
+                     id="without the namespace it is kept in, the broker comes again"),
         pytest.param(FakeCluster(on_write=KeyError("uid")), binary(EVENT), 500, "UnexpectedError",
                      id="a bug is told too"),
         pytest.param(FakeCluster(), ({}, b"{}"), 400, "UnreadableEvent", id="no event at all"),
