@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
+from typing import Any
 
 import pytest
 
-from tests.cluster import manifests
+from tests.cluster import kubectl, manifests
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.runtimes import POLICY, a_runtime, marks
 from tests.e2e.support.story import Story
@@ -46,3 +48,65 @@ def test_a_runtime_of_all_namespaces_is_marked_too(story: Story) -> None:
         story.wait("nothing is left", lambda now: not now.leftovers())
     finally:
         story.api.must("DELETE", manifests.path(runtime))
+
+
+def test_kai_waits_for_no_stage_that_depends_on_another(story: Story) -> None:
+    """Before the first pod exists the JobSet says that one of its replicatedJobs is enough."""
+    policy = "kaiScheduler: {queue: team-a}"
+    runtime = story.create(a_runtime(story.api, "staged", policy, like="torchtune-qwen2.5-1.5b"))
+    queue = {"kai.scheduler/queue": "team-a"}
+    story.wait_for(runtime, "KAI gets it", lambda now: jobset_labels(now) == queue)
+    story.create(a_trainjob("bert", "staged", kind="TrainingRuntime", nodes=2))
+    story.wait("the initializers' pods exist", lambda now: len(now.pods()) == 2)
+    metadata = story.recording.now("JobSet")["bert"]["metadata"]
+    assert metadata["annotations"]["kai.scheduler/batch-min-member"] == "1"
+    assert metadata["labels"] == queue
+    assert {pod["spec"]["schedulerName"] for pod in story.pods()} == {"kai-scheduler"}
+    story.recording.quiet()
+    assert (story.groups(), story.recording.now("Workload")) == ({}, {})
+
+
+def jobset_labels(runtime: Object) -> Object:
+    """Returns the labels that a runtime gives its JobSets."""
+    labels: Object = (runtime["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def test_the_command_that_a_misplaced_kai_policy_gives_works(story: Story, stage: Any) -> None:
+    """On a TrainJob it comes too late and says what to type; typed, the next TrainJob is KAI's."""
+    story.add_nodes(1)
+    story.create(a_runtime(story.api, "mine"))
+    late = a_trainjob("late", "mine", kind="TrainingRuntime", nodes=2)
+    late["metadata"]["annotations"] = {POLICY: "kaiScheduler: {queue: team-a}"}
+    story.create(late)
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says why", lambda now: now.reason("TrainJob", "late", "PodGroupsReady") == "InvalidPolicy")
+    conditions = story.recording.now("TrainJob")["late"]["status"]["conditions"]
+    message = next(one["message"] for one in conditions if one["type"] == "PodGroupsReady")
+    command = shlex.split(message[message.index("kubectl ") :])
+    kubectl.run(*command[1:], kubeconfig=stage.cluster.kubeconfig)
+    story.wait("an Event says what changed", lambda now: "schedulerName = kai-scheduler" in told(now))
+    story.create(a_trainjob("next", "mine", kind="TrainingRuntime", nodes=2))
+    story.wait("its pods exist", lambda now: len(now.pods()) == 4)
+    schedulers = sorted(pod["spec"]["schedulerName"] for pod in story.pods())
+    assert schedulers == ["default-scheduler"] * 2 + ["kai-scheduler"] * 2
+
+
+@pytest.mark.parametrize("other", ["coscheduling", "volcano", "yunikorn"])
+def test_runtimes_of_other_schedulers_are_marked_none(story: Story, other: str) -> None:
+    """By the Trainer's own policy, or by the schedulerName of a template; an Event says so."""
+    runtime = a_runtime(story.api, "theirs")
+    if other == "yunikorn":
+        pod = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+        pod["spec"]["schedulerName"] = other
+    else:
+        runtime["spec"]["podGroupPolicy"] = {other: {}}
+    created = story.create(runtime)
+    story.wait_for(created, "it is marked", lambda now: marks(now) == {"muster.dev/group": "none"})
+    story.wait("an Event says so", lambda now: "muster.dev/group = none" in told(now))
+
+
+def told(story: Story) -> str:
+    """Returns what mark-runtime's Events say."""
+    events = story.recording.now("Event").values()
+    return " ".join(one["message"] for one in events if one["reason"] == "RuntimeMarked")
