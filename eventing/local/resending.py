@@ -115,14 +115,14 @@ def resend(
     """
     began = monotonic()
     end = began + (inf if pace.seconds is None else pace.seconds)
-    for one, due in zip(stream, _due(stream, pace.speed), strict=True):
-        if stop.wait(max(0.0, min(began + due, end) - monotonic())) or monotonic() >= end:
+    for one, after in zip(stream, due(stream, pace.speed), strict=True):
+        if stop.wait(max(0.0, min(began + after, end) - monotonic())) or monotonic() >= end:
             return
         yield _sent(one, target, min(ANSWER_SECONDS, end - monotonic()))
 
 
-def _due(stream: Sequence[Outgoing], speed: float) -> list[float]:
-    """Seconds after the beginning."""
+def due(stream: Sequence[Outgoing], speed: float) -> list[float]:
+    """Seconds after the beginning at which each event goes out; speed 0 waits for none."""
     if not speed:
         return [0.0] * len(stream)
     first = min((one.time for one in stream if one.time != _EPOCH), default=_EPOCH)

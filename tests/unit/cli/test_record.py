@@ -174,4 +174,16 @@ def test_too_few_events_are_told_by_the_exit_status(muster: Muster, tmp_path: Pa
     result = muster("record", str(path), "--listen", "127.0.0.1:0", "--for", "0.2", "--count", "3")
     assert result.exit_code == 1
     assert result.stderr.endswith("Error: 0 of 3 events came\n")
-    assert result.stdout == f"{path}: 0 events in 0.2 s\n"
+    assert result.stdout.startswith(f"{path}: 0 events in ")
+
+
+def test_the_objects_of_a_cluster_are_recorded_beside_what_is_sent(
+    muster: Muster, tmp_path: Path, server: str
+) -> None:
+    """With --listen the cluster is only asked for its objects."""
+    objects = tmp_path / "objects.yaml"
+    options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(objects), "--for", "0.2"]
+    result = muster("record", str(tmp_path / "e.jsonl"), *options)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith(f"{objects}: moments start, end\n")
+    assert [one["moment"] for one in yaml.safe_load_all(objects.read_text())] == ["start", "end"]

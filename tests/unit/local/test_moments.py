@@ -1,0 +1,112 @@
+"""The objects beside a recording: what sources watch and what functions read with it, and nothing secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.appending import Pieces
+from eventing.local.manifests import load, of_kind
+from eventing.local.moments import Moments
+from eventing.local.source import SourceSpec
+from eventing.local.worlds import Object, read_worlds
+from shared.cluster.client import Client
+
+SPECS = tuple(map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource")))
+ENV = [{"name": "TOKEN", "value": "hunter2"}]
+
+
+def an_object(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
+    """Any object."""
+    metadata = {"name": name, "uid": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def a_pod(name: str, **labels: str) -> Object:
+    """A pod with a token in its environment."""
+    made = an_object("v1", "Pod", name, "team", spec={"containers": [{"name": "main", "env": ENV}]})
+    made["metadata"]["labels"] = labels
+    return made
+
+
+CLUSTER = [
+    an_object("v1", "Namespace", "team"),
+    an_object("v1", "Namespace", "elsewhere"),
+    an_object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "torch"),
+    an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", "team", spec={"trainer": {"env": ENV}}),
+    a_pod("marked", **{"muster.dev/group": "trainer"}),
+    a_pod("unmarked"),
+    an_object("v1", "ConfigMap", "muster-policy", "team", data={"policy": "workload: {}", "more": "hunter2"}),
+    an_object(
+        "v1", "ConfigMap", "llama-runtime-snapshot", "team", data={"runtime": yaml.safe_dump({"env": ENV})}
+    ),
+    an_object("v1", "ConfigMap", "other", "team", data={"password": "hunter2"}),
+]
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> Iterator[Moments]:
+    """Of the cluster above."""
+    with ApiServer() as server:
+        server.load(resource_definitions())
+        server.load(CLUSTER)
+        pieces = Pieces(tmp_path / "objects.yaml")
+        yield Moments(pieces, Client.for_server(server.url), SPECS, every=0.0)
+        pieces.close()
+
+
+def names(objects: list[Object]) -> set[str]:
+    """`Pod marked`."""
+    return {f"{one['kind']} {one['metadata']['name']}" for one in objects}
+
+
+def test_a_moment_is_what_the_sources_watch_and_the_functions_read(moments: Moments, tmp_path: Path) -> None:
+    """The selectors hold; of namespaces and ConfigMaps only those that an owner has to do with."""
+    moments.take("start")
+    moments.take("end")
+    start, end = read_worlds([tmp_path / "objects.yaml"])
+    assert (start.moment, end.moment) == ("start", "end")
+    assert (
+        names(start.objects)
+        == names(end.objects)
+        == {
+            "Namespace team",
+            "ClusterTrainingRuntime torch",
+            "TrainJob llama",
+            "Pod marked",
+            "ConfigMap muster-policy",
+            "ConfigMap llama-runtime-snapshot",
+        }
+    )
+
+
+def test_nothing_secret_is_in_a_moment(moments: Moments, tmp_path: Path) -> None:
+    """Not in the Trainer's copy of a runtime either, nor in keys of a ConfigMap that are not Muster's."""
+    moments.take("start")
+    text = (tmp_path / "objects.yaml").read_text()
+    assert "hunter2" not in text
+    assert text.count("<left out>") == 3
+    (world,) = read_worlds([tmp_path / "objects.yaml"])
+    (policy,) = (one for one in world.objects if one["metadata"]["name"] == "muster-policy")
+    assert policy["data"] == {"policy": "workload: {}"}
+
+
+def test_a_moment_is_taken_only_where_an_event_came(moments: Moments) -> None:
+    """A quiet cluster is not listed again and again."""
+    for events in (0, 1, 1, 2):
+        moments.take_if_due(events)
+    assert len(moments.names) == 2
+
+
+def test_an_api_server_that_goes_away_does_not_end_the_recording(
+    moments: Moments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment is left out; at the beginning it is an error."""
+    monkeypatch.setattr(moments, "_client", Client.for_server("http://127.0.0.1:1"))
+    moments.try_take("end")
+    assert moments.names == []
