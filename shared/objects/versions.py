@@ -49,6 +49,11 @@ class SchedulingApi:
         """Whether minCount may change; it is immutable in v1alpha2."""
         return self.version != _OLD
 
+    @property
+    def unasked(self) -> bool:
+        """Whether the Job controller, with its gate WorkloadWithJob, groups Jobs without being asked."""
+        return self.version == _OLD
+
 
 def choose(served: frozenset[str]) -> SchedulingApi:
     """The version to speak.

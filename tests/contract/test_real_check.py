@@ -9,8 +9,9 @@ import pytest
 from eventing.local.fitness import Finding, Level, of_the_cluster, of_the_installation
 from eventing.local.manifests import EVENTING, load
 from shared.cluster.client import Client
-from tests.cluster import manifests
+from tests.cluster import cluster, manifests
 from tests.cluster.cluster import Cluster
+from tests.cluster.control_plane import DEFAULT_GATES, Release
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -38,6 +39,17 @@ def test_cluster_has_what_the_api_server_was_started_with(client: Client) -> Non
     assert found["gate WorkloadWithJob"] == found["admission policies"] == Level.OK
     assert found["JobSet"] == found["the Trainer"] == Level.OK
     assert found["Knative Eventing"] == Level.FAIL
+
+
+def test_the_job_controller_of_1_36_has_to_leave_jobs_alone() -> None:
+    """With the gate WorkloadWithJob on, the check fails and says where to switch it off."""
+    gates = (*DEFAULT_GATES["1.36"], "WorkloadWithJob")
+    options = cluster.Options(Release("1.36", gates=gates), controllers=(), types=())
+    with cluster.running(options) as made:
+        found = of_the_cluster(Client.from_kubeconfig(str(made.kubeconfig)), "default")
+        (told,) = [one for one in found if one.about == "gate WorkloadWithJob"]
+    assert told.level == Level.FAIL
+    assert "switch it off on kube-apiserver and kube-controller-manager" in told.message
 
 
 def test_roles_and_policies_are_as_installed(client: Client) -> None:

@@ -1,7 +1,7 @@
 """What happens to a new object between its defaults and its rules: priorities, finalizers, the policies.
 
 Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`. CEL is
-not evaluated: the effect of Muster's two policies is computed by `shared.policy.marks`, and it is on exactly
+not evaluated: the effect of Muster's policies is computed by `shared.policy.marks`, and it is on exactly
 when the policy and its binding are in the server.
 """
 

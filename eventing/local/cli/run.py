@@ -33,7 +33,7 @@ _NAMES = ", ".join(story.name for story in STORIES)
     "run",
     help=f"""Run the local stack and tell its stories: {_NAMES}.
 
-    An embedded API server with both admission policies, simulated Trainer, JobSet, Job controller, scheduler
+    An embedded API server with the admission policies, simulated Trainer, JobSet, Job controller, scheduler
     and kubelets, the functions, and a source and a broker that are wired by eventing/. Every story is watched
     from its beginning to its end; exits with 0 only if all that had to happen did.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ _KNATIVE = (
     ("serving.knative.dev", "v1/services", "Knative Serving"),
 )
 _JOB_KINDS = ((JOBSETS, "JobSet", "jobsets"), (TRAINJOBS, "the Trainer", "trainjobs"))
-_CREATED = 201
+_OK, _CREATED = 200, 201
 
 # Accepted also where pods are held to the restricted Pod Security Standard and to quotas.
 _POD_SPEC: dict[str, Any] = {
@@ -50,7 +51,10 @@ def of_the_cluster(client: Client, namespace: str) -> Iterator[Finding]:
     """
     yield from _scheduling(client, namespace)
     yield _policies_served(client)
-    yield _workload_with_job(client, namespace)
+    if choose(client.served_versions(GROUP)).unasked:
+        yield _grouped_unasked(client)
+    else:
+        yield _workload_with_job(client, namespace)
     for resource, name, source in _JOB_KINDS:
         yield _job_kind(client, resource, name, source)
     for group, kind, name in _KNATIVE:
@@ -133,6 +137,28 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
             "eventing/overlays/native-jobs leaves plain Jobs unmarked",
         )
     return Finding(Level.OK, about, "is off: Muster groups plain Jobs too")
+
+
+def _grouped_unasked(client: Client) -> Finding:
+    """1.36 has no field that tells, but an API server says which gates it has.
+
+    Its Job controller has the right to make groups exactly where the API server has the gate
+    (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, v1.36.3).
+    """
+    about = "gate WorkloadWithJob"
+    status, said = client.raw("GET", "/metrics")
+    if status != _OK:
+        words = f"/metrics of the API server answers {status}, so it cannot be told; on 1.36 it has to be off"
+        return Finding(Level.WARN, about, words)
+    if re.search(r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$', str(said), re.MULTILINE):
+        return Finding(
+            Level.FAIL,
+            about,
+            "is on: the Job controller of 1.36 makes a gang of every Indexed Job of several pods, each Job "
+            "of a JobSet or TrainJob by itself, and cannot be told not to: switch it off on kube-apiserver "
+            "and kube-controller-manager",
+        )
+    return Finding(Level.OK, about, "is off, as it has to be on 1.36: Muster groups Jobs")
 
 
 def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Finding:

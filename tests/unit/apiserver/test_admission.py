@@ -1,4 +1,4 @@
-"""The effect of Muster's two admission policies: there exactly when policy and binding are."""
+"""The effect of Muster's three admission policies: there exactly when policy and binding are."""
 
 from __future__ import annotations
 
