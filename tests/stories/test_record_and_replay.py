@@ -122,7 +122,6 @@ def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -
 @pytest.mark.parametrize(
     "arranged",
     [
-        pytest.param([], id="once and in order"),
         pytest.param(["--shuffle", "1", "--duplicates", "1"], id="shuffled and doubled"),
         pytest.param(
             ["--reverse", "--twice", "--mode", "structured"], id="in reverse, twice, in structured mode"
