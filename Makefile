@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage cluster cluster-down e2e record golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage cluster cluster-down e2e record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.
 record: $(READY) ## Ask the real API servers the contract cases anew and show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record
 	@git --no-pager diff --stat -- tests/contract/answers
+
+OWNERS ?= 10000
+bench: $(READY) ## Measure what a sweep of every function costs (OWNERS=10000)
+	$(BIN)/python -m tests.benchmarks.sweeps --owners $(OWNERS)
 
 golden-update: $(READY) ## Write golden plans, explanations and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update

@@ -10,6 +10,7 @@ from shared.cluster.errors import ClusterError, Forbidden, Gone
 from shared.cluster.permissions import Permissions, lacking
 from shared.cluster.port import RawCluster
 from shared.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
+from shared.policy.reasons import Reason
 from shared.runtime.logs import LOGGER
 from shared.runtime.receiver import Receiver
 
@@ -105,7 +106,8 @@ class Readiness:
             where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
             said = f"may not {', '.join(missing)} {where}: kubectl apply -k eventing/rbac" if missing else ""
         if said != self._told:
-            fields = {"step": self._function, "reason": "PermissionMissing" if said else "PermissionsGranted"}
+            reason = Reason.PERMISSION_MISSING if said else Reason.PERMISSIONS_GRANTED
+            fields = {"step": self._function, "reason": reason}
             log = LOGGER.error if said else LOGGER.info
             log("%s", said or "all permissions are granted", extra={"fields": fields})
             self._told = said

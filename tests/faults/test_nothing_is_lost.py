@@ -226,6 +226,38 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
         wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
 
 
+def test_what_a_first_hop_answers_500_to_is_dropped_and_found_by_a_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A source sends again after 503, never after 500: each of these events was sent once, and is gone."""
+    whole, refused = stack_module._into, list[str]()
+
+    def broken(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
+        publish = whole(broker)
+
+        def sink(headers: Mapping[str, str], body: bytes) -> int:
+            if hop_is_broken:
+                refused.append({name.lower(): value for name, value in headers.items()}["ce-id"])
+                return 500
+            return publish(headers, body)
+
+        return sink
+
+    hop_is_broken = True
+    monkeypatch.setattr(stack_module, "_into", broken)
+    with a_cluster() as stack:
+        stack.client.create(JOBS, an_indexed_job("early", 3), manager="tests")
+        end = time.monotonic() + PATIENCE
+        while len(listed(stack, PODS)) < 3 or len(refused) < 3:
+            assert time.monotonic() < end, what_is_there(stack)
+            time.sleep(0.05)
+        assert len(refused) == len(set(refused)), "an event came again after a 500"
+        assert not listed(stack, WORKLOADS)
+        assert len(stack.dead_letters) == 0, "no broker ever had it"
+        hop_is_broken = False
+        wait_until(lambda: all_is_well(stack, 3), lambda: what_is_there(stack), stack)
+
+
 def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
     """No event of it was ever delivered."""
     with a_cluster(lambda _chance: status(503, "ServiceUnavailable")) as stack:
