@@ -10,6 +10,7 @@ from typing import Any
 from shared.objects.jobs import Job, Pod
 from shared.objects.meta import find_condition
 from shared.objects.patches import PatchType
+from shared.objects.resources import POD_GROUPS
 from shared.objects.scheduling import CompositePodGroupTemplate, PodGroup
 from shared.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
 from shared.policy import bodies
@@ -103,12 +104,15 @@ def _binds_now(observed: Observed, now: datetime) -> bool:
     """Whether a group was placed a moment ago and its pods are still being bound.
 
     The scheduler says so before it binds, and no event of a PodGroup follows; coming again shortly sees it.
+    An event of one group waits for that one: a job of many groups would outlast the retries of its first.
     """
+    subject = observed.subject
     unbound = {pod.pod_group_name for pod in observed.pods if not (pod.bound or pod.finished)}
+    about = unbound & {subject.name} if subject.kind == POD_GROUPS.kind else unbound
     return any(
         group.placed_at is not None and abs(now - group.placed_at) < _BINDING_TIME
         for group in observed.groups
-        if group.metadata.name in unbound
+        if group.metadata.name in about
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
 from shared.policy.conditions import plan_conditions
 from shared.policy.model import Action, Nothing, Observed, Reply, Verb
@@ -201,3 +203,22 @@ def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again:
     )
     nothing = plan_conditions(settled, NOW)
     assert (nothing.reason, nothing.come_again) == (Reason.UP_TO_DATE, again)
+
+
+@pytest.mark.parametrize(
+    ("about", "again"),
+    [
+        pytest.param(NAME, True, id="an event of the group that is being bound"),
+        pytest.param("llama-other-33333333", False, id="an event of another one: its own pods are bound"),
+    ],
+)
+def test_an_event_of_one_group_does_not_wait_for_the_others(about: str, again: bool) -> None:
+    """Else the first of many groups that are placed one after the other would come again until it is dead."""
+    group = a_pod_group()
+    moment = "2026-11-21T07:59:58Z"
+    group["status"] = {
+        "conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "lastTransitionTime": moment}]
+    }
+    given = observed(groups=[group], pods=FREE)
+    subject = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", about)
+    assert planned(replace(given, subject=subject)).come_again == again
