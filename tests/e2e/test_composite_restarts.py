@@ -1,47 +1,16 @@
-"""Gangs of gangs over a restart: of the whole JobSet, and of one of its Jobs."""
+"""Gangs of gangs over a restart of their JobSet: all of it runs again, or nothing."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.cluster.cluster import Options
 from tests.e2e.support.laws import group_of
-from tests.e2e.support.owners import Object, a_job, a_jobset
+from tests.e2e.support.owners import Object, a_job
 from tests.e2e.support.story import Story
+from tests.e2e.support.trees import chat, min_group_count, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(jobset_gates=("RestartJob",))
 OVERLAY = "composite-pod-groups"
-
-POLICY = "workload: {groups: [{name: chat, groups: [{name: prefill}, {name: decode}]}]}"
-
-
-def chat(**failure_policy: Any) -> Object:
-    """Prefill and decode, two pods of two CPUs each, that are of no use without one another."""
-    jobset = a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2)}, cpu=2, max_restarts=2)
-    jobset["metadata"]["annotations"] = {"muster.dev/pod-group-policy": POLICY}
-    jobset["spec"]["failurePolicy"] |= failure_policy
-    return jobset
-
-
-def runs(story: Story) -> None:
-    """Begin with room for just all four pods."""
-    story.add_nodes(2, cpu=4)
-    story.wait("four pods run", lambda now: now.running() == 4)
-    assert min_group_count(story) == 2
-
-
-def min_group_count(story: Story) -> int:
-    """Of the one CompositePodGroup; 0 while another one takes its place."""
-    composites = story.recording.now("CompositePodGroup").values()
-    return sum(one["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for one in composites)
-
-
-def uids(pods: list[Object]) -> set[str]:
-    """What tells a pod from its successor."""
-    return {pod["metadata"]["uid"] for pod in pods}
 
 
 def bound(story: Story, before: set[str]) -> list[str]:
@@ -104,20 +73,3 @@ def test_a_quorum_that_fell_is_raised_before_a_restarted_gang_runs(story: Story)
 
     story.add_nodes(1, cpu=4)
     story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6, 60)
-
-
-def test_one_child_is_restarted_while_its_sibling_runs(story: Story) -> None:
-    """Only decode's Job is made anew: its pods come back as a gang, and prefill runs on as it is."""
-    rule = {"name": "decode", "action": "RestartJob", "targetReplicatedJobs": ["decode"]}
-    story.create(chat(rules=[rule]))
-    runs(story)
-    prefill, decode = uids(story.running_of("prefill")), uids(story.running_of("decode"))
-
-    story.finish_pods(story.running_of("decode")[:1], "Failed")
-    story.wait(
-        "decode runs again",
-        lambda now: len(uids(now.running_of("decode")) - decode) == 2 and now.running() == 4,
-        60,
-    )
-    assert uids(story.running_of("prefill")) == prefill
-    assert min_group_count(story) == 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cluster import manifests
+from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.owners import a_jobset
 from tests.e2e.support.story import Story
 
@@ -54,3 +56,18 @@ def test_a_restarted_jobset_runs_again_in_its_old_group(story: Story) -> None:
     )
     assert set(story.groups()) == groups
     assert story.recording.now("JobSet")["sim"]["status"]["restarts"] == 1
+
+
+def test_a_jobset_is_not_scaled_without_its_gate(story: Story) -> None:
+    """JobSet refuses it where the gate ElasticJobSet is off, as it is by default; the gang stays as it is."""
+    story.add_nodes(1)
+    jobset = story.create(a_jobset("sim", {"workers": (1, 2)}))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    (workers,) = jobset["spec"]["replicatedJobs"]
+    workers["template"]["spec"] |= {"parallelism": 3, "completions": 3}
+    answer = story.api.request(
+        "PATCH", manifests.path(jobset), {"spec": {"replicatedJobs": [workers]}}, MERGE_PATCH
+    )
+    assert (answer.status, "field is immutable" in answer.message) == (422, True), answer.message
+    story.recording.quiet()
+    assert (story.running(), story.policy("workers")) == (2, {"gang": {"minCount": 2}})

@@ -70,6 +70,34 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(story: Story, muster_o
     assert story.policy("main") == GANG_OF[2]
 
 
+def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster_on_it: Muster) -> None:
+    """Four of six have room: a gang of six would have no place for a replacement, one of four has."""
+    story.add_nodes(1, cpu=4)
+    job = story.create(a_job("sweep", pods=4))
+    story.wait("four pods run", lambda now: now.running() == 4)
+    story.patch(job, {"spec": {"parallelism": 6, "completions": 6}})
+    story.wait("two more wait", lambda now: len(now.pods()) == 6 and not any(map(now.gates, now.pods())))
+    story.finish_pods(_running(story)[:1], "Failed")
+    story.wait("a replacement exists", lambda now: len(now.pods()) == 7, 60)
+    story.wait("four run again", lambda now: now.running() == 4, 60)
+    assert story.policy("main") == GANG_OF[4]
+
+    muster_on_it.stop_function("resize-gang")
+    try:
+        group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", **story.group("main")}
+        story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[6]}})
+        story.finish_pods(_running(story)[:1], "Failed")
+        story.wait("there is another one", lambda now: len(now.pods()) == 8, 60)
+        story.recording.quiet(5)
+        assert story.running() == 3
+        story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[4]}})
+        story.wait("four run again", lambda now: now.running() == 4, 60)
+    finally:
+        muster_on_it.start_function("resize-gang")
+    muster_on_it.idle()
+    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
+
+
 @pytest.mark.parametrize(
     "trainer", [pytest.param(None, id="removed"), pytest.param({"numNodes": 5}, id="added")]
 )
@@ -85,6 +113,10 @@ def test_a_trainer_that_comes_or_goes_changes_no_gang(story: Story, trainer: Any
     story.patch(trainjob, {"spec": {"trainer": trainer}})
     story.recording.quiet()
     assert (story.running(), story.policy("trainer")) == (pods, GANG_OF[pods])
+
+
+def _running(story: Story) -> list[Object]:
+    return [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
 
 
 def _index(pod: Object) -> str:

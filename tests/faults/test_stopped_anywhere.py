@@ -36,8 +36,9 @@ from shared.objects.resources import (
 )
 from shared.policy.marks import GROUP, GROUP_SIZE
 from shared.runtime.handle import run_step
-from tests.e2e.support import laws
+from tests.e2e.support import laws, owners
 from tests.e2e.support.timeline import Entry
+from tests.e2e.support.trees import chat
 from tests.support.builders import NOW
 
 Object = dict[str, Any]
@@ -178,14 +179,9 @@ def _template(labels: dict[str, str]) -> Object:
 
 def a_job(pods: int) -> Object:
     """An Indexed Job of six completions, so many at once."""
-    spec = {"completionMode": "Indexed", "parallelism": pods, "completions": 6, "backoffLimit": 20}
-    template = _template({GROUP: "main"})
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "sweep"},
-        "spec": spec | {"template": template},
-    }
+    job = owners.a_job("sweep", pods=pods, labels={GROUP: "main"})
+    job["spec"]["completions"] = 6
+    return job
 
 
 def in_blocks() -> Object:
@@ -196,22 +192,6 @@ def in_blocks() -> Object:
     job["spec"]["completions"] = 4
     job["spec"]["template"]["metadata"]["labels"][GROUP_SIZE] = "2"
     return job
-
-
-def chat() -> Object:
-    """A JobSet whose two replicatedJobs of two pods are a gang of two groups."""
-    spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "backoffLimit": 0}
-    jobs = [
-        {"name": name, "replicas": 1, "template": {"spec": spec | {"template": _template({})}}}
-        for name in ("prefill", "decode")
-    ]
-    policy = "workload: {groups: [{name: chat, groups: [{name: prefill}, {name: decode}]}]}"
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "sweep", "annotations": {"muster.dev/pod-group-policy": policy}},
-        "spec": {"replicatedJobs": jobs, "failurePolicy": {"maxRestarts": 3}},
-    }
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The simulated kubelet of every node, in the manner of KWOK v0.7.0 and its stages.
 
 A bound pod runs and is ready after a moment; a Job's pod succeeds after a while; a pod being deleted goes
-after a moment. Annotations change that pod by pod: `pod-complete.stage.kwok.x-k8s.io/delay` (KWOK's own) and
-`pod-fail.stage.kwok.x-k8s.io/delay`, Go durations such as `500ms` or `1m30s`.
+after a moment. Annotations change that pod by pod: `pod-complete.stage.kwok.x-k8s.io/delay` and
+`pod-delete.stage.kwok.x-k8s.io/delay` (KWOK's own), and `pod-fail.stage.kwok.x-k8s.io/delay`, Go durations
+such as `500ms` or `1m30s`.
 
 It also does what pod garbage collection does for a pod that is deleted before it was bound and that a
 finalizer holds: its phase becomes Failed (kubernetes v1.37.1, pkg/controller/podgc).
@@ -33,6 +34,7 @@ from shared.objects.resources import PODS, Resource
 
 MANAGER = "kwok"
 COMPLETE_DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
+DELETE_DELAY = "pod-delete.stage.kwok.x-k8s.io/delay"
 FAIL_DELAY = "pod-fail.stage.kwok.x-k8s.io/delay"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -77,7 +79,8 @@ def next_stage(pod: Object, options: KubeletOptions) -> Stage | None:
     """What a kubelet will do with this pod as it is; None: nothing."""
     if is_deleting(pod):
         if node_of(pod):
-            return Stage("delete", options.delete_delay)
+            delay = annotations_of(pod).get(DELETE_DELAY)
+            return Stage("delete", duration(delay) if delay else options.delete_delay)
         return None if is_finished_pod(pod) else Stage("collect", options.delete_delay)
     if not node_of(pod) or is_finished_pod(pod):
         return None

@@ -16,6 +16,7 @@ FOR_EVER = KubeletOptions(run_delay=1, delete_delay=2)
 GOING = {"metadata": {"deletionTimestamp": "2027-01-15T08:00:09Z"}}
 UNBOUND = {"spec": {"nodeName": None}}
 COMPLETE = {"pod-complete.stage.kwok.x-k8s.io/delay": "1m30s"}
+DELETE = {"pod-delete.stage.kwok.x-k8s.io/delay": "10s"}
 FAIL = {"pod-fail.stage.kwok.x-k8s.io/delay": "500ms"}
 
 
@@ -53,6 +54,12 @@ def _pod(phase: str, *changes: Object, annotations: Object | None = None) -> Obj
             id="failing comes first",
         ),
         pytest.param(_pod("Running", GOING), OPTIONS, Stage("delete", 2), id="a deleted pod goes"),
+        pytest.param(
+            _pod("Running", GOING, annotations=DELETE),
+            OPTIONS,
+            Stage("delete", 10),
+            id="its annotation sets that time too",
+        ),
         pytest.param(_pod("Succeeded", GOING), OPTIONS, Stage("delete", 2), id="a finished one too"),
         pytest.param(
             _pod("Pending", GOING, UNBOUND), OPTIONS, Stage("collect", 2), id="an unbound one is collected"

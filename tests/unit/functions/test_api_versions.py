@@ -22,7 +22,7 @@ from shared.objects.patches import PatchType
 from shared.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
 from shared.policy import marks
 from shared.runtime.handle import run_step
-from shared.runtime.outcome import Outcome
+from shared.runtime.outcome import Kind, Outcome
 from tests.support.builders import (
     NOW,
     Object,
@@ -47,6 +47,12 @@ workload:
 OFF = Gates(generic_workload=False, composite_pod_group=False, served=frozenset())
 STARTABLE = template_spec(restartPolicy="Never", containers=[{"name": "node", "image": "example.com/train"}])
 _FUNCTIONS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
+PLACED = {
+    "type": "PodGroupInitiallyScheduled",
+    "status": "True",
+    "reason": "Scheduled",
+    "lastTransitionTime": "2026-11-21T08:00:00Z",
+}
 UNBORN = ("uid", "resourceVersion", "creationTimestamp")
 
 
@@ -87,6 +93,11 @@ class World:
     def events(self) -> set[str]:
         """The reasons of all Events."""
         return {one["reason"] for one in self.raw.list(EVENTS, "team-a")}
+
+    def refresh(self) -> None:
+        """Let every function ask again what is served."""
+        for cluster in self._functions.values():
+            cluster.refresh()
 
     def grouped(self, version: str, resource: Resource) -> list[Object]:
         """The Workloads or PodGroups as the API server has them."""
@@ -202,6 +213,42 @@ def test_groups_of_groups_are_refused(
     (stand_in,) = told.grouped(version, POD_GROUPS)
     assert stand_in["spec"]["schedulingPolicy"] == {"basic": {}}
     assert told.run("patch_pods", pods[0], PODS).reason == "GatesLifted"
+
+
+def test_groups_of_groups_whose_kind_is_switched_off_later_are_given_up_visibly(
+    world: Callable[..., World],
+) -> None:
+    """What exists stays, the owner says what is missing, and pods of a restart do not wait for a parent."""
+    told = world()
+    job, pods = told.job(policy=COMPOSITE)
+    for name, body, kind in (("create_workload", job, JOBS), ("create_pod_groups", job, JOBS)):
+        told.run(name, body, kind)
+    assert told.run("patch_pods", pods[0], PODS).reason == "GatesLifted"
+    (group,) = told.grouped("v1beta1", POD_GROUPS)
+    assert group["spec"]["parentCompositePodGroupName"]
+    status = {"status": {"conditions": [PLACED]}}
+    group = told.raw.patch(
+        POD_GROUPS,
+        group["metadata"]["name"],
+        "team-a",
+        status,
+        patch=PatchType.MERGE,
+        manager="test",
+        subresource="status",
+    )
+
+    told.server.gates = Gates(composite_pod_group=False)
+    told.refresh()  # as every sweep does
+    assert told.run("create_workload", job, JOBS).reason == "InvalidPolicy"
+    live = told.raw.get(JOBS, "llama", "team-a") or {}
+    (condition,) = [one for one in live["status"]["conditions"] if one["type"] == "muster.dev/PodGroupsReady"]
+    assert (condition["status"], condition["reason"]) == ("False", "InvalidPolicy")
+    assert "CompositePodGroup" in condition["message"]
+    assert told.grouped("v1beta1", POD_GROUPS) == [group]
+    for name in ("create_pod_groups", "resize_gang"):
+        assert told.run(name, job, JOBS).kind is Kind.NOTHING
+    reborn = told.create(PODS, _unstamped({**pods_of(job)[0], "metadata": _renamed(pods_of(job)[0])}))
+    assert told.run("patch_pods", reborn, PODS).reason == "GatesLifted"
 
 
 def test_where_the_api_is_off_marked_jobs_run_as_plain_jobs(world: Callable[..., World]) -> None:

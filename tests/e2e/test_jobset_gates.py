@@ -1,0 +1,80 @@
+"""JobSets with the alpha gates of JobSet's own: elastic ones, and Jobs that are restarted one by one."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from tests.cluster.cluster import Options
+from tests.e2e.support.owners import Object, a_jobset
+from tests.e2e.support.story import Story
+from tests.e2e.support.trees import chat, min_group_count, runs, uids
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = Options(jobset_gates=("ElasticJobSet", "RestartJob"))
+OVERLAY = "composite-pod-groups"
+
+
+def scale(story: Story, jobset: Object, name: str, pods: int) -> None:
+    """Give a replicatedJob so many pods, and wait until they run."""
+    jobs = copy.deepcopy(jobset["spec"]["replicatedJobs"])
+    (job,) = (one for one in jobs if one["name"] == name)
+    job["template"]["spec"] |= {"parallelism": pods, "completions": pods}
+    story.patch(jobset, {"spec": {"replicatedJobs": jobs}})
+    running = pods * job["replicas"]
+    story.wait(f"{running} {name} run", lambda now: len(now.running_of(name)) == running, 60)
+
+
+def follows(story: Story, name: str, pods: int) -> None:
+    """Wait until the gang of a replicatedJob is of so many."""
+    gang = {"gang": {"minCount": pods}}
+    story.wait(f"the gang is of {pods}", lambda now: now.policy(name) == gang)
+
+
+def templates(story: Story, jobset: Object) -> dict[str, int]:
+    """The minCounts of the Workload's templates."""
+    workload = story.recording.now("Workload")[jobset["metadata"]["name"]]
+    found = workload["spec"]["podGroupTemplates"]
+    return {one["name"]: one["schedulingPolicy"]["gang"]["minCount"] for one in found}
+
+
+def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: Story) -> None:
+    """Two Jobs of two pods, then of three, then of one: PodGroup and template follow."""
+    story.add_nodes(2)
+    jobset = story.create(a_jobset("sim", {"driver": (1, 1), "workers": (2, 2)}))
+    story.wait("five pods run", lambda now: now.running() == 5)
+    for pods in (3, 1):
+        scale(story, jobset, "workers", pods)
+        follows(story, "workers", 2 * pods)
+        assert templates(story, jobset) == {"driver": 1, "workers": 2 * pods}
+    assert story.policy("driver") == {"gang": {"minCount": 1}}
+
+
+def test_an_elastic_child_of_a_tree_is_scaled(story: Story) -> None:
+    """Decode grows and shrinks, its gang follows; the gang of both stays what it is, and prefill runs on."""
+    jobset = story.create(chat())
+    runs(story)
+    prefill = uids(story.running_of("prefill"))
+    story.add_nodes(1, cpu=4)
+    for pods in (4, 1):
+        scale(story, jobset, "decode", pods)
+        follows(story, "decode", pods)
+    assert (min_group_count(story), uids(story.running_of("prefill"))) == (2, prefill)
+
+
+def test_one_child_is_restarted_while_its_sibling_runs(story: Story) -> None:
+    """Only decode's Job is made anew: its pods come back as a gang, and prefill runs on as it is."""
+    rule = {"name": "decode", "action": "RestartJob", "targetReplicatedJobs": ["decode"]}
+    story.create(chat(rules=[rule]))
+    runs(story)
+    prefill, decode = uids(story.running_of("prefill")), uids(story.running_of("decode"))
+
+    story.finish_pods(story.running_of("decode")[:1], "Failed")
+    story.wait(
+        "decode runs again",
+        lambda now: len(uids(now.running_of("decode")) - decode) == 2 and now.running() == 4,
+        60,
+    )
+    assert uids(story.running_of("prefill")) == prefill
+    assert min_group_count(story) == 2

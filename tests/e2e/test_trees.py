@@ -1,0 +1,77 @@
+"""Trees of four levels, blocks of which the last is smaller, labels that do not say what a policy says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.owners import a_job, a_jobset
+from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+FOUR_LEVELS = """
+workload:
+  groups:
+  - name: zone
+    disruptionMode: {all: {}}
+    groups:
+    - name: row
+      disruptionMode: {all: {}}
+      groups:
+      - name: rack
+        groups: [{name: prefill}, {name: decode}]
+"""
+
+
+def test_a_tree_of_four_levels_is_placed_as_a_whole(story: Story) -> None:
+    """Room for three of the four pods: nobody runs. With room for all, each level names the one above it."""
+    story.add_nodes(1, cpu=3)
+    jobset = a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)})
+    jobset["metadata"]["annotations"] = {POLICY: FOUR_LEVELS}
+    story.create(jobset)
+    story.wait("no gate is left", lambda now: len(now.pods()) == 4 and not any(map(now.gates, now.pods())))
+    story.recording.quiet()
+    assert story.running() == 0
+
+    story.add_nodes(1, cpu=1)
+    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    groups = {**story.recording.now("CompositePodGroup"), **story.groups()}
+    parents = {
+        _mark(name): _mark(body["spec"].get("parentCompositePodGroupName", ""))
+        for name, body in groups.items()
+    }
+    assert parents == {"zone": "", "row": "zone", "rack": "row", "prefill": "rack", "decode": "rack"}
+
+
+def test_the_last_block_of_a_job_is_smaller(story: Story) -> None:
+    """Five pods in blocks of two: the third gang is of one, and all run."""
+    story.add_nodes(1)
+    story.create(a_job("mesh", pods=5, labels={"muster.dev/group": "main", "muster.dev/group-size": "2"}))
+    story.wait("five pods run", lambda now: now.running() == 5)
+    sizes = {
+        name.rsplit("-", 1)[1]: group["spec"]["schedulingPolicy"] for name, group in story.groups().items()
+    }
+    assert sizes == {
+        "0": {"gang": {"minCount": 2}},
+        "1": {"gang": {"minCount": 2}},
+        "2": {"gang": {"minCount": 1}},
+    }
+
+
+def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: Story) -> None:
+    """Membership comes from labels: the condition names the one that is missing."""
+    story.add_nodes(1)
+    job = a_job("mesh", pods=4)
+    job["metadata"]["annotations"] = {POLICY: "workload: {groups: [{name: main, size: 2}]}"}
+    story.create(job)
+    story.wait("four pods run", lambda now: now.running() == 4)
+    story.wait("it says why", lambda now: now.reason("Job", "mesh", "PodGroupsReady") == "InvalidPolicy")
+    conditions = story.recording.now("Job")["mesh"]["status"]["conditions"]
+    (message,) = (one["message"] for one in conditions if one["type"] == "muster.dev/PodGroupsReady")
+    assert "workload.groups[0].size: spec.template needs the label muster.dev/group-size: 2" in message
+    assert story.policy("main") == {"basic": {}}
+
+
+def _mark(group: str) -> str:
+    return group.removeprefix("deep-").rsplit("-", 1)[0]

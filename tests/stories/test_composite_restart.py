@@ -1,0 +1,142 @@
+"""A gang of gangs over a restart on the local stack: the events alone bring it up again, as a whole."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from eventing.local.apiserver.requests import Request
+from eventing.local.controllers.kubelet import DELETE_DELAY
+from eventing.local.manifests import EVENTING
+from eventing.local.stack import Options, Stack
+from eventing.local.watching import KINDS, Recorder
+from eventing.local.worlds import Object, Objects
+from shared.objects.patches import PatchType
+from shared.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, PODS
+from tests.e2e.support import laws
+from tests.e2e.support.timeline import Entry
+from tests.e2e.support.trees import chat, uids
+
+NAMESPACE = "restart"
+SECONDS = 20.0
+"""No sweep comes meanwhile: those are a minute apart."""
+
+
+class Chat:
+    """The JobSet on the local stack, and what is seen of it."""
+
+    def __init__(self, stack: Stack, recorder: Recorder) -> None:
+        self.stack, self.recorder = stack, recorder
+        self._uids: set[str] = set()
+
+    def begin(self, *, decode: int) -> None:
+        """Create it with so many pods of decode, and wait until all run."""
+        labels = {"muster.dev/gang-jobs": "enabled"}
+        home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
+        self.stack.client.create(NAMESPACES, home, manager="test")
+        body = chat()
+        body["metadata"]["namespace"] = NAMESPACE
+        body["spec"]["replicatedJobs"][1]["template"]["spec"] |= {
+            "parallelism": decode,
+            "completions": decode,
+        }
+        self.stack.client.create(JOBSETS, body, manager="test")
+        self.until(lambda: len(self.running()) == 2 + decode)
+        self._uids = uids(self.running())
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for the events to do it."""
+        assert self.recorder.until(holds, SECONDS)
+
+    def pods(self, mark: str = "") -> Objects:
+        """The pods, or those of a group."""
+        pods = [one for one in self.recorder.objects(NAMESPACE) if one["kind"] == "Pod"]
+        return [one for one in pods if mark in ("", one["metadata"]["labels"]["muster.dev/group"])]
+
+    def running(self, mark: str = "") -> Objects:
+        """Those of them that run."""
+        return [one for one in self.pods(mark) if one["status"].get("phase") == "Running"]
+
+    def new(self) -> Objects:
+        """The pods that were not there at first."""
+        return [one for one in self.pods() if one["metadata"]["uid"] not in self._uids]
+
+    def quorum(self) -> int:
+        """The minGroupCount; 0 while another CompositePodGroup takes the place of the one before."""
+        there = [one for one in self.recorder.objects(NAMESPACE) if one["kind"] == "CompositePodGroup"]
+        return sum(one["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for one in there)
+
+    def patch(self, pods: Objects, change: Object, subresource: str = "") -> None:
+        """Change pods."""
+        for pod in pods:
+            self.stack.client.patch(
+                PODS,
+                pod["metadata"]["name"],
+                NAMESPACE,
+                change,
+                patch=PatchType.MERGE,
+                manager="test",
+                subresource=subresource,
+            )
+
+    def end(self, phase: str, pods: Objects) -> None:
+        """Let pods succeed or fail."""
+        self.patch(pods, {"status": {"phase": phase}}, "status")
+
+    def was_lawful(self) -> None:
+        """No event was lost, and the laws of the stories held."""
+        assert self.stack.settle(SECONDS)
+        assert self.stack.dead_letters == []
+        history = self.recorder.history(NAMESPACE)
+        begin = history[0].at
+        entries = [Entry(one.version, one.at - begin, one.change, one.kind, one.object) for one in history]
+        assert [breach for law in laws.OF_TIMELINES for breach in law(entries)] == []
+
+
+@pytest.fixture
+def jobset() -> Iterator[Chat]:
+    """Where the events of CompositePodGroups are heard too."""
+    overlay = EVENTING / "overlays" / "composite-pod-groups"
+    kinds = (*KINDS, COMPOSITE_POD_GROUPS)
+    with Stack(Options(overlay=overlay)) as stack, Recorder(stack.client, kinds) as recorder:
+        yield Chat(stack, recorder)
+
+
+def test_prefill_waits_while_old_pods_of_decode_terminate(jobset: Chat) -> None:
+    """It would be placed beside them. When they are gone and new ones come, all four are bound."""
+    jobset.begin(decode=2)
+    hanging = jobset.running("decode")
+    jobset.patch(hanging, {"metadata": {"annotations": {DELETE_DELAY: "10m"}}})
+    jobset.end("Failed", jobset.running("prefill")[:1])
+    jobset.until(lambda: len(jobset.new()) == 2)
+    jobset.until(lambda: len(jobset.pods()) == 4)
+    assert jobset.stack.settle(SECONDS)
+    assert [pod["spec"].get("nodeName") for pod in jobset.new()] == [None, None]
+    jobset.patch(hanging, {"metadata": {"annotations": {DELETE_DELAY: "0s"}}})
+    jobset.until(lambda: len(jobset.running()) == len(jobset.new()) == 4)
+    jobset.was_lawful()
+
+
+def test_a_quorum_that_fell_is_raised_and_the_gang_goes_on(jobset: Chat) -> None:
+    """Decode ends, prefill fails, resize_gang is slow: the event of the new CompositePodGroup goes on."""
+    jobset.begin(decode=1)
+    jobset.end("Succeeded", jobset.running("decode"))
+    jobset.until(lambda: jobset.quorum() == 1)
+    go_on = threading.Event()
+
+    def slow(request: Request) -> None:
+        if request.headers.get("user-agent") == "muster-resize-gang":
+            go_on.wait(SECONDS)
+
+    assert jobset.stack.server is not None
+    jobset.stack.server.intercept = slow
+    jobset.end("Failed", jobset.running("prefill")[:1])
+    jobset.until(lambda: len(jobset.new()) == 3)
+    time.sleep(0.5)  # for patch_pods, which hears of the pods
+    assert [pod["spec"].get("nodeName") for pod in jobset.new()] == [None] * 3
+    go_on.set()
+    jobset.until(lambda: len(jobset.running()) == 3 and jobset.quorum() == 2)
+    jobset.was_lawful()
