@@ -7,9 +7,7 @@ clients add by themselves is left out of the comparison.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.manifests import apply
 from tests.cluster.processes import until
+from tests.cluster.sink import Sink
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -42,35 +41,15 @@ The last update of a pod is its deletionTimestamp."""
 Seen = tuple[dict[str, str], Any]
 
 
-class _Recorder:
-    """Takes every event and keeps it by the path it was sent to, header names as they came."""
-
-    def __init__(self) -> None:
-        seen: dict[str, list[Seen]] = {"/adapter": [], "/local": []}
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                """Keep the event and accept it."""
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                told = {n: v for n, v in self.headers.items() if n.startswith(("Ce-", "Kn-", "Content-T"))}
-                seen[self.path].append((told, json.loads(body)))
-                self.send_response(202)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_args: object) -> None:
-                """Keep quiet."""
-
-        self.seen = seen
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+class _Recorder(Sink):
+    """What both sent, by the path that each was given."""
 
     def of(self, path: str, kind: str) -> list[Seen]:
         """The events about one kind, in order, without what each sending has of its own."""
         return [
-            ({name: value for name, value in told.items() if name not in OF_EACH_SENDING}, data)
-            for told, data in self.seen[path]
-            if told["Ce-Kind"] == kind
+            (_told(one.headers), json.loads(one.body))
+            for one in self.received[path]
+            if one.headers["Ce-Kind"] == kind
         ]
 
     def verbs(self, path: str, kind: str) -> list[str]:
@@ -78,16 +57,16 @@ class _Recorder:
         return [headers["Ce-Type"].rpartition(".")[2] for headers, _ in self.of(path, kind)]
 
 
+def _told(headers: dict[str, str]) -> dict[str, str]:
+    ours = {name: value for name, value in headers.items() if name.startswith(("Ce-", "Kn-", "Content-T"))}
+    return {name: value for name, value in ours.items() if name not in OF_EACH_SENDING}
+
+
 @pytest.fixture
 def recorder() -> Iterator[_Recorder]:
     """A sink for both."""
-    made = _Recorder()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.05,))
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with _Recorder() as made:
+        yield made
 
 
 @pytest.mark.parametrize("mode", ["Resource", "Reference"])
