@@ -57,9 +57,11 @@ e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.
 	$(BIN)/python -m tests.cluster build
 	$(BIN)/pytest -m real --timeout 900 tests/contract tests/docs tests/manifests tests/e2e
 
-record: $(READY) ## Ask the real API servers the contract cases anew and show what changed (needs Go 1.26)
+record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record
-	@git --no-pager diff --stat -- tests/contract/answers
+	$(BIN)/python -m tests.replays.record
+	$(BIN)/python -m tests.replays.update --inputs
+	@$(MAKE) --no-print-directory golden-update
 
 OWNERS ?= 10000
 bench: $(READY) ## Measure what a sweep of every function costs (OWNERS=10000)

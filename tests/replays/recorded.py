@@ -58,13 +58,19 @@ def envelope(capture: Capture) -> Object:
 
 
 def event(story: str, what: str, number: int = 1, mode: str = "resource") -> Object:
-    """One recorded event, by kind and what happened, `PodGroup update`; the first such one is number 1."""
+    """One recorded event, by kind and what happened, `PodGroup update`; the first such one is number 1.
+
+    Raises:
+        LookupError: there are not as many.
+    """
     kind, happened = what.split()
     found = [
         one
         for one in map(envelope, events(story, mode))
         if one["kind"] == kind and one["type"].endswith(f".{happened}")
     ]
+    if len(found) < number:
+        raise LookupError(f"{story}: {len(found)} times {what}, there is no number {number}")
     return found[number - 1]
 
 
