@@ -38,6 +38,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
+from tests.support.lifting import let_go
 
 GATE = "muster.dev/pod-group"
 GROUP = "PodGroup team-a/llama-main-33333333"
@@ -71,14 +72,6 @@ def test_lifting_gates() -> None:
     )
 
 
-def _lifted(given: Observed) -> list[str] | Nothing:
-    decision = plan_pods(given, NOW)
-    if isinstance(decision, Nothing):
-        return decision
-    assert decision.reason == Reason.GATES_LIFTED
-    return [action.target.name for action in decision.actions]
-
-
 JOB = a_job(pods=3)
 BEFORE = a_pod_group(min_count=3)
 AFTER = a_pod_group("llama-main-33333333", placed, min_count=3)
@@ -90,11 +83,11 @@ class TestBeforeTheGroupWasPlaced:
 
     def test_one_pod_is_enough(self) -> None:
         """The scheduler counts to minCount itself."""
-        assert _lifted(observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 1)])) == ["llama-1"]
+        assert let_go(observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 1)])) == ["llama-1"]
 
     def test_minCount_need_not_be_right(self) -> None:  # noqa: N802 - the field's own spelling
         """A stale minCount is resize_gang's business."""
-        assert _lifted(observed(JOB, groups=[a_pod_group()], pods=[a_pod(JOB, 1)])) == ["llama-1"]
+        assert let_go(observed(JOB, groups=[a_pod_group()], pods=[a_pod(JOB, 1)])) == ["llama-1"]
 
     @pytest.mark.parametrize(
         ("pod", "names"),
@@ -112,11 +105,11 @@ class TestBeforeTheGroupWasPlaced:
     def test_whose_gate(self, pod: Object, names: list[str]) -> None:
         """Only Muster's gate, only of live pods, only of this group."""
         nothing = Nothing(Reason.UP_TO_DATE, "Job team-a/llama: no pod has Muster's gate")
-        assert _lifted(observed(JOB, groups=[BEFORE], pods=[pod])) == (names or nothing)
+        assert let_go(observed(JOB, groups=[BEFORE], pods=[pod])) == (names or nothing)
 
     def test_a_group_on_its_way_out_still_places_pods(self) -> None:
         """Its finalizer holds it until the last pod ends."""
-        assert _lifted(
+        assert let_go(
             observed(JOB, groups=[a_pod_group("llama-main-33333333", being_deleted)], pods=[a_pod(JOB)])
         )
 
@@ -217,7 +210,7 @@ class TestAfterTheGroupWasPlaced:
         self, job: Object, group: Object, pods: list[Object], decision: list[str] | Nothing
     ) -> None:
         """MinCount must be what the Jobs need, and that many members must be there."""
-        assert _lifted(observed(job, groups=[group], pods=pods)) == decision
+        assert let_go(observed(job, groups=[group], pods=pods)) == decision
 
     @pytest.mark.parametrize(
         ("given", "decision"),
@@ -262,7 +255,7 @@ class TestAfterTheGroupWasPlaced:
         self, given: Observed, decision: list[str] | Nothing
     ) -> None:
         """No pod waits for a resize that never comes."""
-        assert _lifted(given) == decision
+        assert let_go(given) == decision
 
     def test_pods_of_other_groups_stay_gated(self) -> None:
         """For this rule all pods of the owner are read; only those of the one group are let go."""
@@ -270,7 +263,7 @@ class TestAfterTheGroupWasPlaced:
         jobs = [a_child_job(jobset, name, 0) for name in ("a", "b")]
         group = a_pod_group("llama-a-22222222", placed, root=jobset)
         pods = [*pods_of(jobs[0]), *pods_of(jobs[1])]
-        assert _lifted(observed(jobset, jobs=jobs, groups=[group], pods=pods)) == [
+        assert let_go(observed(jobset, jobs=jobs, groups=[group], pods=pods)) == [
             "llama-a-0-0",
             "llama-a-0-1",
         ]
@@ -343,10 +336,10 @@ def test_when_the_owner_is_read(group: Object, pod: Object, needed: bool) -> Non
 def test_the_group_of_a_rebuilt_owner_waits_for_nobody() -> None:
     """A group whose owner is gone is nobody's to resize."""
     given = replace(observed(JOB, groups=[LOWERED], pods=[a_pod(JOB)]), owner=None, jobs=())
-    assert _lifted(given) == ["llama-0"]
+    assert let_go(given) == ["llama-0"]
 
 
 def test_suspended_or_not_the_rule_is_the_same() -> None:
     """Resuming makes new pods of the same group."""
     job = a_job(with_spec(suspend=True), pods=3)
-    assert _lifted(observed(job, groups=[AFTER], pods=pods_of(job))) == ["llama-0", "llama-1", "llama-2"]
+    assert let_go(observed(job, groups=[AFTER], pods=pods_of(job))) == ["llama-0", "llama-1", "llama-2"]

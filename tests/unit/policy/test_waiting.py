@@ -23,6 +23,7 @@ from tests.support.builders import (
     succeeded,
     with_condition,
 )
+from tests.support.lifting import let_go
 from tests.support.trees import (
     CHAT,
     DECODE,
@@ -46,15 +47,6 @@ ENDED = {**DECODE, "status": {"conditions": [{"type": "Complete", "status": "Tru
 GOING = {**DECODE, "metadata": {**DECODE["metadata"], "deletionTimestamp": "2026-11-21T07:59:00Z"}}
 ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
 FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'groups': [{'name': 'chat'", 1)
-
-
-def lifted(given: Observed) -> list[str] | Nothing:
-    """The pods that are let go, or why none is."""
-    decision = plan_pods(given, NOW)
-    if isinstance(decision, Nothing):
-        return decision
-    assert decision.reason == Reason.GATES_LIFTED
-    return [action.target.name for action in decision.actions]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +143,7 @@ def lifted(given: Observed) -> list[str] | Nothing:
 )
 def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Nothing) -> None:
     """Never a part of it while it could not be whole, and never stuck."""
-    assert lifted(given) == decision
+    assert let_go(given) == decision
 
 
 def never_placed(*pods: Object) -> Observed:
@@ -161,7 +153,7 @@ def never_placed(*pods: Object) -> Observed:
 
 def test_a_tree_that_was_never_placed() -> None:
     """The scheduler sees to it that all or nothing is placed."""
-    assert lifted(never_placed(*NEW_PREFILL)) == ALL[:2]
+    assert let_go(never_placed(*NEW_PREFILL)) == ALL[:2]
 
 
 OWN = a_users_workload(root=JOBSET)
@@ -203,7 +195,7 @@ OWN["spec"] |= {
 )
 def test_numbers_that_never_follow(given: Observed, decision: list[str] | Nothing) -> None:
     """No pod waits for a resize that never comes; the others of its tree it waits for all the same."""
-    assert lifted(given) == decision
+    assert let_go(given) == decision
 
 
 STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
@@ -241,7 +233,7 @@ STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
 )
 def test_groups_that_nobody_resizes(given: Observed) -> None:
     """resize_gang leaves them as they are, so their pods do not wait for it."""
-    assert lifted(given) == ALL[:2]
+    assert let_go(given) == ALL[:2]
 
 
 def test_the_reply_names_the_whole() -> None:
@@ -260,7 +252,7 @@ def test_a_gang_of_gangs_below_another_one_waits_for_itself() -> None:
     groups = [a_child_group("prefill"), a_child_group("decode", below("other"))]
     root = a_composite("root", 1)
     given = seen([*NEW_PREFILL, *NEW_DECODE, *HANGING], composites=(root, *inner), groups=groups, policy=FLAG)
-    assert lifted(given) == ALL[:2]
+    assert let_go(given) == ALL[:2]
 
 
 def test_which_groups_are_placed_together() -> None:
@@ -287,4 +279,4 @@ def test_a_failed_sibling_counts_in_full() -> None:
     failed = {**DECODE, "status": {}}
     with_condition("Failed")(failed)
     given = seen([NEW_PREFILL[0], *pods_of(DECODE, bound)], jobs=[PREFILL, failed])
-    assert lifted(given) == ALL[:1]
+    assert let_go(given) == ALL[:1]
