@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -17,16 +18,24 @@ class NotReady(RuntimeError):
     """A component ended or did not become ready in time; the message ends with the tail of its log."""
 
 
+_PORTS = range(20000, 30000)
+"""Below those from which outgoing connections get theirs, on Linux and macOS alike: while a server is being
+started anew, none of its clients that try again and again can be given its port."""
+
+
 def free_ports(count: int) -> list[int]:
     """Returns distinct loopback ports that nothing listens on.
 
     All are held open until the last one is known, so that no port is returned twice.
     """
+    found: list[int] = []
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
+        while len(found) < count:
+            listener = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):  # somebody has it
+                listener.bind(("127.0.0.1", random.choice(_PORTS)))  # noqa: S311 - no secret
+                found.append(listener.getsockname()[1])
+    return found
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.cluster import Cluster, Options, running
+from tests.cluster.control_plane import Release
 from tests.e2e.support import muster
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.rights import Rights
@@ -44,6 +45,7 @@ class Stages:
 
     def __init__(self) -> None:
         self.rights = Rights()
+        self._audited = 0
         self._stage: Stage | None = None
         self._spoiled = False
 
@@ -62,11 +64,28 @@ class Stages:
     def close(self) -> None:
         """Takes down what stands."""
         if self._stage:
-            with self._stage.cluster.audit_log.open() as log:
-                self.rights.add(self._stage.muster.manifests, (line for line in log if line.endswith("\n")))
+            self._note_rights(self._stage)
             self._stage.stops.close()
         self._stage = None
+        self._audited = 0
         self._spoiled = False
+
+    def switch(self, release: Release) -> None:
+        """Starts the API server of the stage that stands anew, with other gates or API versions; spoils it.
+
+        What the server refuses until it knows its roles is no lack of them.
+        """
+        assert self._stage, "nothing stands"
+        self._note_rights(self._stage)
+        self._stage.cluster.switch(release)
+        self._audited = self._stage.cluster.audit_log.stat().st_size
+        self.spoil()
+
+    def _note_rights(self, stage: Stage) -> None:
+        with stage.cluster.audit_log.open("rb") as log:
+            log.seek(self._audited)
+            lines = [line.decode() for line in log if line.endswith(b"\n")]
+        self.rights.add(stage.muster.manifests, lines)
 
     def spoil(self) -> None:
         """Says that what stands is no longer what its options say, so that nobody gets it again."""

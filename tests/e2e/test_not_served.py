@@ -57,9 +57,8 @@ def test_the_api_is_used_once_it_is_switched_on(
     stage: Stage, stages: Stages, tell: Callable[..., Story]
 ) -> None:
     """The next Job is a gang, and no function was started again."""
-    stages.spoil()
     functions = dict(stage.muster.functions)
-    stage.cluster.switch(Release("1.37"))
+    stages.switch(Release("1.37"))
     stage.muster.start_adapters()
 
     story = tell()
