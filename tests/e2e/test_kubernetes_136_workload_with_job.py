@@ -1,0 +1,31 @@
+"""Kubernetes 1.36 with the alpha gate WorkloadWithJob: why `muster check` asks to switch it off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.cluster import Options
+from tests.cluster.control_plane import DEFAULT_GATES, Release
+from tests.e2e.support.laws import group_of, min_count
+from tests.e2e.support.owners import a_job, a_jobset
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = Options(release=Release("1.36", gates=(*DEFAULT_GATES["1.36"], "WorkloadWithJob")))
+
+
+def test_every_indexed_job_of_several_pods_is_a_gang_unasked(tell: Callable[..., Story]) -> None:
+    """Nobody asked, nothing is marked; each Job of a JobSet is a gang by itself, which no field can stop."""
+    story = tell(opted_in=False)
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=2))
+    story.create(a_jobset("sim", {"workers": (2, 2)}))
+    story.wait("six pods run", lambda now: now.running() == 6, 90)
+    assert story.writes() == []
+    assert [min_count(group) for group in story.groups().values()] == [2, 2, 2]
+    assert {group_of(pod) for pod in story.pods()} == set(story.groups())
+    owners = [group["metadata"]["ownerReferences"] for group in story.groups().values()]
+    jobs = sorted(one["name"] for references in owners for one in references if one["kind"] == "Job")
+    assert jobs == ["sim-workers-0", "sim-workers-1", "sweep"]
