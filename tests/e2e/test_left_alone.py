@@ -57,6 +57,27 @@ def test_a_template_opts_out_with_none(story: Story) -> None:
     assert story.recording.now("Workload") == {}
 
 
+def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: Story) -> None:
+    """The mark is in its template: replacements are stamped and lifted as before, and new Jobs are plain."""
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    (group,) = story.groups()
+    story.opt_out()
+    story.create(a_job("later", pods=2))
+    story.wait("the new Job's pods run", lambda now: now.running() == 5, 60)
+    assert len(story.ungrouped()) == 2
+
+    (first, *_) = story.members(group)
+    story.finish_pods([first], "Failed")
+    story.wait(
+        "a replacement runs",
+        lambda now: now.running() == 5 and first["metadata"]["name"] not in _names(now.members(group)),
+        60,
+    )
+    assert len(story.members(group)) == 3
+
+
 def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: Story) -> None:
     """Two CronJobs, one of them with a mark on its pod template: only that one's Job is grouped."""
     story.add_nodes(1)
@@ -80,3 +101,7 @@ def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: Story) -> None
     story.wait("four pods run", lambda now: now.running() == 4)
 
     assert story.group("main")["metadata"]["name"].startswith("marked-now-main-")
+
+
+def _names(pods: list[laws.Object]) -> set[str]:
+    return {pod["metadata"]["name"] for pod in pods}

@@ -1,0 +1,156 @@
+"""PodGroups that somebody deletes, and stand-ins that somebody replaces by a gang."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster import manifests
+from tests.cluster.api import MERGE_PATCH
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import Object, a_job, a_trainjob
+from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.story import Story
+from tests.e2e.support.trees import uids
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+
+VERSION = "scheduling.k8s.io/v1beta1"
+
+
+def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
+    story: Story, muster_on_it: Muster
+) -> None:
+    """No pod names it, so nothing holds it; no step hears of it, and new pods wait gated until the sweep."""
+    story.add_nodes(1)
+    owner = story.create(a_trainjob("llama", "torch-distributed", nodes=3))
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.patch(owner, {"spec": {"suspend": True}})
+    story.wait("the pods are gone", lambda now: not now.pods(), 90)
+    assert muster_on_it.idle(30)
+    old = _named(story.group("trainer"))
+    story.delete(old)
+    story.wait("it is gone", lambda now: now.groups() == {}, 60)
+
+    story.patch(owner, {"spec": {"suspend": False}})
+    story.wait("three pods are made", lambda now: len(now.pods()) == 3, 60)
+    story.recording.quiet()
+    assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 3
+    assert story.groups() == {}
+
+    muster_on_it.sweep()
+    story.wait("three pods run", lambda now: now.running() == 3, 90)
+    assert story.group("trainer")["metadata"]["name"] == old["metadata"]["name"]
+    assert story.policy("trainer") == {"gang": {"minCount": 3}}
+
+
+def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
+    story: Story, muster_on_it: Muster
+) -> None:
+    """Until then it is marked, nobody can make it anew, and it places the replacement of a failed pod."""
+    story.add_nodes(1)
+    owner = story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    group = _named(story.group("main"))
+    story.delete(group)
+    story.wait("it is marked", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
+    path = manifests.collection(group)
+    answer = story.api.request("POST", path, _anew(group, {"gang": {"minCount": 3}}))
+    assert (answer.status, answer.reason) == (409, "AlreadyExists")
+    assert answer.message.startswith("object is being deleted: ")
+
+    before = uids(story.pods())
+    story.finish_pods(story.pods()[:1], "Failed")
+    story.wait("a replacement runs", lambda now: now.running() == 3 and bool(uids(now.pods()) - before), 60)
+    assert story.group("main")["metadata"]["uid"] == group["metadata"]["uid"]
+
+    story.patch(owner, {"spec": {"suspend": True}})
+    story.wait("pods and group are gone", lambda now: not now.groups() and not now.members(_name(group)), 90)
+    assert muster_on_it.idle(30)
+    story.patch(owner, {"spec": {"suspend": False}})
+    muster_on_it.sweep()
+    story.wait("three new pods run", lambda now: now.running() == 3, 90)
+    assert story.group("main")["metadata"]["uid"] != group["metadata"]["uid"]
+
+
+def test_a_stand_in_places_what_has_room(story: Story) -> None:
+    """It is no gang: of three pods two are bound, and the third one when there is another node."""
+    story.add_nodes(1)
+    _broken_job(story)
+    story.wait("two pods run", lambda now: now.running() == 2, 60)
+    story.recording.quiet()
+    assert story.running() == 2
+    story.add_nodes(1)
+    story.wait("three pods run", lambda now: now.running() == 3, 90)
+
+
+def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(story: Story) -> None:
+    """Before any node is there it is replaced by hand; of three pods two have room, and none is bound."""
+    _broken_job(story)
+    story.wait("the gates are lifted", lambda now: _ungated(now) == 3, 60)
+    _replace_by_gang(story)
+
+    story.add_nodes(1)
+    story.recording.quiet(4)
+    assert not any(pod["spec"].get("nodeName") for pod in story.pods())
+    story.add_nodes(1)
+    story.wait("three pods run", lambda now: now.running() == 3, 90)
+
+
+def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(story: Story) -> None:
+    """They run on where they are, and the replacement of one that fails joins the gang."""
+    story.add_nodes(2)
+    _broken_job(story)
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    before = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in story.pods()}
+    _replace_by_gang(story)
+    story.recording.quiet()
+    assert {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in story.pods()} == before
+    assert story.running() == 3
+
+    story.finish_pods(story.pods()[:1], "Failed")
+    story.wait(
+        "a replacement runs", lambda now: now.running() == 3 and bool(uids(now.pods()) - set(before)), 60
+    )
+    assert story.policy("main") == {"gang": {"minCount": 3}}
+
+
+def _broken_job(story: Story) -> None:
+    """Three pods of four CPUs, which wait in a stand-in since their policy is invalid."""
+    job = a_job("sweep", pods=3, cpu=4)
+    job["metadata"]["annotations"] = {POLICY: "workload: {gangs: []}"}
+    story.create(job)
+    story.wait("the stand-in is made", lambda now: len(now.groups()) == 1, 60)
+    assert story.policy("main") == {"basic": {}}
+
+
+def _replace_by_gang(story: Story) -> None:
+    """What a person does: the policy cannot be changed, and a deleted group hangs on its finalizer."""
+    stand_in, gang = _named(story.group("main")), {"gang": {"minCount": 3}}
+    path = manifests.path(stand_in)
+    change = {"spec": {"schedulingPolicy": {"basic": None, **gang}}}
+    assert story.api.request("PATCH", path, change, MERGE_PATCH).status == 422
+    story.delete(stand_in)
+    story.wait("it hangs", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
+    story.patch(stand_in, {"metadata": {"finalizers": None}})
+    story.create(_anew(stand_in, gang))
+    story.wait("it is a gang", lambda now: len(now.groups()) == 1 and now.policy("main") == gang)
+
+
+def _anew(group: Object, policy: Object) -> Object:
+    """Returns a PodGroup of the same name and owner, with another policy and no Workload."""
+    kept = {key: group["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
+    spec = {"schedulingPolicy": policy}
+    return {"apiVersion": VERSION, "kind": "PodGroup", "metadata": kept, "spec": spec}
+
+
+def _named(group: Object) -> Object:
+    return {"apiVersion": VERSION, "kind": "PodGroup", **group}
+
+
+def _name(group: Object) -> str:
+    name: str = group["metadata"]["name"]
+    return name
+
+
+def _ungated(story: Story) -> int:
+    return sum(not story.gates(pod) for pod in story.pods())
