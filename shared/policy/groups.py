@@ -134,21 +134,23 @@ def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) ->
     """The pods that will still run at once, by place: what a minCount may ask for at most.
 
     A Job that does not exist yet, or is being replaced, counts in full, and so does one that has failed: its
-    JobSet makes it anew or ends with it; finished and failed indexes of a live one do not. Live pods that
-    carry no stamp will never join their group and do not count.
+    JobSet makes it anew or ends with it; finished and failed indexes of a live one do not. Neither do pods
+    that succeeded a moment ago, of which their Job's status does not tell yet, and live pods that carry no
+    stamp: they will never join their group.
 
     Args:
         gang: the owner.
         jobs: its live Jobs.
-        pods: its live pods.
+        pods: its pods.
     """
+    pods = tuple(pods)
     live = {_job_key(job): job for job in jobs if not job.being_deleted}
     total: Counter[Place] = Counter()
     for pod_set in gang.pod_sets:
         full = pod_set if pod_set.mark else None
         for job_index in range(pod_set.jobs if full else 0):
             job = live.get((pod_set.replicated_job, str(job_index)))
-            total.update(_seats_of_job(pod_set, job_index, job))
+            total.update(_seats_of_job(pod_set, job_index, job, pods))
     for pod in pods:
         if not (pod.pod_group_name or pod.finished or pod.being_deleted):
             total[_place_of_unstamped(gang, pod)] -= 1
@@ -185,26 +187,33 @@ def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int
     )
 
 
-def _seats_of_job(pod_set: PodSet, job_index: int, job: Job | None) -> Counter[Place]:
+def _seats_of_job(pod_set: PodSet, job_index: int, job: Job | None, pods: Iterable[Pod]) -> Counter[Place]:
     if job is None or job.failed:
         spec = pod_set.spec
         full = range(spec.parallelism if spec.completions is None else spec.completions)
         return _seats(pod_set, job_index, full, spec.parallelism)
     if job.finished:
         return Counter()
-    return _seats(pod_set, job_index, _unfinished_indexes(job), job.spec.parallelism)
+    return _seats(pod_set, job_index, _unfinished_indexes(job, pods), job.spec.parallelism)
 
 
-def _unfinished_indexes(job: Job) -> list[int]:
+def _unfinished_indexes(job: Job, pods: Iterable[Pod]) -> list[int]:
     """The completion indexes a Job has still to run; for a NonIndexed Job as many numbers as pods to come."""
     spec, status = job.spec, job.status
+    succeeded = [pod for pod in pods if _succeeded_in(job, pod)]
     if spec.indexed and spec.completions is not None:
         done = set(_indexes(status.completed_indexes)) | set(_indexes(status.failed_indexes))
+        done |= {marks.completion_index(pod.metadata.labels) for pod in succeeded}
         return [index for index in range(spec.completions) if index not in done]
     if spec.completions is None:
         # A work queue: after the first success no new pods are made (batch/v1 types.go, JobSpec.completions).
         return list(range(status.active if status.succeeded else spec.parallelism))
-    return list(range(max(0, spec.completions - status.succeeded)))
+    return list(range(max(0, spec.completions - max(status.succeeded, len(succeeded)))))
+
+
+def _succeeded_in(job: Job, pod: Pod) -> bool:
+    controller = pod.metadata.controller
+    return pod.status.phase == "Succeeded" and controller is not None and controller.uid == job.metadata.uid
 
 
 def _indexes(text: str) -> Iterator[int]:

@@ -140,6 +140,13 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
             id="a member that has finished is not missed",
         ),
         pytest.param(
+            observed(groups=[PLACED], pods=[a_pod(None, index, succeeded) for index in range(2)]),
+            "True",
+            "Scheduled",
+            f"{NAME}: no pod of it is still to run",
+            id="all have finished, and their Job does not say so yet",
+        ),
+        pytest.param(
             observed(a_job(pods=0), groups=[a_pod_group()]),
             "True",
             "Scheduled",

@@ -92,6 +92,31 @@ def test_members_still_to_run(job: Object, left: int) -> None:
     assert _to_run(job, [job]).get(("main", ""), 0) == left
 
 
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(a_job(pods=6), id="none of them"),
+        pytest.param(a_job(with_status(completedIndexes="0"), pods=6), id="the first of them"),
+        pytest.param(a_job(with_status(completedIndexes="0-1"), pods=6), id="both"),
+        pytest.param(a_job(with_spec(completionMode="NonIndexed"), pods=6), id="none, without indexes"),
+        pytest.param(
+            a_job(with_spec(completionMode="NonIndexed"), with_status(succeeded=2), pods=6),
+            id="both, without indexes",
+        ),
+    ],
+)
+def test_two_that_succeeded_are_done_whatever_their_jobs_status_tells_by_now(job: Object) -> None:
+    """The Job controller notes it some time after the kubelet; in between nobody waits for them."""
+    assert _to_run(job, [job], [a_pod(job, index, succeeded) for index in range(2)]) == {("main", ""): 4}
+
+
+def test_what_succeeded_in_a_former_job_of_the_name_is_to_run_again() -> None:
+    """As after the restart of a JobSet, while old pods are still there."""
+    former, job = a_job(pods=2), a_job(pods=2)
+    job["metadata"]["uid"] = "of-the-new-one"
+    assert _to_run(job, [job], [a_pod(former, 0, succeeded)]) == {("main", ""): 2}
+
+
 def test_blocks_lose_their_own_indexes() -> None:
     """A completed index makes its block smaller, not the others."""
     job = a_job(BLOCKS_OF_TWO, with_status(completedIndexes="2-3"), pods=5)
@@ -137,7 +162,7 @@ def test_members_of_a_jobset(jobs: list[Object], left: int) -> None:
     ("modifier", "left"),
     [
         pytest.param(unstamped, 2, id="a live one does not count"),
-        pytest.param(_all(unstamped, succeeded), 3, id="a finished one is counted off as done"),
+        pytest.param(_all(unstamped, succeeded), 2, id="one that succeeded is taken off once, not twice"),
         pytest.param(
             _all(unstamped, being_deleted),
             3,

@@ -72,6 +72,11 @@ def test_lifting_gates() -> None:
     )
 
 
+def of_a_former_job(pod: Object) -> None:
+    """Let a pod be of a Job that its JobSet has made anew since."""
+    pod["metadata"]["ownerReferences"][0]["uid"] = "of-the-former-one"
+
+
 JOB = a_job(pods=3)
 BEFORE = a_pod_group(min_count=3)
 AFTER = a_pod_group("llama-main-33333333", placed, min_count=3)
@@ -144,9 +149,16 @@ class TestAfterTheGroupWasPlaced:
             pytest.param(
                 JOB,
                 AFTER,
-                [*pods_of(JOB)[:2], a_pod(JOB, 2, succeeded)],
+                [*pods_of(JOB)[:2], a_pod(JOB, 2, succeeded, of_a_former_job)],
                 Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
                 id="a member of the last attempt that has ended is none either",
+            ),
+            pytest.param(
+                JOB,
+                AFTER,
+                [*pods_of(JOB)[:2], a_pod(JOB, 2, succeeded)],
+                Nothing(Reason.AWAITING_RESIZE, f"{GROUP} has minCount 3, its Jobs need 2"),
+                id="one of this attempt is done, before its Job says so",
             ),
             pytest.param(
                 JOB,
