@@ -1,0 +1,115 @@
+"""What a TrainJob goes through: suspended, resumed, its JobSet and Workload made anew, made again itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster import manifests
+from tests.cluster.api import MERGE_PATCH
+from tests.e2e.support.laws import GATE
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import Object, a_trainjob
+from tests.e2e.support.story import Story
+from tests.e2e.support.trees import uids
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+
+OURS = ("PodGroupsReady", "PodGroupsScheduled")
+
+
+def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, muster_on_it: Muster) -> None:
+    """Once they are there no writer drops one; Complete comes beside them, and they say what was last."""
+    story.add_nodes(1)
+    owner = story.create(a_trainjob("llama", "torch-distributed", nodes=2))
+    _runs_and_says_so(story)
+
+    story.patch(owner, {"spec": {"suspend": True}})
+    story.wait("the pods are gone", lambda now: not now.pods(), 90)
+    story.wait("it is suspended", lambda now: now.condition("TrainJob", "llama", "Suspended") == "True", 60)
+    story.patch(owner, {"spec": {"suspend": False}})
+    _runs_and_says_so(story)
+
+    story.delete({"apiVersion": "scheduling.k8s.io/v1beta1", **story.recording.now("Workload")["llama"]})
+    story.wait("the Workload is gone", lambda now: not now.recording.now("Workload"))
+    muster_on_it.sweep()
+    story.wait("the Workload is back", lambda now: "llama" in now.recording.now("Workload"), 60)
+
+    before, old = uids(story.pods()), set(story.groups())
+    story.delete({"apiVersion": "jobset.x-k8s.io/v1alpha2", **story.recording.now("JobSet")["llama"]})
+    story.wait(
+        "the rebuilt JobSet's pods alone run", lambda now: _renewed(now, before) == now.running() == 2, 120
+    )
+    assert not {story.group_name(pod) for pod in story.pods()} & old
+    _runs_and_says_so(story)
+
+    story.finish_pods(story.pods())
+    story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True", 60)
+    assert muster_on_it.idle(30)
+    story.recording.quiet()
+    types = _histories(story)
+    first = next(number for number, told in enumerate(types) if set(OURS) <= set(told))
+    assert [told for told in types[first:] if not set(OURS) <= set(told)] == []
+    assert _told(story) == {"True"}
+
+
+def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: Story) -> None:
+    """Its Workload's name is free, its group is another one, and the old one ends with the last old pod."""
+    story.add_nodes(1)
+    body = a_trainjob("llama", "torch-distributed", nodes=3)
+    owner = story.create(body)
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    (old,), hanging = story.groups(), story.pods()
+    for pod in hanging:
+        story.patch({**_POD, **pod}, {"metadata": {"finalizers": ["example.com/hang"]}})
+    story.delete(owner)
+    story.wait("the TrainJob is gone", lambda now: not now.recording.now("TrainJob"), 60)
+    story.create(body)
+
+    story.wait("three new pods run", lambda now: len(_running_elsewhere(now, old)) == 3, 120)
+    assert uids(hanging) <= uids(story.pods())
+    assert all("deletionTimestamp" in pod["metadata"] for pod in story.pods() if story.group_name(pod) == old)
+    story.wait(
+        "the old group is ending", lambda now: "deletionTimestamp" in now.groups()[old]["metadata"], 60
+    )
+    (new,) = set(story.groups()) - {old}
+    assert story.groups()[new]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+
+    for pod in hanging:
+        story.api.must("PATCH", manifests.path({**_POD, **pod}), _LET_GO, MERGE_PATCH)
+    story.wait(
+        "old pods and group are gone", lambda now: set(now.groups()) == {new} and len(now.pods()) == 3, 60
+    )
+    assert story.running() == 3
+    assert not any(GATE in story.gates(pod) for pod in story.pods())
+
+
+def _runs_and_says_so(story: Story) -> None:
+    story.wait("two pods run", lambda now: now.running() == 2, 90)
+    story.wait("conditions say so", lambda now: _told(now) == {"True"}, 60)
+
+
+def _told(story: Story) -> set[str]:
+    """The statuses of Muster's conditions."""
+    return {story.condition("TrainJob", "llama", one) for one in OURS}
+
+
+def _histories(story: Story) -> list[list[str]]:
+    """The types of the TrainJob's conditions, in their order, at each of its changes."""
+    entries = [one for one in story.recording.entries() if one.kind == "TrainJob"]
+    statuses = [one.body.get("status") or {} for one in entries]
+    return [[condition["type"] for condition in one.get("conditions") or []] for one in statuses]
+
+
+def _renewed(story: Story, before: set[str]) -> int:
+    """How many pods there are once all of before are gone, 0 until then."""
+    now = uids(story.pods())
+    return 0 if now & before else len(now)
+
+
+def _running_elsewhere(story: Story, group: str) -> list[Object]:
+    pods = [pod for pod in story.pods() if story.group_name(pod) != group]
+    return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+
+_POD: Object = {"apiVersion": "v1", "kind": "Pod"}
+_LET_GO: Object = {"metadata": {"finalizers": None}}
