@@ -133,7 +133,7 @@ class Reason(StrEnum):
     BODY_TOO_LARGE = "BodyTooLarge"
     """The body of a request is larger than MUSTER_BODY_LIMIT_BYTES."""
     CONFLICT = "Conflict"
-    """409: somebody wrote in between."""
+    """409: somebody wrote in between, however often the step looked again."""
     ALREADY_EXISTS = "AlreadyExists"
     """409: the name was taken in between."""
     TOO_MANY_REQUESTS = "TooManyRequests"

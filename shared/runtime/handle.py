@@ -32,14 +32,27 @@ from shared.runtime.tracing import Spans, no_spans
 
 Clock = Callable[[], datetime]
 
+_TRIES = 4
+"""How often a step looks again where somebody wrote between its look and its write. A TrainJob's status is
+written several times a second while it starts: a broker's retries, seconds apart, would be used up."""
+
 
 def run_step(
     step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
     """Observe an object, plan, and carry the plan out, each in a span of its own.
 
-    Nothing is raised: whatever goes wrong is an outcome.
+    After a conflict all three are done again, a few times. Nothing is raised: whatever goes wrong is an
+    outcome.
     """
+    for _ in range(_TRIES):
+        outcome = _run_once(step, cluster, subject, clock, spans)
+        if outcome.reason is not Reason.CONFLICT:
+            break
+    return outcome
+
+
+def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans) -> Outcome:
     ref = subject.subject if isinstance(subject, Observed) else subject
     try:
         with spans("observe"):

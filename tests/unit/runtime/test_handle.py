@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared.cluster import errors
 from shared.events.model import ResourceEvent
 from shared.objects.meta import ObjectRef
 from shared.policy.model import Nothing, Observed
@@ -51,6 +52,27 @@ def test_foreign_event_is_nothing() -> None:
     cluster = FakeCluster()
     assert a_handler(cluster=cluster).handle(*an_event(type="com.example.order")).status == 202
     assert cluster.calls == []
+
+
+@pytest.mark.parametrize(
+    ("conflicts", "status", "looks"),
+    [
+        pytest.param(1, 200, 2, id="somebody wrote in between once: the step looks again and writes"),
+        pytest.param(3, 200, 4, id="three times are as many as it takes"),
+        pytest.param(4, 409, 4, id="four times: the event comes again later"),
+    ],
+)
+def test_a_conflict_is_looked_at_again_at_once(conflicts: int, status: int, looks: int) -> None:
+    """The object as it is now decides, not the plan that came too late."""
+    cluster, left = FakeCluster(), iter(range(conflicts))
+
+    def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
+        if next(left, None) is not None:
+            raise errors.Conflict("the object has been modified", status=409)
+        return plan
+
+    assert a_handler(a_step(execute=execute), cluster).handle(*an_event()).status == status
+    assert cluster.calls == ["get pods team-a/llama-0"] * looks
 
 
 def test_time_that_is_over_stops_the_calls() -> None:

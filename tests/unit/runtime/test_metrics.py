@@ -89,8 +89,8 @@ def test_body_above_the_limit_is_counted() -> None:
     [
         pytest.param(FakeCluster(), {("get", "pods", "ok"): 1, ("create", "pods", "ok"): 2},
                      id="each call by verb and resource"),
-        pytest.param(FakeCluster(on_write=errors.Conflict("no", status=409)),
-                     {("get", "pods", "ok"): 1, ("create", "pods", "409"): 1}, id="a refusal by its status"),
+        pytest.param(FakeCluster(on_write=errors.TooManyRequests("no", status=429)),
+                     {("get", "pods", "ok"): 1, ("create", "pods", "429"): 1}, id="a refusal by its status"),
         pytest.param(FakeCluster(on_read=errors.Unavailable("refused")), {("get", "pods", "none"): 1},
                      id="no answer has no status"),
     ],
