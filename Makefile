@@ -70,8 +70,8 @@ bench: $(READY) ## Measure what a sweep of every function costs (OWNERS=10000)
 golden-update: $(READY) ## Write golden plans, explanations and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update
 	$(BIN)/python -m tests.unit.examples.golden
-	$(BIN)/python -m eventing.local.policy_schema
-	$(BIN)/python -m eventing.local.reply_schemas
+	$(BIN)/python -m eventing.local.schemas.policy
+	$(BIN)/python -m eventing.local.schemas.replies
 	@git --no-pager diff --stat
 
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from eventing.local.worlds import Object
+from eventing.local.inputs.worlds import Object
 from shared.policy.conditions import JOB_PREFIX, PLACED, READY
 from shared.policy.marks import GATE
 

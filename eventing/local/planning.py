@@ -13,9 +13,9 @@ import yaml
 from pydantic import ValidationError
 
 import functions
-from eventing.local.captures import Capture
-from eventing.local.files import BadFileError
-from eventing.local.worlds import Object
+from eventing.local.inputs.captures import Capture
+from eventing.local.inputs.files import BadFileError
+from eventing.local.inputs.worlds import Object
 from shared.cluster.port import Cluster
 from shared.cluster.snapshot import Snapshot
 from shared.events.model import Event, Foreign, Sweep

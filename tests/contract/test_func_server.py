@@ -29,7 +29,7 @@ import yaml
 
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.apiserver.requests import Request
-from eventing.local.captures import Capture
+from eventing.local.inputs.captures import Capture
 from shared.objects.resources import by_kind
 from tests.replays.golden import cases
 from tests.support import containerfile

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eventing.local.captures import read_events
+from eventing.local.inputs.captures import read_events
 from eventing.local.manifests import EVENTING, load, of_kind
 from tests.cluster.cluster import Cluster
 from tests.contract.test_real_source import VERBS, _listener, _live

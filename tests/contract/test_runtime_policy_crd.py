@@ -13,8 +13,8 @@ import jsonpatch
 import pytest
 import yaml
 
-from eventing.local import policy_schema
 from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.schemas import policy as policy_schema
 from tests.cluster import cluster, kubectl
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api
 

@@ -18,7 +18,7 @@ from eventing.local import manifests
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.controllers import Controllers, JobOptions, KubeletOptions, node
 from eventing.local.planning import step_named
-from eventing.local.watching import KINDS, Recorder
+from eventing.local.stories.watching import KINDS, Recorder
 from shared.cluster.client import Client
 from shared.cluster.errors import Unavailable
 from shared.cluster.versioned import Versioned

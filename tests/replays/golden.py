@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from eventing.local import planning
-from eventing.local.captures import Capture, read_events, time_of
-from eventing.local.worlds import Objects, read_worlds
+from eventing.local.inputs.captures import Capture, read_events, time_of
+from eventing.local.inputs.worlds import Objects, read_worlds
 from shared.runtime.step import Step
 
 ROOT = Path(__file__).parent

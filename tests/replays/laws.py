@@ -15,8 +15,8 @@ from functools import cache
 from typing import Any
 
 from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.captures import STRUCTURED, Capture
-from eventing.local.worlds import Object, Objects
+from eventing.local.inputs.captures import STRUCTURED, Capture
+from eventing.local.inputs.worlds import Object, Objects
 from shared.cluster.port import Cluster
 from shared.cluster.snapshot import Snapshot
 from shared.events.model import ResourceEvent, Sweep

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from eventing.local import planning
 from eventing.local.apiserver import ApiServer
-from eventing.local.captures import STRUCTURED
-from eventing.local.worlds import Object
+from eventing.local.inputs.captures import STRUCTURED
+from eventing.local.inputs.worlds import Object
 from shared.cluster.port import Cluster
 from shared.events import dead_letters
 from shared.objects import resources

@@ -12,8 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from eventing.local import planning
-from eventing.local.replay import Order, replay
-from eventing.local.reply_schemas import FOLDER, schemas
+from eventing.local.recordings.replay import Order, replay
+from eventing.local.schemas.replies import FOLDER, schemas
 from shared.cluster.snapshot import Snapshot
 from shared.events.replies import REPLIES
 from shared.events.reply import reply_event
@@ -71,7 +71,7 @@ def test_every_reply_is_of_a_function() -> None:
 
 @pytest.mark.parametrize("path", sorted(schemas()), ids=lambda path: str(path.name))
 def test_the_files_are_current(path: Path) -> None:
-    """`python -m eventing.local.reply_schemas` writes them."""
+    """`python -m eventing.local.schemas.replies` writes them."""
     assert path.read_text() == schemas()[path]
 
 

@@ -14,9 +14,18 @@ import pytest
 import yaml
 
 from eventing.local import outline
-from eventing.local.captures import Capture
-from eventing.local.replay import Delivery, End, Order, Stage, event_of, is_musters_group, replay, walk
-from eventing.local.worlds import Object, Objects, World
+from eventing.local.inputs.captures import Capture
+from eventing.local.inputs.worlds import Object, Objects, World
+from eventing.local.recordings.replay import (
+    Delivery,
+    End,
+    Order,
+    Stage,
+    event_of,
+    is_musters_group,
+    replay,
+    walk,
+)
 from tests.replays import recorded
 from tests.replays.golden import CONDITIONS
 

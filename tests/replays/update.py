@@ -11,7 +11,7 @@ import sys
 from datetime import datetime
 
 from eventing.local import outline
-from eventing.local.replay import Order, replay
+from eventing.local.recordings.replay import Order, replay
 from tests.replays import recorded
 from tests.replays.cases import CHOSEN, SWEEP, Chosen
 from tests.replays.golden import CONDITIONS, ROOT, cases, write

@@ -8,7 +8,7 @@ import pytest
 
 from eventing.local.activity import Activity
 from eventing.local.stack import Options, Stack
-from eventing.local.watching import Recorder
+from eventing.local.stories.watching import Recorder
 
 
 class Told:

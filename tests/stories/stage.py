@@ -12,11 +12,11 @@ import yaml
 
 from eventing.local import outline
 from eventing.local.activity import Activity
+from eventing.local.inputs.worlds import Object, Objects
 from eventing.local.manifests import CLUSTER
 from eventing.local.stack import Options, Stack
 from eventing.local.stories.catalogue import story_named
-from eventing.local.watching import Recorder
-from eventing.local.worlds import Object, Objects
+from eventing.local.stories.watching import Recorder
 from shared.objects.patches import PatchType
 from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, by_kind
 from shared.policy.marks import GATE

@@ -10,10 +10,10 @@ import pytest
 
 from eventing.local.apiserver.requests import Request
 from eventing.local.controllers.kubelet import DELETE_DELAY
+from eventing.local.inputs.worlds import Object, Objects
 from eventing.local.manifests import EVENTING
 from eventing.local.stack import Options, Stack
-from eventing.local.watching import KINDS, Recorder
-from eventing.local.worlds import Object, Objects
+from eventing.local.stories.watching import KINDS, Recorder
 from shared.objects.patches import PatchType
 from shared.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, PODS
 from tests.e2e.support import laws

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from eventing.local.controllers import node
+from eventing.local.inputs.worlds import Object, Objects, first, read_worlds
 from eventing.local.manifests import EVENTING
 from eventing.local.stack import Options, Stack
-from eventing.local.watching import Recorder
-from eventing.local.worlds import Object, Objects, first, read_worlds
+from eventing.local.stories.watching import Recorder
 from shared.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
 from shared.policy.marks import GATE, stamped_name
 

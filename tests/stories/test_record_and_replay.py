@@ -21,9 +21,9 @@ from eventing.local import outline
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.cli import main
 from eventing.local.functions import AsProcesses
-from eventing.local.replay import without_groups
+from eventing.local.inputs.worlds import Objects, World, read_worlds
+from eventing.local.recordings.replay import without_groups
 from eventing.local.stories.catalogue import story_named
-from eventing.local.worlds import Objects, World, read_worlds
 from shared.runtime.config import Settings
 from tests.replays.test_streams import groups_of
 from tests.stories.stage import without

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from eventing.local import manifests, outline, planning
-from eventing.local import replay as replaying
 from eventing.local.broker import Wiring
-from eventing.local.replay import End, Order, replay
+from eventing.local.recordings import replay as replaying
+from eventing.local.recordings.replay import End, Order, replay
 from shared.policy.model import Nothing
 from shared.policy.reasons import Reason
 from shared.runtime.step import Step

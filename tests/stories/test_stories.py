@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from eventing.local import display
+from eventing.local.display import drawing
 from eventing.local.stories import STORIES, Scene, Story, rules, story_named
-from eventing.local.watching import Seen
+from eventing.local.stories.watching import Seen
 from shared.policy.marks import GATE
 from tests.stories.conftest import Told
 
@@ -23,7 +23,7 @@ def test_a_story_holds(told: Told, story: Story) -> None:
     scene = Scene(story, told.stack.client, told.recorder)
     scene.play()
     history = told.recorder.history(story.place)
-    timeline = "\n".join(display.timeline(scene, history, told.activities))
+    timeline = "\n".join(drawing.timeline(scene, history, told.activities))
     assert [check for check in scene.checks if not check.held] == [], timeline
     assert len(scene.checks) >= len(rules.RULES) + 2
     assert told.stack.dead_letters == []
@@ -125,16 +125,16 @@ def test_the_tree_shows_owner_workload_and_groups(told: Told, history: History) 
     """A TrainJob stands over its Workload, that one over its gang, and all is well."""
     namespace = history[0].namespace
     assert told.recorder.until(lambda: _is_scheduled(told, namespace), 5)
-    (tree,) = display.forest(told.recorder.objects(namespace))
+    (tree,) = drawing.forest(told.recorder.objects(namespace))
     (workload,) = tree.below
     (gang,) = workload.below
-    assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", display.GOOD)
+    assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", drawing.GOOD)
     assert workload.text == "Workload llama"
-    assert (gang.text, gang.mark) == ("gang trainer 3/3 bound", display.GOOD)
+    assert (gang.text, gang.mark) == ("gang trainer 3/3 bound", drawing.GOOD)
 
 
 def _is_scheduled(told: Told, namespace: str) -> bool:
-    return display.forest(told.recorder.objects(namespace))[0].mark == display.GOOD
+    return drawing.forest(told.recorder.objects(namespace))[0].mark == drawing.GOOD
 
 
 def test_gated_pods_are_told_in_the_tree(history: History) -> None:
@@ -142,7 +142,7 @@ def test_gated_pods_are_told_in_the_tree(history: History) -> None:
     born = [one.object for one in history if is_birth(one)]
     groups = [one.object for one in history if one.kind == "PodGroup" and one.change == "ADDED"]
     owners = [one.object for one in history if one.kind == "TrainJob" and one.change == "ADDED"]
-    (tree,) = display.forest([*owners, *groups, *born])
-    assert tree.mark == display.WAITING
+    (tree,) = drawing.forest([*owners, *groups, *born])
+    assert tree.mark == drawing.WAITING
     assert tree.below[0].text == "gang trainer 0/3 bound, 3 gated"
     assert all(pod["spec"]["schedulingGates"] == [{"name": GATE}] for pod in born)

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from eventing.local.files import BadFileError
+from eventing.local.inputs.files import BadFileError
 
 
 class BadInput(click.ClickException):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from eventing.local import worlds
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
 from eventing.local.explanation import Explanation, as_mermaid, as_text, explain
 from eventing.local.explanation.assume import Imagined, cluster_of
+from eventing.local.inputs import worlds
 from shared.cluster.client import Client
 from shared.cluster.errors import ClusterError
 from shared.cluster.versioned import Versioned

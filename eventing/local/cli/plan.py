@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from eventing.local import planning, worlds
-from eventing.local.captures import Capture, read_events, time_of
+from eventing.local import planning
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
+from eventing.local.inputs import worlds
+from eventing.local.inputs.captures import Capture, read_events, time_of
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 

@@ -14,14 +14,14 @@ from time import monotonic
 import click
 
 from eventing.local import manifests
-from eventing.local.appending import Pieces
 from eventing.local.cli.bad_input import BadInput
 from eventing.local.cli.cluster_option import connected, kubeconfig_option
 from eventing.local.cli.loopback import beyond_option
 from eventing.local.cli.record_from import Door, Origin, Watched
-from eventing.local.files import kind_of
-from eventing.local.moments import Moments
-from eventing.local.recording import Recording
+from eventing.local.inputs.files import kind_of
+from eventing.local.recordings.appending import Pieces
+from eventing.local.recordings.moments import Moments
+from eventing.local.recordings.recording import Recording
 from eventing.local.stopping import told_to_stop
 
 TICK_SECONDS = 0.5

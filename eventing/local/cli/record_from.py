@@ -10,13 +10,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
-from eventing.local import manifests, sink
+from eventing.local import manifests
 from eventing.local.broker import CloudEvent
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
 from eventing.local.cli.loopback import endpoint, keep_to_this_machine
-from eventing.local.files import read_text, yaml_documents
-from eventing.local.recording import Recording
-from eventing.local.redaction import is_secret
+from eventing.local.inputs.files import read_text, yaml_documents
+from eventing.local.recordings import sink
+from eventing.local.recordings.recording import Recording
+from eventing.local.recordings.redaction import is_secret
 from eventing.local.serving import Served
 from eventing.local.source import Source, SourceSpec, start_all
 from shared.cluster.client import Client

@@ -13,15 +13,24 @@ from typing import Any
 import click
 import yaml
 
-from eventing.local import outline, worlds
+from eventing.local import outline
 from eventing.local.activity import Activity
-from eventing.local.arranging import Arrangement
 from eventing.local.broker import CloudEvent
-from eventing.local.captures import read_events, time_of
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
 from eventing.local.cli.replay_to import is_over_http, options_to, send_to
-from eventing.local.replay import Delivery, End, NeverQuietError, Order, event_of, replay, without_groups
-from eventing.local.worlds import World
+from eventing.local.inputs import worlds
+from eventing.local.inputs.captures import read_events, time_of
+from eventing.local.inputs.worlds import World
+from eventing.local.recordings.arranging import Arrangement
+from eventing.local.recordings.replay import (
+    Delivery,
+    End,
+    NeverQuietError,
+    Order,
+    event_of,
+    replay,
+    without_groups,
+)
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _A_WHILE = 50

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import click
 
 from eventing.local.broker import HttpTarget
-from eventing.local.captures import Capture
 from eventing.local.cli.bad_input import BadInput
 from eventing.local.cli.loopback import beyond_option, keep_to_this_machine
-from eventing.local.recording import about
-from eventing.local.resending import Answered, ContentMode, Pace, outgoing, resend
+from eventing.local.inputs.captures import Capture
+from eventing.local.recordings.recording import about
+from eventing.local.recordings.resending import Answered, ContentMode, Pace, outgoing, resend
 from eventing.local.stopping import told_to_stop
 
 

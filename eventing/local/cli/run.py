@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eventing.local import display
 from eventing.local.activity import Activity
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
-from eventing.local.display_live import Follower, follower
+from eventing.local.display import drawing
+from eventing.local.display.live import Follower, follower
 from eventing.local.functions import FunctionDownError
 from eventing.local.stack import Options, Stack
 from eventing.local.stories import STORIES, Scene, Story, story_named
-from eventing.local.watching import Recorder
+from eventing.local.stories.watching import Recorder
 from shared.cluster.errors import ClusterError
 
 _ANSWERS_WITHIN = 2.0
@@ -75,7 +75,7 @@ def command(
 
 
 def _tell(options: Options, stories: Sequence[Story], *, keep: bool) -> bool:
-    console = display.console()
+    console = drawing.console()
     shown = follower(console)
     activities: list[Activity] = []
 
@@ -110,9 +110,9 @@ def _report(
 ) -> None:
     console.print()
     for scene in scenes:
-        console.print(display.summary(scene, activities))
+        console.print(drawing.summary(scene, activities))
         if not scene.held:
-            for line in display.timeline(scene, recorder.history(scene.story.place), activities):
+            for line in drawing.timeline(scene, recorder.history(scene.story.place), activities):
                 console.print(line, markup=False, soft_wrap=True)
     held = sum(scene.held for scene in scenes)
     console.print(
@@ -135,8 +135,8 @@ def _stay(console: Console, stack: Stack) -> None:
 
 def _work(options: Options) -> bool:
     """Work on a real cluster until Ctrl-C."""
-    console = display.console()
-    shown = follower(Console(force_terminal=False, width=display.PLAIN_WIDTH))
+    console = drawing.console()
+    shown = follower(Console(force_terminal=False, width=drawing.PLAIN_WIDTH))
     with Stack(options, shown.did) as stack:
         console.print(f"at work on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()

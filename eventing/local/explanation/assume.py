@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from eventing.local.controllers import shipped_runtime
 from eventing.local.controllers.jobset_jobs import with_defaults
 from eventing.local.controllers.trainer_jobset import UnknownNumNodes, build_jobset
-from eventing.local.files import BadFileError
-from eventing.local.worlds import OWNERS, Object, Objects
+from eventing.local.inputs.files import BadFileError
+from eventing.local.inputs.worlds import OWNERS, Object, Objects
 from shared.cluster.snapshot import Snapshot
 from shared.policy import marks
 from shared.policy.model import Plan, Verb

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eventing.local import outline
-from eventing.local.watching import Seen
-from eventing.local.worlds import Object
+from eventing.local.inputs.worlds import Object
+from eventing.local.stories.watching import Seen
 from shared.policy.marks import GROUP
 
 

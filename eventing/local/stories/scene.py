@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from eventing.local import outline
+from eventing.local.inputs.worlds import Object, Objects
 from eventing.local.stories import rules
 from eventing.local.stories.rules import Check
-from eventing.local.watching import Recorder
-from eventing.local.worlds import Object, Objects
+from eventing.local.stories.watching import Recorder
 from shared.cluster.client import Client
 from shared.objects.resources import NAMESPACES, by_kind
 

@@ -16,8 +16,8 @@ from eventing.local import planning
 from eventing.local.controllers import shipped_runtimes
 from eventing.local.explanation import as_text, explain
 from eventing.local.explanation.assume import Imagined, cluster_of
+from eventing.local.inputs.worlds import Objects, first, read_worlds
 from eventing.local.manifests import EVENTING
-from eventing.local.worlds import Objects, first, read_worlds
 from shared.objects.meta import KubernetesObject
 from shared.policy.model import Plan
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.appending import Pieces
+from eventing.local.inputs.worlds import Object, read_worlds
 from eventing.local.manifests import load, of_kind
-from eventing.local.moments import Moments
+from eventing.local.recordings.appending import Pieces
+from eventing.local.recordings.moments import Moments
 from eventing.local.source import SourceSpec
-from eventing.local.worlds import Object, read_worlds
 from shared.cluster.client import Client
 
 SPECS = tuple(map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource")))

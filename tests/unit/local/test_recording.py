@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.appending import Pieces
 from eventing.local.broker import CloudEvent
-from eventing.local.captures import read_events
-from eventing.local.recording import NOT_JSON, SECRET, Recording
+from eventing.local.inputs.captures import read_events
+from eventing.local.recordings.appending import Pieces
+from eventing.local.recordings.recording import NOT_JSON, SECRET, Recording
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "sweep"}}
 ATTRIBUTES = {

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from eventing.local.broker import Answer, CloudEvent, NoAnswerError
-from eventing.local.captures import STRUCTURED, Capture
-from eventing.local.files import BadFileError
-from eventing.local.resending import Answered, ContentMode, Outgoing, Pace, due, outgoing, resend
+from eventing.local.inputs.captures import STRUCTURED, Capture
+from eventing.local.inputs.files import BadFileError
+from eventing.local.recordings.resending import Answered, ContentMode, Outgoing, Pace, due, outgoing, resend
 from tests.unit.runtime.fakes import NOW
 
 ENVELOPE = {

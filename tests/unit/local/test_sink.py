@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from eventing.local import sink
 from eventing.local.broker import CloudEvent
+from eventing.local.recordings import sink
 from eventing.local.serving import Served
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}

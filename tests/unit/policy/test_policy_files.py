@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventing.local import policy_schema
+from eventing.local.schemas import policy as policy_schema
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from eventing.local import policy_schema
     ],
 )
 def test_a_schema_file_is_current(path: Path, content: Any) -> None:
-    """After a change of the schema: python -m eventing.local.policy_schema."""
+    """After a change of the schema: python -m eventing.local.schemas.policy."""
     assert path.read_text() == policy_schema.as_text(content)
 
 

@@ -1,7 +1,7 @@
 """Events into a file: JSON Lines of structured CloudEvents, in order of arrival.
 
 One line is one event as it was sent, but for what a broker put on it and what may be secret
-(`eventing.local.redaction`).
+(`eventing.local.recordings.redaction`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from eventing.local.appending import Pieces
 from eventing.local.broker import CloudEvent
-from eventing.local.redaction import is_secret, without_secrets
+from eventing.local.recordings.appending import Pieces
+from eventing.local.recordings.redaction import is_secret, without_secrets
 from shared.events.dead_letters import BROKERS_OWN
 
 SECRET, NOT_JSON = "about a Secret", "with data that is not JSON"

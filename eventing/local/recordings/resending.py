@@ -15,9 +15,9 @@ from time import monotonic
 from eventing.local.broker import Answer, CloudEvent, NoAnswerError, NotAnEventError, Target
 from eventing.local.broker.delivery import is_success
 from eventing.local.broker.events import STRUCTURED, is_event
-from eventing.local.captures import Capture, time_of
-from eventing.local.files import BadFileError
-from eventing.local.replay import event_of
+from eventing.local.inputs.captures import Capture, time_of
+from eventing.local.inputs.files import BadFileError
+from eventing.local.recordings.replay import event_of
 
 ANSWER_SECONDS = 10.0
 """As long as the triggers of eventing/ wait for a function (PT10S)."""

@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from eventing.local import display
 from eventing.local.activity import Activity
+from eventing.local.display import drawing
 from eventing.local.stories import Scene
 
 RECENT = 12
@@ -65,7 +65,7 @@ class Lines:
     def did(self, activity: Activity) -> None:
         """One line, if anything was written or went wrong."""
         if activity.acted:
-            self._say(display.line(activity, self._since))
+            self._say(drawing.line(activity, self._since))
 
     def began(self, scene: Scene) -> None:
         """The story's title."""
@@ -118,14 +118,14 @@ class Picture:
             recent, scenes = list(self._recent), list(self._scenes)
         if not scenes:
             return Spinner("dots", Text(f"the local stack comes up, {time.time() - self._since:.0f} s"))
-        lines = (Text(display.line(one, self._since), no_wrap=True, overflow="ellipsis") for one in recent)
+        lines = (Text(drawing.line(one, self._since), no_wrap=True, overflow="ellipsis") for one in recent)
         return Group(*_stories(scenes), Text(""), *lines)
 
 
 def _stories(scenes: Sequence[Scene]) -> list[RenderableType]:
-    shown: list[RenderableType] = [display.headline(scene) for scene in scenes]
-    trees = display.forest(scenes[-1].objects)
-    return [*shown, *(display.drawn(branch) for branch in trees)]
+    shown: list[RenderableType] = [drawing.headline(scene) for scene in scenes]
+    trees = drawing.forest(scenes[-1].objects)
+    return [*shown, *(drawing.drawn(branch) for branch in trees)]
 
 
 def follower(console: Console) -> Follower:

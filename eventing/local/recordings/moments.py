@@ -8,11 +8,11 @@ from time import monotonic
 
 import yaml
 
-from eventing.local.appending import Pieces
 from eventing.local.controllers.trainer import SNAPSHOT_SUFFIX
-from eventing.local.redaction import of_runtime_snapshot, without_secrets
+from eventing.local.inputs.worlds import Object, Objects
+from eventing.local.recordings.appending import Pieces
+from eventing.local.recordings.redaction import of_runtime_snapshot, without_secrets
 from eventing.local.source import SourceSpec, WatchedKind, namespaces_of
-from eventing.local.worlds import Object, Objects
 from shared.cluster.client import Client
 from shared.cluster.errors import ClusterError, Gone
 from shared.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from eventing.local.worlds import Object, Objects
+from eventing.local.inputs.worlds import Object, Objects
 from shared.cluster.client import Client
 from shared.cluster.errors import ClusterError
 from shared.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource

@@ -16,10 +16,10 @@ from eventing.local import manifests, planning
 from eventing.local.activity import Activity, Listening
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.broker import Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
-from eventing.local.captures import Capture
-from eventing.local.files import BadFileError
+from eventing.local.inputs.captures import Capture
+from eventing.local.inputs.files import BadFileError
+from eventing.local.inputs.worlds import Object, Objects, World
 from eventing.local.source import Mode, SourceSpec, Verb, to_event
-from eventing.local.worlds import Object, Objects, World
 from shared.cluster.client import Client
 from shared.objects.resources import Resource, by_kind
 from shared.policy import bodies

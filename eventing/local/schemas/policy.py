@@ -1,6 +1,6 @@
 """The schema of a policy as files: for editors, and as a patch of the Trainer's runtime CRDs.
 
-python -m eventing.local.policy_schema     writes both anew from shared/policy/schema.py
+python -m eventing.local.schemas.policy     writes both anew from shared/policy/schema.py
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from rich.tree import Tree
 
 from eventing.local import outline
 from eventing.local.activity import Activity
+from eventing.local.inputs.worlds import Object, Objects
 from eventing.local.stories import Scene
-from eventing.local.watching import Seen
-from eventing.local.worlds import Object, Objects
+from eventing.local.stories.watching import Seen
 
 GOOD, WAITING, BAD = "✔", "…", "✘"
 _STYLES = {GOOD: "green", WAITING: "yellow", BAD: "red"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventing.local.files import BadFileError, read_text, yaml_documents
+from eventing.local.inputs.files import BadFileError, read_text, yaml_documents
 
 Object = dict[str, Any]
 Objects = list[Object]

@@ -1,6 +1,6 @@
 """The schemas of the reply events as files, for teams that hang steps of their own on them.
 
-python -m eventing.local.reply_schemas     writes them anew from shared/events/replies.py
+python -m eventing.local.schemas.replies     writes them anew from shared/events/replies.py
 """
 
 from __future__ import annotations

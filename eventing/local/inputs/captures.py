@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eventing.local.files import BadFileError, json_lines, kind_of, read_text, yaml_documents
+from eventing.local.inputs.files import BadFileError, json_lines, kind_of, read_text, yaml_documents
 
 STRUCTURED = "application/cloudevents+json"
 _CAPTURE = {"headers", "body"}
