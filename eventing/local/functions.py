@@ -99,6 +99,7 @@ def _start(service: str, settings: Settings) -> subprocess.Popen[str]:
         **os.environ,
         "MUSTER_API_SERVER": settings.api_server,
         "KUBECONFIG": settings.kubeconfig,
+        "MUSTER_SWEEP_JITTER_SECONDS": str(settings.sweep_jitter_seconds),
         "MUSTER_LOG_LEVEL": "INFO",
     }
     step = service.replace("-", "_")

@@ -156,7 +156,8 @@ class Stack:
         controllers = Controllers(self._url, kubelet=KubeletOptions())
         self._stops.callback(controllers.stop)
         controllers.start()
-        return Settings(api_server=self._url)
+        # A server of their own is not spared by functions that take turns.
+        return Settings(api_server=self._url, sweep_jitter_seconds=0)
 
     def _dead_letter_sinks(self, wiring: Wiring) -> dict[str, Target]:
         names = {trigger.delivery.dead_letter for trigger in wiring.triggers}

@@ -246,10 +246,10 @@ class Api:
         self.store.put(place, {"apiVersion": api_version, "kind": kind, **body, "metadata": metadata})
 
     def snapshot(self) -> list[Object]:
-        """A copy of every object, in the version its kind is stored in."""
+        """Every object, in the version its kind is stored in; to be read, not changed."""
         kinds = self.registry.stored()
         return [
-            {**copied(record.obj), "apiVersion": kinds[place].api_version}
+            {**record.obj, "apiVersion": kinds[place].api_version}
             for place, record in self.store.everything()
             if place in kinds
         ]

@@ -129,7 +129,7 @@ class ApiServer:
         self._api.load(objects)
 
     def snapshot(self) -> list[Object]:
-        """A copy of every object there is."""
+        """Every object there is; to be read, not changed."""
         return self._api.snapshot()
 
     def kubeconfig(self) -> str:
