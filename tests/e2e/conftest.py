@@ -136,7 +136,7 @@ def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[...,
     before = len(stage.muster.dead_letters)
     yield begin
     try:
-        assert stage.muster.idle(), "the broker still has events after 10 s"
+        assert stage.muster.idle(), "the broker still has events"
         breaches = [breach for story in stories for breach in story.breaches()]
         assert not breaches, "\n".join([*breaches, *(story.told() for story in stories)])
         lost = stage.muster.dead_letters[before:]

@@ -71,7 +71,7 @@ def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_agai
         assert until(letters.names, 60), "no dead letter of the runtime was kept"
     finally:
         stage.muster.start_function("mark-runtime")
-    assert stage.muster.idle(30)
+    assert stage.muster.idle()
     (name,) = letters.names()
 
     told = ["--kubeconfig", str(stage.cluster.kubeconfig), "--to", stage.muster.broker_url]

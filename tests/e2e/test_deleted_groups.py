@@ -26,7 +26,7 @@ def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
     story.wait("three pods run", lambda now: now.running() == 3, 60)
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("the pods are gone", lambda now: not now.pods(), 90)
-    assert muster_on_it.idle(30)
+    assert muster_on_it.idle()
     old = _named(story.group("trainer"))
     story.delete(old)
     story.wait("it is gone", lambda now: now.groups() == {}, 60)
@@ -65,7 +65,7 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
 
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("pods and group are gone", lambda now: not now.groups() and not now.members(_name(group)), 90)
-    assert muster_on_it.idle(30)
+    assert muster_on_it.idle()
     story.patch(owner, {"spec": {"suspend": False}})
     muster_on_it.sweep()
     story.wait("three new pods run", lambda now: now.running() == 3, 90)

@@ -44,7 +44,7 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, m
 
     story.finish_pods(story.pods())
     story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True", 60)
-    assert muster_on_it.idle(30)
+    assert muster_on_it.idle()
     story.recording.quiet()
     types = _histories(story)
     first = next(number for number, told in enumerate(types) if set(OURS) <= set(told))

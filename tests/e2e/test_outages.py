@@ -41,7 +41,7 @@ def test_a_function_that_was_down_catches_up(story: Story, muster_on_it: Muster,
         assert story.running() == 0
     finally:
         muster_on_it.start_function(function)
-    assert muster_on_it.idle(30)
+    assert muster_on_it.idle()
     muster_on_it.dead_letters.clear()  # what was sent while it was away, if that was longer than retries last
     muster_on_it.sweep()
     story.wait("three pods run", lambda now: now.running() == 3, 60)
@@ -54,6 +54,7 @@ def test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep(
     story.add_nodes(2)
     story.create(a_trainjob("llama", "torch-distributed", nodes=3))
     story.wait("three pods are made", lambda now: len(now.pods()) == 3)
+    story.recording.quiet()
     without_adapters()
     story.recording.quiet()
     assert story.groups() == {}, "nothing told Muster of this TrainJob"

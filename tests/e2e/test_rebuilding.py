@@ -54,7 +54,7 @@ def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Sta
         story.delete(_named(story, WORKLOAD, name))
     story.wait("the Workloads are gone", lambda now: not now.recording.now("Workload"))
     stage.muster.sweep()
-    assert stage.muster.idle(30)
+    assert stage.muster.idle()
     before = {pod["metadata"]["uid"] for pod in story.pods()}
     for pod in story.pods():
         if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "0":
@@ -62,7 +62,7 @@ def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Sta
     story.wait("replacements run", lambda now: now.running() == 4 and len(_uids(now) - before) == 2, 60)
 
     stage.muster.start_function("create-workload")
-    assert stage.muster.idle(30)
+    assert stage.muster.idle()
     stage.muster.dead_letters.clear()  # what create-workload was sent while it was away
     stage.muster.sweep()
     story.wait("they are back", lambda now: set(now.recording.now("Workload")) == {"bert", "llama"})

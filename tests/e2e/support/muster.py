@@ -160,7 +160,7 @@ class Muster:
         }
         self.broker.publish(CloudEvent(event, b""))
 
-    def idle(self, seconds: float = 10.0) -> bool:
+    def idle(self, seconds: float = 60.0) -> bool:
         """Waits until the broker has delivered everything; returns whether it has. One that stopped has."""
         return self._stopped or self.broker.drain(seconds)
 
