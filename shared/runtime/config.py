@@ -32,7 +32,7 @@ class Settings:
         deadline_seconds: after so long no more calls are made for one event or one sweep. Below the delivery
             timeout of the triggers, else a sender gives up on an event that is still being worked on.
         sweep_limit: the most objects that one sweep runs the step on; what its lists tell needs no run.
-        sweep_jitter_seconds: a sweep waits up to so long, so that not all functions list at the same moment.
+        sweep_jitter_seconds: a sweep waits up to so long, so that not all functions list at the same moment; may be 0.
         workers: events worked on at the same time; not below `containerConcurrency`.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
@@ -86,8 +86,9 @@ def _value(variable: str, text: str, kind: type[Any]) -> Any:
     try:
         value = kind(text)
     except ValueError:
-        value = 0
-    if not 0 < value < float("inf"):
+        value = -1
+    switched_off = value == 0 and variable == "MUSTER_SWEEP_JITTER_SECONDS"
+    if not (0 < value < float("inf") or switched_off):
         raise BadSettingError(f"{variable}={text}: not a {'whole ' if kind is int else ''}number above 0")
     return value
 
