@@ -32,7 +32,8 @@ class Settings:
         deadline_seconds: after so long no more calls are made for one event or one sweep. Below the delivery
             timeout of the triggers, else a sender gives up on an event that is still being worked on.
         sweep_limit: the most objects that one sweep runs the step on; what its lists tell needs no run.
-        sweep_jitter_seconds: a sweep waits up to so long, so that not all functions list at the same moment; may be 0.
+        sweep_jitter_seconds: a sweep waits up to so long, or not at all, so that not all functions
+            list at the same moment.
         workers: events worked on at the same time; not below `containerConcurrency`.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
