@@ -10,11 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from eventing.local import planning
 from eventing.local.apiserver import ApiServer, resource_definitions
-from shared.cluster.client import PAGE
+from shared.cluster import client
 from shared.runtime.app import wall_clock
 from shared.runtime.config import Settings, connect
 from shared.runtime.handle import Handler
 from tests.benchmarks.world import LOST_ONE_IN, NAMESPACES, World
+
+PAGE = 100
+"""Objects to a page here: the count of pages is what matters, and making 500 gangs takes long."""
 
 OWNERS = PAGE + 1
 PODS = 4 * OWNERS
@@ -50,7 +53,8 @@ READS_PER_REPAIR = 8
 
 @pytest.fixture(name="world", scope="module")
 def _world() -> Iterator[tuple[ApiServer, World]]:
-    with ApiServer() as server:
+    with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "PAGE", PAGE)
         server.load(resource_definitions())
         world = World(server, OWNERS)
         world.fill()
