@@ -185,18 +185,6 @@ class Listed(ReadOnly):
         )
         return found
 
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        token: str = "",  # noqa: ARG002 - there is one page
-    ) -> Page:
-        """The same as one page."""
-        return Page(self.list(resource, namespace, labels=labels, fields=fields))
-
     def served_versions(self, group: str) -> frozenset[str]:
         """As the cluster's."""
         return self.cluster.served_versions(group)

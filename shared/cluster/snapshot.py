@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,8 +19,24 @@ class ReadOnlyError(Exception):
     """A step tried to write to a snapshot; only planning happens on one."""
 
 
-class ReadOnly:
-    """The writes of a cluster that is only read from."""
+class ReadOnly(ABC):
+    """A cluster that is only read from, and whose lists have one page."""
+
+    @abstractmethod
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """The objects of a kind that the selectors choose."""
+
+    def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        token: str = "",  # noqa: ARG002 - there is one page
+    ) -> Page:
+        """All of a list."""
+        return Page(self.list(resource, namespace, labels=labels, fields=fields))
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """Refused."""
@@ -85,18 +102,6 @@ class Snapshot(ReadOnly):
             and namespace in {"", where}
             and selected(body, labels, fields)
         ]
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        token: str = "",  # noqa: ARG002 - there is one page
-    ) -> Page:
-        """All of them: files have no pages."""
-        return Page(self.list(resource, namespace, labels=labels, fields=fields))
 
     def served_versions(self, group: str) -> frozenset[str]:
         """As a cluster of Kubernetes 1.37 with every gate on."""
