@@ -41,6 +41,7 @@ class DeadLetters:
 
     Attributes:
         name: of the function, as a `Handler` has it.
+        manager: likewise.
         permissions: likewise.
         namespace: where they are kept.
         in_flight: the events being worked on.
@@ -49,6 +50,7 @@ class DeadLetters:
 
     def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
         self.name = NAME
+        self.manager = MANAGER
         self.permissions = PERMISSIONS
         self.settings = settings
         self.in_flight = InFlight()
@@ -87,7 +89,7 @@ class DeadLetters:
                 self._cluster.create(
                     CONFIGMAPS,
                     dead_letters.to_config_map(letter, self.namespace),
-                    manager=MANAGER,
+                    manager=self.manager,
                 )
             except AlreadyExists:
                 return Outcome(Kind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)

@@ -42,10 +42,10 @@ def run_step(
 ) -> Outcome:
     """Observe an object, plan, and carry the plan out, each in a span of its own.
 
-    After a conflict all three are done again, a few times. Nothing is raised: whatever goes wrong is an
-    outcome.
+    After a conflict all three are done again, a few times, unless the caller has observed already. Nothing is
+    raised: whatever goes wrong is an outcome.
     """
-    for _ in range(_TRIES):
+    for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
         outcome = _run_once(step, cluster, subject, clock, spans)
         if outcome.reason is not Reason.CONFLICT:
             break
@@ -117,7 +117,8 @@ class Handler:
 
     Attributes:
         name: of the function: the step's.
-        permissions: the step's.
+        manager: likewise.
+        permissions: likewise.
         namespace: the only one that it works in; empty for all.
         in_flight: the events being worked on.
         metrics: what became of them so far.
@@ -128,6 +129,7 @@ class Handler:
     ) -> None:
         self.step = step
         self.name = step.name
+        self.manager = step.manager
         self.permissions = step.permissions
         self.namespace = settings.namespace
         self.settings = settings

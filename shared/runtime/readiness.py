@@ -30,6 +30,7 @@ class Readiness:
     Args:
         cluster: which API server.
         function: its name, for the log.
+        manager: its field manager, as for every create.
         permissions: what it must be allowed. Each is asked for until it is granted, as a rule once, at start.
         namespace: where; empty for all namespaces.
     """
@@ -39,11 +40,13 @@ class Readiness:
         cluster: RawCluster,
         *,
         function: str = "",
+        manager: str = "muster",
         permissions: Permissions = frozenset(),
         namespace: str = "",
     ) -> None:
         self._cluster = cluster
         self._function = function
+        self._manager = manager
         self._namespace = namespace
         self._not_granted = permissions
         self._told = ""
@@ -57,6 +60,7 @@ class Readiness:
         return cls(
             cluster,
             function=receiver.name,
+            manager=receiver.manager,
             permissions=receiver.permissions,
             namespace=receiver.namespace,
         )
@@ -96,9 +100,8 @@ class Readiness:
 
     def _not_allowed(self) -> str:
         """Which permissions are missing; nothing where all are granted. A change goes to the log."""
-        manager = f"muster-{self._function.replace('_', '-')}"
         try:
-            self._not_granted = lacking(self._cluster, self._not_granted, self._namespace, manager)
+            self._not_granted = lacking(self._cluster, self._not_granted, self._namespace, self._manager)
         except (Forbidden, Gone) as error:
             said = f"permissions are not known: {error.message}"
         else:

@@ -21,6 +21,11 @@ class Receiver(Protocol):
         ...
 
     @property
+    def manager(self) -> str:
+        """Its field manager: `muster-create-workload`."""
+        ...
+
+    @property
     def settings(self) -> Settings:
         """Limits, and what is said in logs."""
         ...
