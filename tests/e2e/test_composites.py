@@ -32,11 +32,7 @@ def test_an_orphaned_tree_is_taken_away(story: Story, muster_on_it: Muster) -> N
     story.wait("two pods run", lambda now: now.running() == 2)
     assert len(composites(story)) == 1
 
-    story.delete(made, "Orphan")
-    story.wait("the Job is gone", lambda now: not now.recording.now("Job"))
-    for pod in story.pods():
-        story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
-    story.wait("the pods are gone", lambda now: not now.pods())
+    story.delete_job_and_then_its_pods(made)
     muster_on_it.sweep()
     story.wait("Workload and group are gone", lambda now: not now.leftovers())
     assert until(lambda: not composites(story), 20), "a CompositePodGroup is left"

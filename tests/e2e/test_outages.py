@@ -98,10 +98,6 @@ def test_an_owner_deleted_with_its_children_orphaned_leaves_nothing(
     job = story.create(a_job("sweep", pods=2))
     story.wait("two pods run", lambda now: now.running() == 2)
 
-    story.delete(job, "Orphan")
-    story.wait("the Job is gone", lambda now: not now.recording.now("Job"))
-    for pod in story.pods():
-        story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
-    story.wait("the pods are gone", lambda now: not now.pods())
+    story.delete_job_and_then_its_pods(job)
     muster_on_it.sweep()
     story.wait("Workload and group are gone", lambda now: not now.leftovers())

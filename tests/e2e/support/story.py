@@ -76,6 +76,14 @@ class Story:
         """Deletes a created object."""
         self.api.must("DELETE", manifests.path(one), query={"propagationPolicy": propagation})
 
+    def delete_job_and_then_its_pods(self, job: Object) -> None:
+        """Deletes the only Job, which orphans all that it owns, and waits until its pods are gone as well."""
+        self.delete(job, "Orphan")
+        self.wait("the Job is gone", lambda now: not now.recording.now("Job"))
+        for pod in self.pods():
+            self.delete({"apiVersion": "v1", "kind": "Pod", **pod})
+        self.wait("the pods are gone", lambda now: not now.pods())
+
     def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = 20.0) -> None:
         """Waits until a condition on this story holds."""
         self.recording.wait(what, lambda _: condition(self), seconds)
