@@ -1,7 +1,8 @@
 """Starts Knative's receive adapter for ApiServerSource objects, as Knative's controller would.
 
 Source: ``makeEnv`` in knative.dev/eventing v0.47.0,
-pkg/reconciler/apiserversource/resources/receive_adapter.go.
+pkg/reconciler/apiserversource/resources/receive_adapter.go; its namespaces by ``namespacesFromSelector`` in
+pkg/reconciler/apiserversource/apiserversource.go.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from tests.cluster.processes import Process, free_ports, start, wait_ready
 def start_adapter(
     source: Mapping[str, Any], kubeconfig: Path, sink: str, folder: Path, audit_log: Path
 ) -> Process:
-    """Starts the adapter of one source that watches every namespace, and waits until its watches stand.
+    """Starts the adapter of one source, and waits until its watches stand.
 
     Its probes listen on port 8080 of every adapter; where that port is taken it goes on without them, so the
     API server's audit log is asked whether it is ready.
 
     Args:
-        source: an ApiServerSource.
+        source: an ApiServerSource, whose empty namespaceSelector means every namespace, and none its own.
         kubeconfig: of the source's service account.
         sink: URL that gets the events; it must be listening already.
         folder: where the log goes.
@@ -32,9 +33,12 @@ def start_adapter(
     """
     metadata, spec = source["metadata"], source["spec"]
     resources = [_watched(resource) for resource in spec["resources"]]
+    everywhere = spec.get("namespaceSelector") == {}
+    if not everywhere and "namespaceSelector" in spec:
+        raise ValueError("a source's selector of some namespaces is not translated here")
     configuration = {
-        "namespaces": [""],
-        "allNamespaces": True,
+        "namespaces": [""] if everywhere else [metadata["namespace"]],
+        "allNamespaces": everywhere,
         "resources": resources,
         "mode": spec["mode"],
     }

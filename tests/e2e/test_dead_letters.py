@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from eventing.local.broker import CloudEvent
 from eventing.local.cli import main
 from shared.events.dead_letters import SELECTOR
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stage
+from tests.e2e.support.dead_letters import nonsense
 from tests.e2e.support.muster import DEAD_LETTER, NAMESPACE, Muster
 from tests.e2e.support.runtimes import a_runtime, marks
 from tests.e2e.support.story import Story
@@ -45,20 +45,6 @@ class Letters:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
         found = self._api.must("GET", path, query={"labelSelector": SELECTOR})["items"]
         return {one["metadata"]["name"] for one in found}
-
-
-def nonsense(number: int) -> CloudEvent:
-    """An event that mark-runtime alone hears, and cannot read."""
-    attributes = {
-        "specversion": "1.0",
-        "id": f"nonsense-{number}",
-        "source": "/tests",
-        "type": "dev.knative.apiserver.resource.add",
-        "apiversion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainingRuntime",
-        "datacontenttype": "application/json",
-    }
-    return CloudEvent(attributes, b'{"spec": 7}')
 
 
 def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again(

@@ -35,6 +35,7 @@ class Muster:
     Attributes:
         functions: the process of each function, by the name of its Service.
         manifests: what the overlay builds.
+        namespace: where the overlay puts Muster itself.
         reports: every delivery so far, in the order in which they ended.
         dead_letters: events that no function took, each in words with the last answer to it.
     """
@@ -47,6 +48,12 @@ class Muster:
         self.reports: list[Report] = []
         self.dead_letters: list[str] = []
         self.manifests = kustomize.load(overlay)
+        self._containers = {
+            one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]
+            for one in kustomize.of_kind(self.manifests, "Service")
+        }
+        (broker,) = kustomize.of_kind(self.manifests, "Broker")
+        self.namespace: str = broker["metadata"]["namespace"]
         self._adapters: dict[str, Process] = {}
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
@@ -56,8 +63,8 @@ class Muster:
         """Applies what a cluster without Knative understands, and starts the rest."""
         self.install()
         self._stops.callback(self._stop_functions)
-        for service in kustomize.of_kind(self.manifests, "Service"):
-            self.start_function(service["metadata"]["name"])
+        for name in self._containers:
+            self.start_function(name)
         wiring = Wiring.from_manifests(self.manifests)
         self.broker = Broker(wiring, {**self._services, DEAD_LETTER: self._bury}, observe=self._observe)
         self._ingress = Ingress(self.broker)
@@ -89,13 +96,20 @@ class Muster:
 
         Args:
             name: of its Service.
-            settings: environment variables beside those it needs here.
+            settings: environment variables beside those of its Service and those it needs here.
         """
-        kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, name)
+        kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, name)
         step = f"functions.{name.replace('-', '_')}.function.step"
         module = "shared.runtime.dead_letter" if name == DEAD_LETTER else step
         command = [sys.executable, "-m", "shared.runtime.serve", module, "--port", "0"]
-        environment = {"KUBECONFIG": str(kubeconfig), "MUSTER_API_SERVER": "", **settings}
+        environment = {
+            "KUBECONFIG": str(kubeconfig),
+            "MUSTER_API_SERVER": "",
+            # In a pod it is the pod's own.
+            "MUSTER_DEAD_LETTER_NAMESPACE": self.namespace,
+            **{one["name"]: one["value"] for one in self._containers[name].get("env", [])},
+            **settings,
+        }
         log = self._cluster.folder / f"{name}.log"
         before = log.stat().st_size if log.exists() else 0
         process = start(name, command, self._cluster.folder, environment)
@@ -135,9 +149,8 @@ class Muster:
             name, kinds = source["metadata"]["name"], source["spec"]["resources"]
             if name in self._adapters or not all(self._served(kind) for kind in kinds):
                 continue
-            kubeconfig = self._cluster.service_account_kubeconfig(
-                NAMESPACE, source["spec"]["serviceAccountName"]
-            )
+            account = source["spec"]["serviceAccountName"]
+            kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, account)
             self._adapters[name] = self._cluster.add_adapter(source, kubeconfig, self._ingress.url)
 
     def _served(self, kind: Mapping[str, Any]) -> bool:

@@ -1,0 +1,21 @@
+"""Events that no function takes."""
+
+from __future__ import annotations
+
+from eventing.local.broker import CloudEvent
+
+
+def nonsense(
+    number: int, kind: str = "TrainingRuntime", apiversion: str = "trainer.kubeflow.org/v1alpha1"
+) -> CloudEvent:
+    """An event that cannot be read; about a TrainingRuntime mark-runtime alone hears it."""
+    attributes = {
+        "specversion": "1.0",
+        "id": f"nonsense-{number}",
+        "source": "/tests",
+        "type": "dev.knative.apiserver.resource.add",
+        "apiversion": apiversion,
+        "kind": kind,
+        "datacontenttype": "application/json",
+    }
+    return CloudEvent(attributes, b'{"spec": 7}')

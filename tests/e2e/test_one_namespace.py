@@ -1,0 +1,148 @@
+"""The overlay one-namespace: functions, sources and rights live in one namespace, and end there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from shared.events.dead_letters import SELECTOR
+from tests.cluster.cluster import Cluster, Options, running
+from tests.cluster.processes import until
+from tests.e2e.conftest import Stages
+from tests.e2e.support import muster
+from tests.e2e.support.dead_letters import nonsense
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import a_job, a_trainjob
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = Options()
+OVERLAY = "one-namespace"
+TEAM = "team-a"
+ACCOUNTS = f"system:serviceaccount:{TEAM}:"
+
+
+@dataclass(frozen=True)
+class House:
+    """A cluster on which one team has Muster, and what happens in the team's namespace."""
+
+    cluster: Cluster
+    muster: Muster
+    team: Story
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Returns the audit events of everything that Muster asked the API server for."""
+        lines = self.cluster.audit_log.read_text().splitlines(keepends=True)
+        events = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [event for event in events if event["user"]["username"].startswith(ACCOUNTS)]
+
+    def refused(self) -> list[str]:
+        """Returns what RBAC refused."""
+        return [
+            f"{event['user']['username']}: {event['verb']} {event['requestURI']}"
+            for event in self.requests()
+            if event["annotations"]["authorization.k8s.io/decision"] != "allow"
+        ]
+
+    def namespaces(self) -> set[str]:
+        """Returns the namespaces that anything was asked for; what is in none is left out."""
+        return {namespace for event in self.requests() if (namespace := _namespace(event))}
+
+
+def _namespace(event: dict[str, Any]) -> str:
+    namespace: str = event.get("objectRef", {}).get("namespace", "")
+    return namespace
+
+
+@pytest.fixture(name="house", scope="module")
+def _house(stages: Stages) -> Iterator[House]:
+    # No stage: there Muster is installed before the story's namespace is made, which here is Muster's home.
+    stages.close()
+    with running(OPTIONS) as cluster:
+        team = Story(cluster, TEAM)
+        with muster.installed(cluster, OVERLAY) as installation:
+            assert muster.policies_at_work(cluster, TEAM)
+            team.add_nodes(3)
+            yield House(cluster, installation, team)
+
+
+@pytest.fixture(autouse=True)
+def _laws(house: House) -> Iterator[None]:
+    """The laws of every story, and those of this overlay."""
+    yield
+    assert house.muster.idle()
+    assert house.team.breaches() == []
+    assert house.refused() == []
+    assert house.namespaces() == {TEAM}
+
+
+def test_a_role_is_all_that_a_trainjob_needs(house: House) -> None:
+    """From the first event to the last: grouped, placed together, told of, and gone without a trace."""
+    team = house.team
+    trainjob = team.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
+    team.wait("three pods run", lambda now: now.running() == 3, 60)
+    assert team.policy("trainer") == {"gang": {"minCount": 3}}
+    team.wait(
+        "conditions say so", lambda now: now.condition("TrainJob", "llama", "PodGroupsScheduled") == "True"
+    )
+    team.delete(trainjob)
+    team.wait("nothing is left", lambda now: not now.leftovers(), 60)
+    assert house.muster.dead_letters == []
+
+
+def test_every_function_has_all_its_permissions(house: House) -> None:
+    """They ask for their rights in the one namespace."""
+    answers = {name: house.muster.readiness(name) for name in house.muster.functions}
+    assert set(answers.values()) == {(200, "OK\n")}, answers
+    assert "mark-runtime" not in answers
+
+
+def test_sweeps_make_good_what_was_missed(house: House) -> None:
+    """They list the one namespace; a list of all of them would be refused."""
+    team, installation = house.team, house.muster
+    installation.stop_adapters()
+    try:
+        job = team.create(a_job("sweep", pods=2))
+        team.wait("two pods are made", lambda now: len(now.pods()) == 2)
+
+        def runs() -> bool:
+            installation.sweep()
+            return installation.idle() and team.running() == 2
+
+        assert until(runs, 60)
+    finally:
+        installation.start_adapters()
+    assert team.policy("main") == {"gang": {"minCount": 2}}
+    team.delete(job)
+    team.wait("nothing is left", lambda now: not now.leftovers(), 60)
+    assert installation.dead_letters == []
+
+
+def test_another_namespace_is_left_alone(house: House) -> None:
+    """Neither the label nor a mark by hand does anything there: pods run at once, each by itself."""
+    other = Story(house.cluster, "team-b")
+    try:
+        other.create(a_job("unmarked", pods=2))
+        other.create(a_job("marked", pods=2, labels={"muster.dev/group": "workers"}))
+        other.wait("four pods run", lambda now: now.running() == 4, 60)
+        house.muster.sweep()
+        assert house.muster.idle()
+        assert not any(other.group_name(pod) or other.gates(pod) for pod in other.pods())
+        assert other.groups() == {}
+        assert other.recording.now("Workload") == {}
+        assert other.writes() == []
+    finally:
+        other.end()
+
+
+def test_dead_letters_are_kept_in_the_namespace(house: House) -> None:
+    """As ConfigMaps, by an account that may keep them nowhere else."""
+    house.muster.broker.publish(nonsense(1, kind="Job", apiversion="batch/v1"))
+    assert house.muster.idle()
+    path = f"/api/v1/namespaces/{TEAM}/configmaps"
+    kept = house.cluster.api.must("GET", path, query={"labelSelector": SELECTOR})["items"]
+    assert len(kept) == len(house.muster.dead_letters) > 0
