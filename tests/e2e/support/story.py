@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tests.cluster import controllers, manifests
@@ -12,6 +13,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
 from tests.e2e.support import laws, rights
 from tests.e2e.support.laws import Write
+from tests.e2e.support.rights import Right
 from tests.e2e.support.timeline import Entry, Recording
 
 Object = dict[str, Any]
@@ -30,7 +32,9 @@ class Story:
         self.api: Api = cluster.api
         self.namespace = namespace
         self._audit_log = cluster.audit_log
-        self._audited_before = cluster.audit_log.stat().st_size if cluster.audit_log.exists() else 0
+        self._began_at = self._now_at()
+        self._roles_known_at = self._began_at
+        self._refused: set[Right] = set()
         self._nodes: list[str] = []
         self._volumes: list[Object] = []
         labels = {"muster.dev/gang-jobs": "enabled"} if opted_in else {}
@@ -83,6 +87,18 @@ class Story:
         for pod in self.pods():
             self.delete({"apiVersion": "v1", "kind": "Pod", **pod})
         self.wait("the pods are gone", lambda now: not now.pods())
+
+    @contextlib.contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Lets the API server be started anew in a block.
+
+        The recording has what changed meanwhile as `Recording.interrupted` says it; what the server refuses
+        until it knows its roles is no lack of them.
+        """
+        self._refused |= set(rights.refused(self._audited(self._roles_known_at)))
+        with self.recording.interrupted():
+            yield
+        self._roles_known_at = self._now_at()
 
     def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = 20.0) -> None:
         """Waits until a condition on this story holds."""
@@ -174,12 +190,16 @@ class Story:
         kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")
         return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
 
-    def _audited(self) -> list[Object]:
-        """Returns the audit events of Muster's service accounts since the story began."""
+    def _now_at(self) -> int:
+        """Where in the audit log the next request will be."""
+        return self._audit_log.stat().st_size if self._audit_log.exists() else 0
+
+    def _audited(self, since: int) -> list[Object]:
+        """Returns the audit events of Muster's service accounts from a place in the log on."""
         if not self._audit_log.exists():
             return []
         with self._audit_log.open("rb") as log:
-            log.seek(self._audited_before)
+            log.seek(since)
             return [json.loads(line) for line in log if line.endswith(b"\n")]
 
     def _condition(self, kind: str, name: str, of_type: str) -> dict[str, str]:
@@ -190,7 +210,7 @@ class Story:
 
     def writes(self) -> list[Write]:
         """Returns what Muster wrote in this namespace since the story began, refused requests included."""
-        return [_write(event) for event in self._audited() if _of(event, self.namespace)]
+        return [_write(event) for event in self._audited(self._began_at) if _of(event, self.namespace)]
 
     def breaches(self) -> list[str]:
         """Returns how the laws of every story were broken."""
@@ -198,7 +218,8 @@ class Story:
         found = [f"{law.__name__}: {breach}" for law in laws.OF_TIMELINES for breach in law(entries)]
         left_alone = laws.users_objects_are_left_alone
         found += [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
-        return found + [f"RBAC refused {right}" for right in rights.refused(self._audited())]
+        refused = self._refused | set(rights.refused(self._audited(self._roles_known_at)))
+        return found + [f"RBAC refused {right}" for right in sorted(refused)]
 
     def end(self) -> None:
         """Takes away the namespace and the nodes."""

@@ -7,11 +7,12 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cluster.api import Api
+from tests.cluster.processes import until
 
 Object = dict[str, Any]
 
@@ -26,6 +27,8 @@ KINDS = {
     "Event": "/api/v1/namespaces/{}/events",
 }
 NOT_SERVED = 404
+INITIALIZING = 429
+"""What an API server answers that is ready and has not read all objects of the kind yet."""
 SCHEDULING_VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
 
 
@@ -63,17 +66,19 @@ class Recording:
         self._began = time.monotonic()
         self._errors: list[str] = []
         self._connections: list[http.client.HTTPConnection] = []
+        self._threads: list[threading.Thread] = []
+        self._paths: dict[str, str] = {}
         self._stopped = False
         version = SCHEDULING_VERSIONS[release]
         for kind, template in KINDS.items():
             path = template.format(namespace, version=version)
-            if api.request("GET", path, query={"limit": "1"}).status == NOT_SERVED:
-                continue
-            self.follow(kind, path)
+            if self._is_served(path):
+                self.follow(kind, path)
 
     def follow(self, kind: str, path: str) -> None:
         """Watches one more kind, from the objects that a collection holds now."""
-        threading.Thread(target=self._follow, args=(kind, path), name=f"watch-{kind}", daemon=True).start()
+        self._paths[kind] = path
+        self._watch(kind, path, "0")
 
     def entries(self) -> list[Entry]:
         """Returns what happened so far, in the API server's order."""
@@ -109,6 +114,23 @@ class Recording:
                     return
                 self._changed.wait(rest)
 
+    @contextlib.contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Watches nothing for the length of a block, in which the API server is started anew.
+
+        After it every object that changed meanwhile is one more entry, with its last state; a kind that is
+        no longer served stays as it was.
+        """
+        self.stop()
+        yield
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._connections.clear()
+        self._stopped = False
+        for kind, path in self._paths.items():
+            self._catch_up(kind, path)
+
     def stop(self) -> None:
         """Ends the watches: a hundred stories would leave the API server with hundreds of them."""
         self._stopped = True
@@ -117,30 +139,69 @@ class Recording:
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def _follow(self, kind: str, path: str) -> None:
+    def _is_served(self, path: str) -> bool:
+        until(lambda: self._status(path) != INITIALIZING, 60)
+        return self._status(path) != NOT_SERVED
+
+    def _status(self, path: str) -> int:
+        return self._api.request("GET", path).status
+
+    def _catch_up(self, kind: str, path: str) -> None:
+        if not self._is_served(path):
+            return
+        listed = self._api.must("GET", path)
+        version: str = listed["metadata"]["resourceVersion"]
+        before = self.now(kind)
+        now = {item["metadata"]["name"]: {"kind": kind, **item} for item in listed["items"]}
+        for name in before.keys() - now.keys():
+            metadata = {**before[name]["metadata"], "resourceVersion": version}
+            self._take(kind, {"type": "DELETED", "object": {**before[name], "metadata": metadata}})
+        for name, body in now.items():
+            change = "MODIFIED" if name in before else "ADDED"
+            if name not in before or _version(before[name]) != _version(body):
+                self._take(kind, {"type": change, "object": body})
+        self._watch(kind, path, version)
+
+    def _watch(self, kind: str, path: str, version: str) -> None:
+        thread = threading.Thread(
+            target=self._follow, args=(kind, path, version), name=f"watch-{kind}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _follow(self, kind: str, path: str, version: str) -> None:
         try:
-            for event in self._api.watch(path, "0", 3600, self._connections.append):
+            for event in self._api.watch(path, version, 3600, self._connections.append):
                 if self._stopped:
                     return
                 self._take(kind, event)
-            if not self._stopped:
-                self._errors.append(f"{kind}: the watch ended")
+            self._gap(f"{kind}: the watch ended")
         except Exception as error:  # noqa: BLE001 - a thread's error has to reach the story, whatever it is
-            if not self._stopped:
-                self._errors.append(f"{kind}: {error!r}")
+            self._gap(f"{kind}: {error!r}")
+
+    def _gap(self, why: str) -> None:
+        if self._stopped:
+            return
+        with self._changed:
+            self._errors.append(why)
+            self._changed.notify_all()
 
     def _take(self, kind: str, event: Mapping[str, Any]) -> None:
         body = event["object"]
         if event["type"] == "ERROR":
-            self._errors.append(f"{kind}: {body.get('message')}")
+            self._gap(f"{kind}: {body.get('message')}")
             return
-        version = int(body["metadata"]["resourceVersion"])
+        version = _version(body)
         with self._changed:
             self._entries.append(Entry(version, self._elapsed(), event["type"], kind, body))
             self._changed.notify_all()
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._began
+
+
+def _version(body: Object) -> int:
+    return int(body["metadata"]["resourceVersion"])
 
 
 def state(entries: Iterable[Entry], kind: str) -> dict[str, Object]:
