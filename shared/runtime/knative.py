@@ -6,6 +6,7 @@ func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event 
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
@@ -33,10 +34,13 @@ class Function:
     def __init__(self, handler: Receiver, cluster: RawCluster) -> None:
         settings = handler.settings
         self._handler = handler
+        self._connections_are_cut = Event()
         self._readiness = Readiness.of(handler, cluster)
         self._asgi = WSGIMiddleware(
             _reading_whole_bodies(
-                app_of(self._handler, self._readiness), LARGEST_REFUSED * settings.body_limit_bytes
+                app_of(self._handler, self._readiness),
+                LARGEST_REFUSED * settings.body_limit_bytes,
+                self._connections_are_cut,
             ),
             workers=settings.workers,
         )
@@ -55,7 +59,8 @@ class Function:
         return self._readiness.last_known()
 
     def stop(self) -> None:
-        """Wait for what is being written: the middleware cuts connections after 3 s, but not threads."""
+        """Wait for what is being written: the middleware has cut connections after 3 s, but not threads."""
+        self._connections_are_cut.set()
         self._handler.in_flight.wait_until_none(self._handler.settings.deadline_seconds)
 
 
@@ -85,17 +90,22 @@ def _set_up(user_agent: str) -> tuple[Settings, Cluster]:
     return settings, config.connect(settings, user_agent=user_agent)
 
 
-def _reading_whole_bodies(app: WSGIApp, limit: int) -> WSGIApp:
+def _reading_whole_bodies(app: WSGIApp, limit: int, connections_are_cut: Event) -> WSGIApp:
     """The app, but it reads bodies of unknown length, and those it refuses up to a limit.
 
     a2wsgi's input ends by itself, which Flask has to be told: it would take a body sent in chunks for an
     empty one. And hypercorn 0.17 never lets go of a connection whose request was left unread, so the rest of
     a refused body is thrown away, before the answer begins: a sender that has seen it may send nothing more.
+
+    Once connections are cut the event loop is about to end: a thread that asked it for anything more could
+    wait for ever, and the process with it.
     """
 
     def wrapped(environ: Environ, start_response: StartResponse) -> IterableChunks:
         begun: list[tuple[Any, ...]] = []
         answer = app({**environ, "wsgi.input_terminated": True}, lambda *begin: begun.append(begin))
+        if connections_are_cut.is_set():
+            raise ConnectionAbortedError("the function stopped before this answer could be sent")
         for _ in range(0, limit, CHUNK):
             if not environ["wsgi.input"].read(CHUNK):
                 break

@@ -128,7 +128,7 @@ def test_loop_is_free_while_a_step_works(made: Any) -> None:
 
 
 def test_stop_waits_for_the_writes(made: Any) -> None:
-    """`stop`, called on the event loop, returns when the writes are done, though no answer got out yet."""
+    """`stop`, called on the event loop that then ends, returns when the writes are done; no thread hangs on."""
     writing, may_finish, written = threading.Event(), threading.Event(), []
 
     def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
@@ -140,15 +140,22 @@ def test_stop_waits_for_the_writes(made: Any) -> None:
     function = made(execute=execute)
     headers, body = an_event()
 
-    async def story() -> int:
+    async def story() -> None:
         event = asyncio.create_task(Caller(sized(headers, body), body).call(function))
         await asyncio.to_thread(writing.wait, 5)
+        event.cancel()
         threading.Timer(0.05, may_finish.set).start()
         function.stop()
         assert len(written) == 1
-        return (await event)[0]
 
-    assert asyncio.run(story()) == 200
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(story())
+    threads = function._asgi.executor._threads
+    function._asgi.executor.shutdown(wait=False)
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+    loop.close()
 
 
 def test_stop_does_not_wait_for_ever(made: Any) -> None:
@@ -170,7 +177,8 @@ def test_stop_does_not_wait_for_ever(made: Any) -> None:
         function.stop()
         assert written == []
         may_finish.set()
-        await event
+        with pytest.raises(ConnectionAbortedError):
+            await event
 
     asyncio.run(story())
 
