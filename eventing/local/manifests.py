@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonpatch
-import yaml
+
+from eventing.local import yaml_files
 
 Manifest = dict[str, Any]
 """One Kubernetes object as YAML holds it."""
@@ -46,7 +47,7 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
-    read: dict[str, Any] = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    read: dict[str, Any] = yaml_files.load((folder / "kustomization.yaml").read_text())
     if unknown := sorted(set(read) - _KNOWN):
         raise UnsupportedManifestError(f"{folder}/kustomization.yaml: {', '.join(unknown)} is not read here")
     return read
@@ -76,11 +77,11 @@ def of_kind(objects: Iterable[Manifest], kind: str) -> list[Manifest]:
 def _resource(path: Path) -> list[Manifest]:
     if path.is_dir():
         return load(path.resolve())
-    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+    return yaml_files.load_all(path.read_text())
 
 
 def _patched(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:
-    operations: Any = yaml.safe_load(patch["patch"]) if "patch" in patch else None
+    operations: Any = yaml_files.load(patch["patch"]) if "patch" in patch else None
     target = patch.get("target") or {}
     deletes = isinstance(operations, dict) and operations.get("$patch") == "delete"
     if not (deletes or isinstance(operations, list)) or not target or set(target) - {"kind", "name"}:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from eventing.local import yaml_files
 from shared.cluster.port import Object
 
 RUNTIMES = Path(__file__).resolve().parents[1] / "data" / "runtimes"
@@ -53,7 +52,7 @@ def node(
 
 def shipped_runtimes() -> list[Object]:
     """The ClusterTrainingRuntimes of Trainer v2.3.0, by name."""
-    return [yaml.safe_load(path.read_text()) for path in sorted(RUNTIMES.glob("*.yaml"))]
+    return [yaml_files.load(path.read_text()) for path in sorted(RUNTIMES.glob("*.yaml"))]
 
 
 def shipped_runtime(name: str) -> Object:
@@ -62,5 +61,5 @@ def shipped_runtime(name: str) -> Object:
     Raises:
         FileNotFoundError: Trainer ships none of that name.
     """
-    runtime: Object = yaml.safe_load((RUNTIMES / f"{name}.yaml").read_text())
+    runtime: Object = yaml_files.load((RUNTIMES / f"{name}.yaml").read_text())
     return runtime

@@ -25,6 +25,7 @@ from eventing.local.controllers.loop import Key, Wake
 from eventing.local.controllers.store import View
 from eventing.local.controllers.trainer_jobset import UnknownNumNodes, build_jobset
 from eventing.local.controllers.writes import Apply, Delete, Record, Result, Write, status_patch
+from eventing.local.yaml_files import SafeDumper, load
 from shared.cluster.port import Object
 from shared.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
@@ -127,7 +128,7 @@ def build_objects(
     """
     reference = trainjob["spec"]["runtimeRef"]
     writes: list[Write] = []
-    used = yaml.safe_load(snapshot["data"]["runtime"]) if snapshot else runtime
+    used = load(snapshot["data"]["runtime"]) if snapshot else runtime
     if snapshot and (controller_of(snapshot) or {}).get("uid") != trainjob["metadata"]["uid"]:
         raise LookupError(
             "invalid runtime snapshot: a snapshot configmap exists but is owned by another object"
@@ -207,7 +208,7 @@ def _snapshot_of(trainjob: Object, runtime: Object) -> Object:
             "namespace": namespace,
             "ownerReferences": [controller_reference(trainjob)],
         },
-        "data": {"runtime": yaml.safe_dump(runtime)},
+        "data": {"runtime": yaml.dump(runtime, Dumper=SafeDumper)},
     }
 
 

@@ -11,10 +11,7 @@ from typing import Any
 
 import yaml
 
-try:
-    from yaml import CSafeLoader as SafeLoader  # ten times faster on a recording of 300 kB
-except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeLoader  # type: ignore[assignment]  # the two have the same interface
+from eventing.local.yaml_files import SafeLoader
 
 
 class BadFileError(Exception):

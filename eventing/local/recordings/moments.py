@@ -13,15 +13,11 @@ from eventing.local.inputs.worlds import Object, Objects
 from eventing.local.recordings.appending import Pieces
 from eventing.local.recordings.redaction import of_runtime_snapshot, without_secrets
 from eventing.local.source import SourceSpec, WatchedKind, namespaces_of
+from eventing.local.yaml_files import SafeDumper
 from shared.cluster.client import Client
 from shared.cluster.errors import ClusterError, Gone
 from shared.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
 from shared.policy.homes import CONFIG_MAP, CONFIG_MAP_KEY
-
-try:
-    from yaml import CSafeDumper as SafeDumper  # ten times faster
-except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeDumper  # type: ignore[assignment]  # the two have the same interface
 
 _log = logging.getLogger(__name__)
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from eventing.local import yaml_files
+
 LEFT_OUT = "<left out>"
 """Stands where a value was."""
 
@@ -48,7 +50,7 @@ def without_secrets(found: Any) -> Any:
 def of_runtime_snapshot(text: str) -> str:
     """The text in which the Trainer keeps a runtime, cleaned as the runtime itself is."""
     try:
-        return json.dumps(without_secrets(yaml.safe_load(text)))
+        return json.dumps(without_secrets(yaml_files.load(text)))
     except (yaml.YAMLError, TypeError, ValueError):
         return LEFT_OUT
 

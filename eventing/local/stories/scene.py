@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from eventing.local import outline
+from eventing.local import outline, yaml_files
 from eventing.local.inputs.worlds import Object, Objects
 from eventing.local.stories import rules
 from eventing.local.stories.rules import Check
@@ -52,7 +50,7 @@ class Story:
     def manifest(self) -> Objects:
         """What the user creates."""
         text = (Path(__file__).parent / f"{self.name}.yaml").read_text()
-        return [one for one in yaml.safe_load_all(text) if one]
+        return yaml_files.load_all(text)
 
 
 class StoryEndedError(Exception):
