@@ -34,7 +34,7 @@ class View(BaseModel):
     @classmethod
     def _null_is_absent(cls, data: Any) -> Any:
         """Unset structs without omitempty come back as `null` (scheduling/v1beta1/types.go, v1.37.1)."""
-        if isinstance(data, Mapping):
+        if isinstance(data, Mapping) and None in data.values():
             return {name: value for name, value in data.items() if value is not None}
         return data
 
