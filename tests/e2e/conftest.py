@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,14 +18,13 @@ from tests.cluster.control_plane import Release
 from tests.e2e.support import muster
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.rights import Rights
+from tests.e2e.support.seen import Seen, forget
 from tests.e2e.support.story import Story
-from tests.e2e.support.whole_run import STORIES, WholeRun
+from tests.e2e.support.whole_run import STORIES
 
 _NUMBERS = itertools.count(1)
 _STORIES = pytest.StashKey[list[Story]]()
-_WHOLE_RUN = pytest.StashKey[WholeRun]()
-_LAST = "test_least_privilege.py"
-"""It looks back at all others."""
+_SEEN = pytest.StashKey[Seen]()
 
 
 @dataclass
@@ -39,12 +41,12 @@ class Stage:
 class Stages:
     """One stage at a time; the next test module may ask for another one.
 
-    Attributes:
-        rights: what Muster was granted and did on the stages that were taken down.
+    Args:
+        rights: gets what Muster was granted and did on the stages that were taken down.
     """
 
-    def __init__(self) -> None:
-        self.rights = Rights()
+    def __init__(self, rights: Rights) -> None:
+        self._rights = rights
         self._audited = 0
         self._stage: Stage | None = None
         self._spoiled = False
@@ -85,7 +87,7 @@ class Stages:
         with stage.cluster.audit_log.open("rb") as log:
             log.seek(self._audited)
             lines = [line.decode() for line in log if line.endswith(b"\n")]
-        self.rights.add(stage.muster.manifests, lines)
+        self._rights.add(stage.muster.manifests, lines)
 
     def spoil(self) -> None:
         """Says that what stands is no longer what its options say, so that nobody gets it again."""
@@ -93,25 +95,23 @@ class Stages:
 
 
 @pytest.fixture(scope="session")
-def stages() -> Iterator[Stages]:
-    """The stages of this run."""
-    made = Stages()
+def stages(pytestconfig: pytest.Config) -> Iterator[Stages]:
+    """The stages of this run; who asks for them spoils one, and comes after those who do not."""
+    made = Stages(pytestconfig.stash[_SEEN].rights)
     yield made
     made.close()
-
-
-@pytest.fixture(scope="session")
-def whole_run(pytestconfig: pytest.Config) -> WholeRun:
-    """What this run has left out so far."""
-    return pytestconfig.stash[_WHOLE_RUN]
 
 
 @pytest.fixture
 def stage(stages: Stages, request: pytest.FixtureRequest) -> Stage:
     """The stage that the test module asks for with ``OPTIONS`` and ``OVERLAY``; else 1.37 with everything."""
-    options: Options = getattr(request.module, "OPTIONS", Options())
+    return stages.get(*_asked_for(request.module))
+
+
+def _asked_for(module: ModuleType) -> tuple[Options, str]:
+    options: Options = getattr(module, "OPTIONS", Options())
     overlay = "kubernetes-1.36" if options.release.minor == "1.36" else "cluster"
-    return stages.get(options, getattr(request.module, "OVERLAY", overlay))
+    return options, getattr(module, "OVERLAY", overlay)
 
 
 @pytest.fixture
@@ -153,25 +153,47 @@ def story(tell: Callable[..., Story]) -> Story:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begins to note what this run leaves out."""
-    config.stash[_WHOLE_RUN] = WholeRun()
+    """Begins to note what this run sees and leaves out."""
+    config.stash[_SEEN] = Seen()
+    if not hasattr(config, "workerinput"):  # the only process, or the one that starts the others
+        forget()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts what looks back at all stories after them."""
-    items.sort(key=lambda item: item.path.name == _LAST)
+    """Puts the stories of a stage together, those that spoil it last.
+
+    To pytest-xdist each stage is a group, told by one process. All else is a group as well, unless it says
+    otherwise, since most of it shares a few servers.
+    """
+    stories = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == STORIES]
+    spoiling = {item.path for item in stories if "stages" in signature(item.function).parameters}
+    stages = list(dict.fromkeys(_asked_for(item.module) for item in stories))
+    places: dict[pytest.Item, tuple[int, bool]] = {}
+    for story in stories:
+        number = stages.index(_asked_for(story.module))
+        story.add_marker(pytest.mark.xdist_group(f"stage-{number}"))
+        places[story] = number, story.path in spoiling
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("contract"))
+    items.sort(key=lambda item: places.get(item, (-1, False)))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Notes stories that somebody chose to leave out."""
     for item in items:
         if item.path.parent == STORIES:
-            item.config.stash[_WHOLE_RUN].left_out.append(item.nodeid)
+            item.config.stash[_SEEN].run.left_out.add(item.nodeid)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Notes which stories there are in this run."""
-    session.config.stash[_WHOLE_RUN].collected |= {item.path for item in session.items}
+    session.config.stash[_SEEN].run.collected |= {item.path for item in session.items}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keeps what this process saw for the comparison of rights (tests/rights)."""
+    session.config.stash[_SEEN].keep(os.environ.get("PYTEST_XDIST_WORKER", "main"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -181,7 +203,7 @@ def pytest_runtest_makereport(
     """Adds to a failed story what happened in it."""
     report = yield
     if item.path.parent == STORIES and report.outcome != "passed":
-        item.config.stash[_WHOLE_RUN].failed.append(item.nodeid)
+        item.config.stash[_SEEN].run.failed.add(item.nodeid)
     if report.when == "call" and report.failed:
         for story in item.stash.get(_STORIES, []):
             report.sections.append((f"what happened in {story.namespace}", _told(story)))

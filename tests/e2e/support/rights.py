@@ -92,6 +92,13 @@ class Rights:
             elif allowed_by not in _OF_EVERY_USER:
                 self.borrowed.add(f"{use}, allowed by {allowed_by or 'nobody knows what'}")
 
+    def join(self, others: Rights) -> None:
+        """Adds what another process saw on its clusters."""
+        self.granted |= others.granted
+        self.used |= others.used
+        self.borrowed |= others.borrowed
+        self.refused |= others.refused
+
     def unused(self) -> list[Right]:
         """Returns what was granted and never needed."""
         return sorted(right for right in self.granted if not any(right.used_by(use) for use in self.used))

@@ -20,8 +20,14 @@ class WholeRun:
     """
 
     collected: set[Path] = field(default_factory=set)
-    left_out: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+
+    def join(self, others: WholeRun) -> None:
+        """Adds what another process collected, left out and saw fail."""
+        self.collected |= others.collected
+        self.left_out |= others.left_out
+        self.failed |= others.failed
 
     def gaps(self, files: Iterable[Path] | None = None) -> str:
         """Returns in words what is missing; empty in a whole run.
@@ -31,5 +37,6 @@ class WholeRun:
         """
         every = STORIES.glob("test_*.py") if files is None else files
         absent = sorted(file.name for file in every if file not in self.collected)
-        said = {"not collected": absent, "left out": self.left_out, "did not pass": self.failed}
+        left_out, failed = sorted(self.left_out), sorted(self.failed)
+        said = {"not collected": absent, "left out": left_out, "did not pass": failed}
         return "; ".join(f"{what}: {', '.join(names)}" for what, names in said.items() if names)

@@ -173,9 +173,9 @@ def test_the_manifests_of_eventing_can_be_read() -> None:
     [
         pytest.param(WholeRun({Path("a"), Path("b")}), "", id="nothing is missing in a whole run"),
         pytest.param(WholeRun({Path("a")}), "not collected: b", id="one file was asked for"),
-        pytest.param(WholeRun({Path("a"), Path("b")}, ["a::x"]), "left out: a::x", id="-k left a story out"),
+        pytest.param(WholeRun({Path("a"), Path("b")}, {"a::x"}), "left out: a::x", id="-k left a story out"),
         pytest.param(
-            WholeRun({Path("a"), Path("b")}, [], ["b::y"]),
+            WholeRun({Path("a"), Path("b")}, set(), {"b::y"}),
             "did not pass: b::y",
             id="a story did not get to its end",
         ),

@@ -128,7 +128,7 @@ def test_loop_is_free_while_a_step_works(made: Any) -> None:
 
 
 def test_stop_waits_for_the_writes(made: Any) -> None:
-    """`stop`, called on the event loop that then ends, returns when the writes are done, and so do threads."""
+    """`stop`, called on the event loop that then ends, returns when the writes are done, threads too."""
     writing, may_finish, written = threading.Event(), threading.Event(), []
 
     def execute(_cluster: Any, plan: Any, _manager: str) -> Any:

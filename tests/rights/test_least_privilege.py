@@ -1,6 +1,6 @@
 """Least privilege, proven: over all stories every verb that is granted is used, and none is used that is not.
 
-It compares only at the end of a whole run, in which every story was told and passed.
+It looks back at the latest run of tests/e2e, which must have been a whole one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e.conftest import Stages
-from tests.e2e.support.whole_run import WholeRun
+from tests.e2e.support.seen import recall
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.real
 
 OF_A_SOURCE = "Knative's controller keeps a source from starting whose account lacks get, list or watch"
 """`runAccessCheck` in pkg/reconciler/apiserversource/apiserversource.go, knative.dev/eventing v0.47.0."""
@@ -31,13 +30,10 @@ GRANTED_AND_NEVER_USED: Mapping[str, str] = {
 """Every exception, and why."""
 
 
-def test_what_is_granted_is_what_was_used(stages: Stages, whole_run: WholeRun) -> None:
+def test_what_is_granted_is_what_was_used() -> None:
     """Of each account, on every cluster of the run: verbs, resources, and whether in all namespaces."""
-    gaps = whole_run.gaps()
-    if gaps:
-        pytest.skip(f"what is granted is compared with what was used in a whole run only; {gaps}")
-    stages.close()
-    rights = stages.rights
-    assert rights.refused == set(), "asked for and refused"
-    assert rights.borrowed == set(), "allowed by something else than Muster's own roles"
-    assert {str(right) for right in rights.unused()} == set(GRANTED_AND_NEVER_USED)
+    seen = recall()
+    assert seen.run.gaps() == "", "only a whole run of tests/e2e can be compared: make e2e"
+    assert seen.rights.refused == set(), "asked for and refused"
+    assert seen.rights.borrowed == set(), "allowed by something else than Muster's own roles"
+    assert {str(right) for right in seen.rights.unused()} == set(GRANTED_AND_NEVER_USED)
