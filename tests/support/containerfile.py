@@ -37,9 +37,10 @@ class Instruction:
         return source, place
 
 
-def read(path: Path = ROOT / "Containerfile") -> list[Instruction]:
-    """Its instructions in order; none goes over several lines."""
-    lines = (line.strip() for line in path.read_text().splitlines())
+def read(text: str = "") -> list[Instruction]:
+    """The instructions of a text, else of the Containerfile, in order; none goes over several lines."""
+    given = text or (ROOT / "Containerfile").read_text()
+    lines = (line.strip() for line in given.splitlines())
     said = [line.partition(" ") for line in lines if line and not line.startswith("#")]
     return [Instruction(word, rest) for word, _, rest in said]
 

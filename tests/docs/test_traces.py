@@ -1,0 +1,37 @@
+"""The image that the operations document derives for traces."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from tests.docs import commands
+from tests.docs.commands import ROOT
+from tests.support import containerfile
+
+(DERIVED,) = re.findall(
+    r"^```dockerfile\n(.*?)^```$", (ROOT / "docs/operations.md").read_text(), re.MULTILINE | re.DOTALL
+)
+SAID = containerfile.read(DERIVED)
+
+
+def test_it_installs_the_extra_in_the_versions_that_are_tested() -> None:
+    """All packages of `muster[traces]`, each as it is locked for the tests of traces."""
+    (install,) = [one.command for one in SAID if one.word == "RUN"]
+    assert install[:5] == ["python", "-m", "pip", "install", "--only-binary=:all:"]
+    installed = dict(package.split("==") for package in install[5:])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = {package.partition(">=")[0] for package in project["optional-dependencies"]["traces"]}
+    locked = dict(
+        re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
+    )
+    assert installed == {package: locked[package] for package in extra}
+
+
+def test_it_is_built_upon_an_image_that_the_reader_has_and_runs_as_that_does() -> None:
+    """The install document tags it; the user is a number that is not root's in the end."""
+    words = [one.word for one in SAID]
+    assert words == ["FROM", "USER", "RUN", "USER"]
+    images = {command.after("--tag")[0] for command in commands.of("podman") if command.after("--tag")}
+    assert SAID[0].rest in images
+    assert SAID[-1] == containerfile.of_word("USER")[0]
