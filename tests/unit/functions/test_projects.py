@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from eventing.local.manifests import Manifest, load, of_kind
+from shared.runtime.config import Settings
+
 ROOT = Path(__file__).parents[3]
 STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))
 FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
@@ -79,6 +82,12 @@ def test_func_and_kustomize_agree(step: str) -> None:
     }
     min_scale = revision["metadata"]["annotations"]["autoscaling.knative.dev/min-scale"]
     assert str(options["scale"]["min"]) == min_scale
+
+
+@pytest.mark.parametrize("service", of_kind(load(), "Service"), ids=lambda one: str(one["metadata"]["name"]))
+def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
+    """More of them would queue inside the pod, where Knative does not see that another pod is needed."""
+    assert 0 < service["spec"]["template"]["spec"]["containerConcurrency"] <= Settings().workers
 
 
 @each_function

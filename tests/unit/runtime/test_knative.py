@@ -104,12 +104,13 @@ def test_endless_body_is_refused(made: Any) -> None:
 
 
 def test_loop_is_free_while_a_step_works(made: Any) -> None:
-    """Probes are answered while a step waits for the API server, and two events are worked on at once."""
-    both = threading.Barrier(3)
+    """As many events as there are workers are worked on at once, and probes are answered meanwhile."""
+    workers = Settings().workers
+    all_of_them = threading.Barrier(workers + 1)
     may_finish = threading.Event()
 
     def wait(bounded: Any, subject: ObjectRef) -> Observed:
-        both.wait(5)
+        all_of_them.wait(5)
         may_finish.wait(5)
         return observe(bounded, subject)
 
@@ -117,14 +118,15 @@ def test_loop_is_free_while_a_step_works(made: Any) -> None:
     headers, body = an_event()
 
     async def story() -> list[int]:
-        events = [asyncio.create_task(Caller(sized(headers, body), body).call(function)) for _ in range(2)]
-        await asyncio.to_thread(both.wait, 5)
+        callers = [Caller(sized(headers, body), body) for _ in range(workers)]
+        events = [asyncio.create_task(caller.call(function)) for caller in callers]
+        await asyncio.to_thread(all_of_them.wait, 5)
         assert function.alive() == (True, "OK")
         assert not any(event.done() for event in events)
         may_finish.set()
         return [(await event)[0] for event in events]
 
-    assert asyncio.run(story()) == [200, 200]
+    assert asyncio.run(story()) == [200] * workers
 
 
 def test_stop_waits_for_the_writes(made: Any) -> None:
