@@ -284,11 +284,11 @@ def revives(api: Conversation, ns: str) -> None:
     serve_widgets(api.api, ns)
     body = widget()
     body["metadata"]["resourceVersion"] = "5"
-    answer = _apply(api, widgets(ns, "widget"), body)
-    assert answer.status in {201, 409}
+    assert _apply(api, widgets(ns, "widget"), body).status == 201
     body = widget("second")
     body["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
-    assert not _apply(api, widgets(ns, "second"), body).ok
+    answer = _apply(api, widgets(ns, "second"), body)
+    assert (answer.status, answer.reason) == (409, "Conflict")
 
 
 @case(releases=BOTH)

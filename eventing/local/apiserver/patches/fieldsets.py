@@ -72,6 +72,19 @@ def fields_of(value: Any, schema: Schema, path: Path = ()) -> set[Path]:
     return found
 
 
+def with_structs(fields: Iterable[Path], schema: Schema) -> set[Path]:
+    """The fields and every struct around one (`EnsureNamedFieldsAreMembers`)."""
+    found = set(fields)
+    for path in list(found):
+        inner = schema
+        for depth, step in enumerate(path, 1):
+            kind, _, name = step.partition(":")
+            if kind == "f" and name in (inner.get("properties") or {}):
+                found.add(path[:depth])
+            inner = child_of(inner, name) if kind == "f" else inner.get("items") or {}
+    return found
+
+
 class Comparison:
     """What differs between two values of one schema.
 

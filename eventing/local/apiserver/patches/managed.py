@@ -15,11 +15,13 @@ from eventing.local.apiserver.patches.fieldsets import (
     EMPTY,
     Comparison,
     Fields,
+    Path,
     fields_of,
     from_v1,
     merged,
     spelled,
     to_v1,
+    with_structs,
     without,
 )
 from eventing.local.apiserver.schemas import Schema
@@ -168,9 +170,10 @@ def apply(
     owners[manager.identity] = Owned(manager, wanted_fields, before.time if before else "")
     result = merged(_body(live), _body(wanted), schema)
     if before is not None:
-        kept = frozenset().union(*(owned.fields for owned in owners.values()))
-        # A struct is no field of its own while something is in it, whatever earlier updates noted down.
-        result = without(result, (before.fields - kept) & fields_of(result, schema), schema)
+        kept = set[Path]().union(*(owned.fields for owned in owners.values()))
+        # With the structs around them: one that nothing owned is left in goes as a whole, without a trace.
+        gone = with_structs(before.fields, schema) - with_structs(kept, schema)
+        result = without(result, gone & with_structs(fields_of(result, schema), schema), schema)
     difference = _difference(live, result, schema)
     changed = difference.added | difference.modified
     if not force:
