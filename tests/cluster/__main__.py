@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 from tests.cluster import cluster, modules
-from tests.cluster.control_plane import Release
-from tests.cluster.processes import Process
+from tests.cluster.control_plane import DEFAULT_GATES, Release
+from tests.cluster.modules import BuildFailed
+from tests.cluster.processes import NotReady, Process
+
+TRY = """
+  export KUBECONFIG={kubeconfig}
+  export PATH={binaries}:$PATH        # kubectl of the same version
+  kubectl get nodes,clustertrainingruntimes
+  kubectl apply -k eventing/admission        # pods get the name of their group at birth
+  {muster} run --kubeconfig $KUBECONFIG        # in another terminal: Muster's functions against it
+  kubectl apply -f eventing/examples/all-or-nothing-disruption.yaml        # a Job of three pods
+  kubectl -n example-disruption get workloads,podgroups,pods
+  make cluster-down
+"""
 
 
 def main(arguments: list[str]) -> int:
     """Runs one command; returns the exit code."""
     command, *rest = arguments or ["help"]
-    if command == "up" and len(rest) <= 1:
-        return up(rest[0] if rest else "1.37")
+    if command == "up" and len(rest) <= 1 and set(rest) <= set(DEFAULT_GATES):
+        return up(*rest)
     if command == "down" and not rest:
         return down()
     if command == "build" and not rest:
@@ -27,26 +40,26 @@ def main(arguments: list[str]) -> int:
     return 2
 
 
-def up(minor: str) -> int:
+def up(minor: str = "1.37") -> int:
     """Starts everything with three nodes, remembers the process ids and says what to try."""
     if state_file().exists():
         print("a cluster is up already: `make cluster-down` ends it", file=sys.stderr)
         return 1
     started = time.monotonic()
-    made = cluster.start(cluster.Options(release=Release(minor), nodes=3))
+    try:
+        made = cluster.start(cluster.Options(release=Release(minor), nodes=3))
+    except (BuildFailed, NotReady) as error:
+        print(error, file=sys.stderr)
+        return 1
     state = {
         "folder": str(made.folder),
         "processes": [[process.name, process.pid, str(process.log)] for process in made.processes],
     }
     state_file().write_text(json.dumps(state, indent=1))
     version = made.api.must("GET", "/version")["gitVersion"]
-    print(f"\nKubernetes {version} is up after {time.monotonic() - started:.0f} s. Logs: {made.folder}\n")
-    print(f"  export KUBECONFIG={made.kubeconfig}")
-    print(f"  export PATH={modules.build(modules.KUBECTL).parent}:$PATH        # kubectl of the same version")
-    print("  kubectl get nodes,clustertrainingruntimes")
-    print("  kubectl label namespace default muster.dev/gang-jobs=enabled")
-    print("  .venv/bin/muster run --kubeconfig $KUBECONFIG        # Muster's functions against it")
-    print("  make cluster-down")
+    print(f"\nKubernetes {version} is up after {time.monotonic() - started:.0f} s. Logs: {made.folder}")
+    binaries, muster = modules.build(modules.KUBECTL).parent, Path(sys.executable).with_name("muster")
+    print(TRY.format(kubeconfig=made.kubeconfig, binaries=binaries, muster=muster))
     return 0
 
 
@@ -72,10 +85,8 @@ def state_file() -> Path:
 
 def _is_ours(process: Process, folder: str) -> bool:
     """Whether the process id still belongs to what was started: ids are used again after a reboot."""
-    try:
-        command = Path(f"/proc/{process.pid}/cmdline").read_text()
-    except OSError:
-        return False
+    asked = ["ps", "-ww", "-p", str(process.pid), "-o", "command="]
+    command = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     return folder in command
 
 

@@ -1,0 +1,148 @@
+"""`make cluster` leaves a cluster up and says what to try; `make cluster-down` ends it and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import cluster
+from tests.cluster.__main__ import state_file
+from tests.cluster.control_plane import Release
+from tests.cluster.modules import CACHE_VARIABLE, REPOSITORY, cache_folder
+from tests.cluster.processes import NotReady, Process, start, until
+
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is built is used; what is up is another one than the developer's own, which stays as it is."""
+    built = cache_folder() / "bin"
+    built.mkdir(parents=True, exist_ok=True)
+    apart = tmp_path / "cache"
+    apart.mkdir()
+    (apart / "bin").symlink_to(built)
+    monkeypatch.setenv(CACHE_VARIABLE, str(apart))
+
+
+def _cluster(*arguments: str) -> Done:
+    return _typed(f"{sys.executable} -m tests.cluster {' '.join(arguments)}")
+
+
+def _typed(*commands: str) -> Done:
+    """What a shell makes of these lines."""
+    return subprocess.run(
+        ["/bin/bash", "-ec", "\n".join(commands)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+def _printed(done: Done) -> tuple[list[str], str]:
+    """The commands that `up` says to try, in two parts: for one terminal, and what stays in another one."""
+    lines = [line.partition("   #")[0].strip() for line in done.stdout.splitlines() if line.startswith("  ")]
+    (stays,) = (line for line in lines if "muster run" in line)
+    assert lines.pop() == "make cluster-down"
+    return [line for line in lines if line != stays], stays
+
+
+@contextlib.contextmanager
+def _running(exports: list[str], command: str, folder: Path) -> Iterator[Process]:
+    """A second terminal, in which a command stays."""
+    process = start("terminal", ["/bin/bash", "-c", "\n".join([*exports, f"exec {command}"])], folder)
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+@pytest.mark.real
+@pytest.mark.timeout(400)
+def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
+    """Typed as printed, three pods run as one gang; then every process and the folder are gone."""
+    up = _cluster("up")
+    assert up.returncode == 0, up.stderr
+    state = json.loads(state_file().read_text())
+    processes = [Process(name, pid, Path(log)) for name, pid, log in state["processes"]]
+    try:
+        lines, stays = _printed(up)
+        exports = [line for line in lines if line.startswith("export ")]
+        get = next(line for line in lines if line.startswith("kubectl get "))
+        ready = "kubectl get nodes -o jsonpath='{.items[*].status.conditions[?(@.type==\"Ready\")].status}'"
+        assert _typed(*exports, ready).stdout.split() == ["True"] * 3
+        assert "/torch-distributed" in _typed(*exports, get).stdout
+        with _running(exports, stays, tmp_path) as muster:
+            assert until(lambda: "at work on " in muster.log.read_text(), 60), muster.tail()
+            tried = _typed(*lines)
+            assert tried.returncode == 0, tried.stderr
+            (*_, look) = lines
+            assert until(lambda: _typed(*exports, look).stdout.count(" Running ") == 3, 60), muster.tail()
+            groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
+            (gang,) = [one for one in groups if one["kind"] == "PodGroup"]
+            assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+        again = _cluster("up")
+        assert (again.returncode, "is up already" in again.stderr) == (1, True)
+        assert all(process.alive() for process in processes)
+    finally:
+        down = _cluster("down")
+    assert (down.returncode, down.stderr) == (0, "")
+    assert [process.name for process in processes if process.alive()] == []
+    assert not Path(state["folder"]).exists()
+    assert _cluster("down").stderr == "no cluster is up\n"
+
+
+@pytest.mark.real
+@pytest.mark.timeout(200)
+def test_a_start_that_fails_says_why_and_keeps_the_logs(capfd: pytest.CaptureFixture[str]) -> None:
+    """The API server refuses a gate: its words are in the message and in the folder, and nothing runs on."""
+    with pytest.raises(NotReady, match="unrecognized feature gate: NoSuchGate"):
+        cluster.start(cluster.Options(Release("1.37", gates=("NoSuchGate",))))
+    (said,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("logs are kept in ")]
+    folder = Path(said.removeprefix("logs are kept in "))
+    assert "NoSuchGate" in (folder / "kube-apiserver.log").read_text()
+    assert (folder / "etcd.log").exists()
+    assert (
+        str(folder) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+    )
+    shutil.rmtree(folder)
+
+
+def test_without_go_up_says_what_is_missing(tmp_path: Path) -> None:
+    """In a line, and it leaves nothing to end."""
+    command = [sys.executable, "-m", "tests.cluster", "up"]
+    without = {**os.environ, "PATH": "/nowhere", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=REPOSITORY, env=without, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Go 1.26 or newer must be on PATH" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not state_file().exists()
+
+
+def test_down_ends_what_up_started_and_nothing_that_has_its_number_now(tmp_path: Path) -> None:
+    """After a reboot the remembered process ids may be those of other programs."""
+    folder = tmp_path / "muster-cluster-1"
+    folder.mkdir()
+    ours = start("etcd", [sys.executable, "-c", "import time; time.sleep(600)", str(folder)], folder)
+    other = start("other", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path)
+    remembered = [["etcd", ours.pid, str(ours.log)], ["kube-apiserver", other.pid, str(other.log)]]
+    state_file().write_text(json.dumps({"folder": str(folder), "processes": remembered}))
+    try:
+        assert _cluster("down").returncode == 0
+        assert (ours.alive(), other.alive()) == (False, True)
+        assert not folder.exists()
+    finally:
+        for process in (ours, other):
+            process.signal(signal.SIGKILL)
+            process.stop()
