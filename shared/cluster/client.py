@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode
 
 import urllib3
@@ -38,6 +38,9 @@ class Client:
         configuration: where, and with which credentials.
         user_agent: how the API server's audit log names the caller.
         namespace: where a Role is all there is: lists of every namespace become lists of this one.
+
+    Attributes:
+        user_agent: as given.
     """
 
     def __init__(
@@ -49,25 +52,25 @@ class Client:
         )
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
-        self._user_agent = user_agent
+        self.user_agent = user_agent
         self._namespace = namespace
 
     @classmethod
-    def for_server(cls, url: str, *, user_agent: str = "muster", namespace: str = "") -> Client:
+    def for_server(cls, url: str, *, user_agent: str = "muster", namespace: str = "") -> Self:
         """A client without credentials, for an API server on this machine."""
         return cls(Configuration(host=url), user_agent=user_agent, namespace=namespace)
 
     @classmethod
     def from_kubeconfig(
         cls, path: str | None = None, *, user_agent: str = "muster", namespace: str = ""
-    ) -> Client:
+    ) -> Self:
         """A client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
         configuration = Configuration()
         load_kube_config(config_file=path, client_configuration=configuration)
         return cls(configuration, user_agent=user_agent, namespace=namespace)
 
     @classmethod
-    def in_cluster(cls, *, user_agent: str = "muster", namespace: str = "") -> Client:
+    def in_cluster(cls, *, user_agent: str = "muster", namespace: str = "") -> Self:
         """A client with the pod's service account; the token file is read again as it is renewed."""
         configuration = Configuration()
         load_incluster_config(client_configuration=configuration)
@@ -203,7 +206,7 @@ class Client:
         response = self._send("GET", resource.path(namespace=namespace), query, None, timeout_seconds + 5)
         try:
             if response.status >= 400:
-                raise errors.from_answer(response.status, _parsed(response.read()), response.headers)
+                raise errors.from_answer(response.status, parsed(response.read()), response.headers)
             for line in _lines(response):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
@@ -222,7 +225,7 @@ class Client:
         content_type: str = "application/json",
     ) -> tuple[int, Any]:
         """Any request; the status and the parsed body, whatever they are."""
-        status, answer, _ = self._exchange(method, path, query, body, content_type)
+        status, answer, _ = self.exchange(method, path, query or {}, body, content_type)
         return status, answer
 
     def _call(
@@ -234,20 +237,23 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        status, answer, headers = self._exchange(method, path, query, body, content_type)
+        status, answer, headers = self.exchange(method, path, query or {}, body, content_type)
         if status >= 400:
             raise errors.from_answer(status, answer, headers)
         if not isinstance(answer, dict):
             raise errors.Unavailable(f"{method} {path}: the answer is no JSON object", status=status)
         return answer
 
-    def _exchange(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: Any, content_type: str
+    def exchange(
+        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """Status, parsed body and headers of an answer, whatever the status."""
-        response = self._send(method, path, query or {}, body, READ_SECONDS, content_type)
+        """Status, parsed body and headers of an answer, whatever the status.
+
+        All but watches goes through here, so a client of a server in the same process replaces this alone.
+        """
+        response = self._send(method, path, query, body, READ_SECONDS, content_type)
         try:
-            return response.status, _parsed(response.read()), response.headers
+            return response.status, parsed(response.read()), response.headers
         except urllib3.exceptions.HTTPError as error:
             raise errors.Unavailable(f"{method} {path}: {error}") from error
         finally:
@@ -262,7 +268,7 @@ class Client:
         read_seconds: float,
         content_type: str = "application/json",
     ) -> urllib3.BaseHTTPResponse:
-        headers = {"Accept": "application/json", "User-Agent": self._user_agent} | self._credentials()
+        headers = {"Accept": "application/json", "User-Agent": self.user_agent} | self._credentials()
         if body is not None:
             headers["Content-Type"] = content_type
         given = urlencode({name: value for name, value in query.items() if value})
@@ -287,7 +293,8 @@ class Client:
         }
 
 
-def _parsed(data: bytes) -> Any:
+def parsed(data: bytes) -> Any:
+    """The JSON of an answer; its text where it is none."""
     try:
         return json.loads(data)
     except ValueError:

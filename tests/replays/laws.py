@@ -15,14 +15,15 @@ from functools import cache
 from typing import Any
 
 from eventing.local.apiserver import ApiServer, resource_definitions
+from eventing.local.direct import Direct
 from eventing.local.inputs.captures import STRUCTURED, Capture
 from eventing.local.inputs.worlds import Object, Objects
 from shared.cluster.port import Cluster
 from shared.cluster.snapshot import Snapshot
+from shared.cluster.versioned import Versioned
 from shared.events.model import ResourceEvent, Sweep
 from shared.events.parse import parse
 from shared.policy.model import Decision, Nothing, Plan
-from shared.runtime.config import Settings, connect
 from shared.runtime.step import Step
 from tests.replays import recorded
 from tests.replays.golden import Case
@@ -137,7 +138,7 @@ def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
     with ApiServer() as server:
         server.load(_definitions())
         server.load(objects)
-        yield connect(Settings(api_server=server.url), user_agent=step.manager)
+        yield Versioned(Direct.to(server, user_agent=step.manager))
 
 
 def older_than(capture: Capture) -> Iterator[Capture]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +12,7 @@ from eventing.local.apiserver.api import Api, Intercept
 from eventing.local.apiserver.gates import Gates
 from eventing.local.apiserver.http import Server
 from eventing.local.apiserver.objects import Object
+from eventing.local.apiserver.requests import Request
 
 RELEASES = ("1.37", "1.36")
 
@@ -99,6 +100,21 @@ class ApiServer:
     @intercept.setter
     def intercept(self, intercept: Intercept | None) -> None:
         self._api.intercept = intercept
+
+    def answer(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes = b""
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """What a request is answered, without HTTP: status, body and headers beside those of the body.
+
+        Args:
+            method: GET, POST, PUT, PATCH or DELETE.
+            path: quoted as in a URL.
+            query: each parameter once; `watch` is not answered here.
+            headers: by lower-case name.
+            body: as it would be sent.
+        """
+        answer = self._api.handle(Request(method, path, query, headers, body))
+        return answer.status, answer.encoded(), answer.headers
 
     def calls(self) -> Counter[tuple[str, str, str]]:
         """How often each (user agent, verb, resource) was asked for: `("muster", "patch", "jobs/status")`.

@@ -16,14 +16,15 @@ from eventing.local import manifests, planning
 from eventing.local.activity import Activity, Listening
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.broker import Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
+from eventing.local.direct import Direct
 from eventing.local.inputs.captures import Capture
 from eventing.local.inputs.files import BadFileError
 from eventing.local.inputs.worlds import Object, Objects, World
 from eventing.local.source import Mode, SourceSpec, Verb, to_event
-from shared.cluster.client import Client
+from shared.cluster.versioned import Versioned
 from shared.objects.resources import Resource, by_kind
 from shared.policy import bodies
-from shared.runtime.config import Settings, connect
+from shared.runtime.config import Settings
 from shared.runtime.handle import Handler
 
 ROUNDS = 50
@@ -194,7 +195,7 @@ class Stage:
         self.server.start()
         self.server.load(_definitions())
         self.server.load(_servable(self.objects))
-        self._client = Client.for_server(self.server.url, user_agent="muster-replay")
+        self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring(), self._subscribers(), workers=0, clock=lambda: "")
         self._known = self._seen()
         return self
@@ -236,7 +237,7 @@ class Stage:
 
     def _function(self, service: str) -> Target:
         step = planning.step_named(service)
-        cluster = connect(Settings(api_server=self.server.url), user_agent=step.manager)
+        cluster = Versioned(Direct.to(self.server, user_agent=step.manager))
         handler = Handler(
             step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self.now
         )
