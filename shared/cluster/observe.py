@@ -47,7 +47,8 @@ _View = TypeVar("_View", bound=KubernetesObject)
 
 def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
     """What create_workload decides on: the owner and the Workloads; to give up, its groups and pods."""
-    observed = _with_priority_classes(cluster, _with_workloads(cluster, _owner(cluster, subject)))
+    observed = _with_workloads(cluster, _owner(cluster, subject))
+    observed = _with_priority_classes(cluster, observed, to_make=True)
     if not needs_groups(observed):
         return observed
     return _with_groups(cluster, _with_pods(cluster, observed))
@@ -211,9 +212,9 @@ def _with_workloads(cluster: Cluster, observed: Observed) -> Observed:
     return replace(with_workload, homes=homes.of(cluster, with_workload))
 
 
-def _with_priority_classes(cluster: Cluster, observed: Observed) -> Observed:
+def _with_priority_classes(cluster: Cluster, observed: Observed, *, to_make: bool = False) -> Observed:
     """The scheduler compares what classes come to, not their names; with one name there is nothing to ask."""
-    if not needs_priority_classes(observed):
+    if not needs_priority_classes(observed, to_make=to_make):
         return observed
     classes = cluster.list(PRIORITY_CLASSES)
     return replace(observed, priority_classes=tuple(PriorityClass.read(body) for body in classes))

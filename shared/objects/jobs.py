@@ -39,6 +39,7 @@ class PodSpec(View):
     scheduler_name: str = "default-scheduler"
     priority_class_name: str = ""
     priority: int = 0
+    preemption_policy: str = ""
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()

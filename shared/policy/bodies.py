@@ -18,6 +18,7 @@ from shared.objects.scheduling import (
 from shared.policy.groups import GivenUp, Group
 from shared.policy.model import Action, Verb
 from shared.policy.names import label_value
+from shared.policy.priorities import NEVER
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MUSTER = "muster"
@@ -115,11 +116,23 @@ def create_group(
     return _create(body)
 
 
-def create_stand_in(root: ObjectRef, name: str, priority_class: str, why: GivenUp) -> Action:
-    """A basic PodGroup without Workload: its pods run, one by one, where a gang cannot be had."""
+def create_stand_in(
+    root: ObjectRef, name: str, priority_class: str, why: GivenUp, *, never_preempts: bool = False
+) -> Action:
+    """A basic PodGroup without Workload: its pods run, one by one, where a gang cannot be had.
+
+    Args:
+        root: the owner.
+        name: of the group.
+        priority_class: the class of its pods.
+        why: there is no gang.
+        never_preempts: whether that class says so; see `_template`.
+    """
     spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
     if priority_class:
         spec["priorityClassName"] = priority_class
+    if never_preempts:
+        spec["preemptionPolicy"] = NEVER
     body = _pod_group(root, name, spec)
     body["metadata"]["annotations"] = {STAND_IN: f"{why.reason}: {why.message}"}
     return _create(body)
@@ -187,9 +200,20 @@ def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]
 
 
 def _template(group: Group, priority_class: str) -> dict[str, Any]:
+    """The template of a group, with all that its PodGroups take from it.
+
+    With the gate PodGroupPreemptionPolicy a group without a preemptionPolicy gets the default one and is then
+    refused if its class says another (plugin/pkg/admission/priority, Kubernetes v1.37.1, seen).
+    """
     count = "minGroupCount" if group.children else "minCount"
     policy = {"gang": {count: group.template_min_count}} if group.gang else {"basic": {}}
-    template: dict[str, Any] = {"name": group.name, "schedulingPolicy": policy, **group.settings}
+    preemption = {"preemptionPolicy": NEVER} if group.never_preempts else {}
+    template: dict[str, Any] = {
+        "name": group.name,
+        "schedulingPolicy": policy,
+        **preemption,
+        **group.settings,
+    }
     if priority_class:
         template["priorityClassName"] = priority_class
     return template | _templates(group.children, priority_class)

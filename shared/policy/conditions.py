@@ -14,6 +14,7 @@ from shared.objects.resources import POD_GROUPS
 from shared.objects.scheduling import CompositePodGroupTemplate, PodGroup
 from shared.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
 from shared.policy import bodies
+from shared.policy.dropped import dropped
 from shared.policy.groups import GivenUp, Place, members_to_run
 from shared.policy.marks import GATE
 from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply, Verb
@@ -160,7 +161,7 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
     total = len(states) + len(list(composite_names(considered)))
     ready = _ready(considered.flaw, missing, stand_ins, total)
     if ready.true:
-        ready = _with_sizes(observed, considered, ready)
+        ready = _with_dropped(observed, considered, _with_sizes(observed, considered, ready))
     return ready, _placed(states, observed.failed_create)
 
 
@@ -183,6 +184,18 @@ def _not_served() -> tuple[Verdict, Verdict]:
         Verdict(READY, true=False, reason=Reason.API_NOT_SERVED, message=HOW_TO_SWITCH_ON),
         Verdict(PLACED, true=False, reason=Reason.API_NOT_SERVED, message=alone),
     )
+
+
+def _with_dropped(observed: Observed, considered: Considered, ready: Verdict) -> Verdict:
+    """The verdict; where the API server dropped what the policy asks for, with what."""
+    made = observed.workload
+    if made is None or not bodies.belongs_to(made.metadata.labels, considered.gang.root.uid):
+        return ready
+    lost = dropped(considered.tree, made)
+    if not lost:
+        return ready
+    reason = Reason.FIELDS_DROPPED if ready.reason == Reason.POD_GROUPS_EXIST else ready.reason
+    return replace(ready, reason=reason, message=f"{ready.message}; not kept by the API server: {lost}")
 
 
 def _with_sizes(observed: Observed, considered: Considered, ready: Verdict) -> Verdict:

@@ -10,6 +10,7 @@ from typing import Any
 from shared.objects.jobs import Job, Pod
 from shared.policy import marks
 from shared.policy.kinds import Gang, PodSet
+from shared.policy.priorities import NEVER
 from shared.policy.reasons import Reason
 
 Place = tuple[str, str]
@@ -62,6 +63,11 @@ class Group:
         leaf = next(iter(self.leaves()))
         return leaf.pod_sets[0].template.spec.priority_class_name
 
+    @property
+    def never_preempts(self) -> bool:
+        """Whether the class of its pods is known to say so."""
+        return all(one.priority.preemption_policy == NEVER for leaf in self.leaves() for one in leaf.pod_sets)
+
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
         """The pod templates whose pods are in one of its PodGroups; all of them while it has no pods."""
         here = tuple(one for one in self.pod_sets if full_seats(one)[self.name, suffix] > 0)
@@ -72,6 +78,12 @@ class Group:
         if len({one.template.spec.priority_class_name for one in self.pod_sets}) == 1:
             return self.priority_class_name
         return self.pod_sets_at(suffix)[0].template.spec.priority_class_name
+
+    def with_all_below(self) -> Iterator[Group]:
+        """The group and those below it, parents before children."""
+        yield self
+        for child in self.children:
+            yield from child.with_all_below()
 
     def composites(self) -> Iterator[Group]:
         """The groups that have groups, parents before children."""

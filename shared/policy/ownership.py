@@ -96,14 +96,23 @@ def _under_policy(observed: Observed, gang: Gang, ruling: Ruling | Broken) -> Co
     return Considered(gang, tree, flaw, None, ruling)
 
 
-def needs_priority_classes(observed: Observed) -> bool:
-    """Whether an owner's pods name several PriorityClasses, so that what those come to decides.
+def needs_priority_classes(observed: Observed, *, to_make: bool = False) -> bool:
+    """Whether an owner's pods name several PriorityClasses, or its policy says what theirs has to say.
 
     Once there is a Workload for it, that was judged.
+
+    Args:
+        observed: without them.
+        to_make: whether what is missing will be made, which has to say whether its class preempts.
     """
     considered = consider(observed)
     if isinstance(considered, Nothing) or _made(observed):
         return False
+    if to_make and considered.own is None and observed.scheduling.served:
+        return True
+    groups = (group for root in considered.tree for group in root.with_all_below())
+    if any("preemptionPolicy" in group.settings for group in groups):
+        return True
     marked = [pod_set for pod_set in considered.gang.pod_sets if pod_set.mark]
     return len({pod_set.priority for pod_set in marked}) > 1
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from shared.objects.scheduling import PriorityClass
 
 _DEFAULT = "PreemptLowerPriority"
+NEVER = "Never"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class Priority:
 
     name: str = field(compare=False)
     rank: tuple[int, str] | str
+
+    @property
+    def preemption_policy(self) -> str:
+        """What the class says; "" where nobody has read it, or there is none."""
+        return "" if isinstance(self.rank, str) else self.rank[1]
 
     def __str__(self) -> str:
         """The name, and in parentheses what it comes to."""

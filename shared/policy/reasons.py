@@ -108,6 +108,8 @@ class Reason(StrEnum):
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"
     """PodGroupsReady: every group exists."""
+    FIELDS_DROPPED = "FieldsDropped"
+    """PodGroupsReady: every group exists, but without a setting of the policy whose feature gate is off."""
     WAITING_FOR_POD_GROUP = "WaitingForPodGroup"
     """Some group does not exist yet."""
     WAITING_FOR_PODS = "WaitingForPods"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from shared.objects.jobs import Pod
+from shared.objects.meta import ObjectRef
 from shared.policy import bodies
 from shared.policy.conditions import READY, Verdict, places_of, status_write, verdicts
 from shared.policy.groups import GivenUp, Group
@@ -14,6 +15,7 @@ from shared.policy.kinds import Gang
 from shared.policy.marks import REPLICATED_JOB, stamped_name
 from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan, Reply
 from shared.policy.ownership import Considered
+from shared.policy.priorities import NEVER
 from shared.policy.reasons import Reason
 
 _NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
@@ -34,7 +36,7 @@ def give_up(
     there = {group.metadata.name for group in observed.groups}
     leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
     made = [
-        bodies.create_stand_in(considered.gang.root, name, leaves[place[0]].priority_class_at(place[1]), why)
+        _of_leaf(considered.gang, leaves[place[0]], place[1], why)
         for place, name in places_of(considered)
         if name not in there and observed.scheduling.served and not considered.ruling.holds
     ]
@@ -96,10 +98,7 @@ def for_stamped_pods(observed: Observed, skipped: Nothing, component: str, now: 
     if observed.owner is None or skipped.reason in _NOTHING_RUNS:
         return skipped
     why = GivenUp(skipped.reason, skipped.message)
-    made = [
-        bodies.create_stand_in(observed.owner.ref, pod.pod_group_name, pod.spec.priority_class_name, why)
-        for pod in _first_of_each_missing_group(observed)
-    ]
+    made = [_of_pod(observed.owner.ref, pod, why) for pod in _first_of_each_missing_group(observed)]
     if not made:
         return skipped
     message = f"stand-ins {', '.join(action.target.name for action in made)}: {skipped.message}"
@@ -129,12 +128,8 @@ def refused(
         hold: whether the pods stay gated.
     """
     why = GivenUp(Reason.REFUSED_BY_API, "{refusal}")
-    stand_ins = [
-        bodies.create_stand_in(
-            gang.root, gang.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix), why
-        )
-        for leaf, suffix in places
-    ]
+    never = action.body is not None and action.body["spec"].get("preemptionPolicy") == NEVER
+    stand_ins = [_of_leaf(gang, leaf, suffix, why, never_preempts=never) for leaf, suffix in places]
     event = bodies.create_event(
         gang.root,
         component=component,
@@ -155,9 +150,20 @@ def _of_strays(observed: Observed, considered: Considered) -> Iterator[Action]:
             continue
         message = f"{template.path} is not Muster's to group, but its pods are stamped"
         why = GivenUp(template.unmarked or Reason.NOT_MARKED, message)
-        yield bodies.create_stand_in(
-            considered.gang.root, pod.pod_group_name, pod.spec.priority_class_name, why
-        )
+        yield _of_pod(considered.gang.root, pod, why)
+
+
+def _of_leaf(gang: Gang, leaf: Group, suffix: str, why: GivenUp, *, never_preempts: bool = False) -> Action:
+    never = never_preempts or leaf.never_preempts
+    name, one_class = gang.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix)
+    return bodies.create_stand_in(gang.root, name, one_class, why, never_preempts=never)
+
+
+def _of_pod(root: ObjectRef, pod: Pod, why: GivenUp) -> Action:
+    never = pod.spec.preemption_policy == NEVER
+    return bodies.create_stand_in(
+        root, pod.pod_group_name, pod.spec.priority_class_name, why, never_preempts=never
+    )
 
 
 def _tell(owner: Owner, verdict: Verdict, component: str, now: datetime) -> Iterator[Action]:

@@ -106,6 +106,7 @@ class _Reader:
         group = Group(policy.name, gang, (), {}, children, asked, settings)
         if not self._kept:
             _check_composite(group, path)
+            _check_preemption(group, path)
         return group
 
     def _leaf(self, policy: GroupPolicy, path: str) -> Group:
@@ -124,7 +125,10 @@ class _Reader:
                 f"{path}.schedulingPolicy.gang.minCount",
                 f"{asked} is more than the {largest} pods there will be",
             )
-        return Group(policy.name, gang, marked.pod_sets, marked.sizes, (), asked, _settings(policy))
+        group = Group(policy.name, gang, marked.pod_sets, marked.sizes, (), asked, _settings(policy))
+        if not self._kept:
+            _check_preemption(group, path)
+        return group
 
 
 def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | None]:
@@ -170,6 +174,17 @@ def _check_shape(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
             continue
         needs = f"needs the label {label}: {asked}" if asked else f"has the label {label}: {there}"
         raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} {needs}")
+
+
+def _check_preemption(group: Group, path: str) -> None:
+    """The API server refuses a group of another preemptionPolicy than its class has (admission/priority)."""
+    below = [pod_set for leaf in group.leaves() for pod_set in leaf.pod_sets]
+    asked = group.settings.get("preemptionPolicy", "")
+    found = {one.priority.preemption_policy for one in below} - {"", asked}
+    if asked and found:
+        raise InvalidPolicyError(
+            f"{path}.preemptionPolicy", f"its pods have {', '.join(sorted(found))}, by their PriorityClass"
+        )
 
 
 def _check_composite(group: Group, path: str) -> None:

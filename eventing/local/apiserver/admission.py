@@ -46,6 +46,8 @@ PRIORITY_WORDS = {
     ),
 }
 
+SPEC_OF = {"Pod": "pod", "PodGroup": "pod group", "CompositePodGroup": "composite pod group"}
+
 
 def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
     """Change a new object as the admission plugins do; it is a fresh copy.
@@ -148,7 +150,18 @@ def _set_priority(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
     if chosen:
         spec["priorityClassName"] = name_of(chosen)
     if kind.kind == "Pod" or gates.pod_group_preemption_policy:
-        spec["preemptionPolicy"] = str((chosen or {}).get("preemptionPolicy", "PreemptLowerPriority"))
+        _set_preemption(kind, obj, str((chosen or {}).get("preemptionPolicy", "PreemptLowerPriority")))
+
+
+def _set_preemption(kind: Kind, obj: Object, computed: str) -> None:
+    """A group has the default one by now, even where nobody asked for it."""
+    given = obj["spec"].setdefault("preemptionPolicy", computed)
+    if given != computed:
+        why = (
+            f"the string value of PreemptionPolicy ({given}) must not be provided in {SPEC_OF[kind.kind]} "
+            f"spec; priority admission controller computed {computed} from the given PriorityClass name"
+        )
+        raise refused(kind.group, kind.plural, name_of(obj), why)
 
 
 def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:

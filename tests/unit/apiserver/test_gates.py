@@ -10,6 +10,7 @@ import pytest
 from eventing.local.apiserver import ApiServer, Gates
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.contract.bodies import (
+    CLASSES,
     composite,
     core,
     gang,
@@ -18,6 +19,7 @@ from tests.contract.bodies import (
     jobs,
     pod,
     pod_group,
+    priority_class,
     template,
     workload,
 )
@@ -116,6 +118,26 @@ def test_preemption_policy_is_kept_and_defaulted_while_its_gate_is_on(server: Ap
     server.gates = replace(server.gates, pod_group_preemption_policy=True)
     found = api.must("POST", groups(NS, "podgroups"), pod_group())
     assert found["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"preemptionPolicy": "PreemptLowerPriority"}], ids=["default", "asked"]
+)
+def test_a_group_of_another_preemption_policy_than_its_class_is_refused(
+    server: ApiServer, api: Api, asked: dict[str, Any]
+) -> None:
+    """The default is filled in before admission compares: who names a polite class has to say Never too."""
+    server.gates = replace(server.gates, pod_group_preemption_policy=True)
+    api.must("POST", CLASSES, priority_class("polite", 10, preemptionPolicy="Never"))
+    body = pod_group(priorityClassName="polite", **asked)
+    answer = api.request("POST", groups(NS, "podgroups"), body)
+    words = (
+        "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod group spec; "
+        "priority admission controller computed Never from the given PriorityClass name"
+    )
+    assert (answer.status, words in answer.message) == (403, True), answer.message
+    body = pod_group(priorityClassName="polite", preemptionPolicy="Never")
+    assert api.must("POST", groups(NS, "podgroups"), body)["spec"]["preemptionPolicy"] == "Never"
 
 
 def test_claims_are_kept_while_their_gate_is_on(server: ApiServer, api: Api) -> None:

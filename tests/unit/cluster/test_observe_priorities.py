@@ -36,9 +36,10 @@ MADE = a_workload(a_gang("g", 4), root=SEVERAL)
     ("step", "jobset", "made", "read"),
     [
         pytest.param(observe.for_workload, SEVERAL, (), 1, id="create_workload: several names"),
-        pytest.param(observe.for_workload, ALIKE, (), 0, id="create_workload: one name"),
+        pytest.param(observe.for_workload, ALIKE, (), 1, id="create_workload: one name"),
         pytest.param(observe.for_workload, SEVERAL, (MADE,), 0, id="create_workload: judged before"),
         pytest.param(observe.for_conditions, SEVERAL, (), 1, id="emit_conditions: several names"),
+        pytest.param(observe.for_conditions, ALIKE, (), 0, id="emit_conditions: one name"),
         pytest.param(observe.for_conditions, SEVERAL, (MADE,), 0, id="emit_conditions: judged before"),
         pytest.param(observe.for_pod_groups, SEVERAL, (MADE,), 0, id="create_pod_groups: never"),
         pytest.param(observe.for_resize, SEVERAL, (MADE,), 0, id="resize_gang: never"),
@@ -47,7 +48,7 @@ MADE = a_workload(a_gang("g", 4), root=SEVERAL)
 def test_classes_are_read_by_who_judges_them(
     step: Callable[[Counting, ObjectRef], Observed], jobset: Object, made: tuple[Object, ...], read: int
 ) -> None:
-    """One list, only where an owner's pods have several names and no Workload was made for it yet."""
+    """One list, and none once the Workload is made, which says whether its pods preempt."""
     jobs = [a_child_job(jobset, name, 0) for name in "ab"]
     cluster = Counting(jobset, *jobs, *made, a_priority_class("high", 9), a_priority_class("urgent", 9))
     seen = step(cluster, ref(jobset))

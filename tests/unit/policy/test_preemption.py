@@ -1,0 +1,238 @@
+"""preemptionPolicy of groups: that of their pods' PriorityClass, or the API server refuses them.
+
+The gate PodGroupPreemptionPolicy fills in the default before admission compares (seen on Kubernetes v1.37.1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.objects.scheduling import CompositePodGroup, PriorityClass, Workload
+from shared.policy import homes
+from shared.policy.model import Action, Home, HomeKind, Observed, Plan
+from shared.policy.ownership import needs_priority_classes
+from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.resize import plan_resize
+from shared.policy.workload import plan_workload
+from tests.support.builders import (
+    NOW,
+    WORKLOAD_UID,
+    Object,
+    a_child_job,
+    a_gang,
+    a_job,
+    a_jobset,
+    a_pod,
+    a_replicated_job,
+    a_users_workload,
+    annotated,
+    observed,
+    stamped,
+    with_spec,
+)
+from tests.support.priorities import of_class, seen
+
+POLITE_DEFAULT = seen("usual", 1, globalDefault=True, preemptionPolicy="Never")
+POLITE = seen("polite", 1000, preemptionPolicy="Never")
+PUSHY = seen("pushy", 1000, preemptionPolicy="PreemptLowerPriority")
+SIM = a_jobset(a_replicated_job("a", of_class("polite")), a_replicated_job("b", of_class("polite")))
+TREE = "workload: {groups: [{name: all, groups: [{name: a}, {name: b}]}]}"
+
+
+def world(jobset: Object = SIM, *classes: PriorityClass, policy: str = "", **more: Any) -> Observed:
+    """A JobSet with its Jobs, beside these PriorityClasses."""
+    jobs = [a_child_job(jobset, entry["name"], 0) for entry in jobset["spec"]["replicatedJobs"]]
+    asked = (Home(HomeKind.OWNER, "home", policy),) if policy else ()
+    return observed(jobset, jobs=jobs, homes=asked, priority_classes=classes, **more)
+
+
+def made(given: Observed) -> list[Action]:
+    """What create_workload creates."""
+    plan = plan_workload(given, NOW)
+    assert isinstance(plan, Plan), plan
+    return [action for action in plan.actions if action.verb == "create"]
+
+
+def settings(template: Object) -> dict[str, Any]:
+    """The preemptionPolicy of a template and of those below it, by name."""
+    below = [*(template.get("podGroupTemplates") or []), *(template.get("compositePodGroupTemplates") or [])]
+    found = {template["name"]: template.get("preemptionPolicy")} if "name" in template else {}
+    for one in below:
+        found |= settings(one)
+    return found
+
+
+def stored(body: Object) -> Object:
+    """A Workload as the API server keeps it."""
+    return {**body, "metadata": {**body["metadata"], "uid": WORKLOAD_UID, "resourceVersion": "7"}}
+
+
+def spec_of(action: Action) -> Object:
+    """The spec of what an action creates."""
+    assert action.body is not None
+    return dict(action.body["spec"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "policy", "found"),
+    [
+        pytest.param((POLITE,), "", {"a": "Never", "b": "Never"}, id="their class never preempts"),
+        pytest.param(
+            (POLITE,), TREE, {"all": "Never", "a": "Never", "b": "Never"}, id="in a tree, at every level"
+        ),
+        pytest.param((), "", {"a": None, "b": None}, id="nobody has read the class"),
+    ],
+)
+def test_templates_say_what_the_class_says(
+    classes: tuple[PriorityClass, ...], policy: str, found: dict[str, Any]
+) -> None:
+    """PodGroups are made of the stored templates, so it has to stand there."""
+    (workload,) = made(world(SIM, *classes, policy=policy))
+    assert settings(spec_of(workload)) == found
+
+
+@pytest.mark.parametrize(
+    ("default", "found"),
+    [
+        pytest.param((), None, id="no default class"),
+        pytest.param((seen("usual", 1, globalDefault=True),), None, id="one that preempts"),
+        pytest.param(
+            (seen("usual", 1, globalDefault=True, preemptionPolicy="Never"),),
+            "Never",
+            id="one that never does",
+        ),
+    ],
+)
+def test_pods_without_a_class_have_the_default_ones(
+    default: tuple[PriorityClass, ...], found: str | None
+) -> None:
+    """The API server puts it on pods and groups alike."""
+    plain = a_jobset(a_replicated_job("a"))
+    (workload,) = made(world(plain, PUSHY, *default))
+    assert settings(spec_of(workload)) == {"a": found}
+
+
+def test_groups_of_two_classes_have_their_own() -> None:
+    """One that preempts beside one that never does."""
+    both = a_jobset(a_replicated_job("a", of_class("polite")), a_replicated_job("b", of_class("pushy")))
+    (workload,) = made(world(both, POLITE, PUSHY))
+    assert settings(spec_of(workload)) == {"a": "Never", "b": None}
+
+
+@pytest.mark.parametrize(
+    ("policy", "path"),
+    [
+        pytest.param(
+            "workload: {groups: [{name: a, preemptionPolicy: PreemptLowerPriority}]}",
+            "workload.groups[0].preemptionPolicy: its pods have Never",
+            id="a group of pods",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: all, preemptionPolicy: PreemptLowerPriority, "
+            "groups: [{name: a}, {name: b}]}]}",
+            "workload.groups[0].preemptionPolicy: its pods have Never",
+            id="a group of groups",
+        ),
+        pytest.param(
+            "workload: {groups: [{name: all, groups: [{name: a}, "
+            "{name: b, preemptionPolicy: PreemptLowerPriority}]}]}",
+            "workload.groups[0].groups[1].preemptionPolicy: its pods have Never",
+            id="a group below another",
+        ),
+    ],
+)
+def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str) -> None:
+    """The API server would refuse the groups; stand-ins of the class's own are made instead."""
+    plan = plan_workload(world(SIM, POLITE, policy=policy), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.message == f"home: {path}, by their PriorityClass"
+    stand_ins = [spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"]
+    stand_in = {
+        "schedulingPolicy": {"basic": {}},
+        "priorityClassName": "polite",
+        "preemptionPolicy": "Never",
+    }
+    assert stand_ins == [stand_in, stand_in]
+
+
+def test_a_policy_that_says_the_same_is_kept() -> None:
+    """As it is without it."""
+    policy = "workload: {groups: [{name: a, preemptionPolicy: Never}]}"
+    (workload,) = made(world(SIM, POLITE, policy=policy))
+    assert settings(spec_of(workload)) == {"a": "Never", "b": "Never"}
+
+
+def test_groups_and_what_stands_in_for_them_take_it_from_the_template() -> None:
+    """create_pod_groups reads no PriorityClass: the stored Workload says it."""
+    (workload,) = made(world(SIM, POLITE, policy=TREE))
+    body = stored(dict(workload.body or {}))
+    kept = homes.stored(Workload.read(body))
+    given = observed(SIM, jobs=(), workload=body, homes=kept)
+    plan = plan_pod_groups(given, NOW)
+    assert isinstance(plan, Plan)
+    instead = [one for action in plan.actions for one in action.if_refused if one.target.kind == "PodGroup"]
+    assert len(plan.actions) == 3
+    assert len(instead) == 4
+    assert {spec_of(one)["preemptionPolicy"] for one in (*plan.actions, *instead)} == {"Never"}
+
+
+def test_a_composite_that_takes_the_place_of_another_has_it_too() -> None:
+    """One child has ended, so one group is enough."""
+    (workload,) = made(world(SIM, POLITE, policy=TREE))
+    body = stored(dict(workload.body or {}))
+    kept = homes.stored(Workload.read(body))
+    finished = a_child_job(SIM, "a", 0)
+    finished["status"] = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 2}
+    jobs = [finished, a_child_job(SIM, "b", 0)]
+    groups = plan_pod_groups(observed(SIM, jobs=(), workload=body, homes=kept), NOW)
+    assert isinstance(groups, Plan)
+    there = [stored(dict(one.body or {})) for one in groups.actions]
+    above = CompositePodGroup.read(there[0])
+    plan = plan_resize(
+        observed(SIM, jobs=jobs, workload=body, homes=kept, composites=(above,), groups=there[1:]), NOW
+    )
+    assert isinstance(plan, Plan)
+    (again,) = (one for one in plan.actions if one.verb == "create")
+    assert spec_of(again)["preemptionPolicy"] == "Never"
+    assert spec_of(again)["schedulingPolicy"] == {"gang": {"minGroupCount": 1}}
+
+
+@pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
+def test_a_stand_in_for_stamped_pods_has_what_they_have(policy: str) -> None:
+    """Of an owner that is skipped the pods alone are asked."""
+    job = a_job(annotated({"scheduling.k8s.io/group-template-name": "theirs"}))
+    pod = a_pod(job, 0, stamped("llama-main-33333333"), with_spec(preemptionPolicy=policy))
+    (stand_in, *_) = made(observed(job, pods=[pod]))
+    assert spec_of(stand_in).get("preemptionPolicy") == ("Never" if policy == "Never" else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "judges", "makes"),
+    [
+        pytest.param(world(), False, True, id="one class"),
+        pytest.param(
+            world(policy="workload: {groups: [{name: a, preemptionPolicy: Never}]}"),
+            True,
+            True,
+            id="a policy that says what theirs has to say",
+        ),
+        pytest.param(
+            world(a_jobset(a_replicated_job("a"))),
+            False,
+            True,
+            id="no class at all: the cluster may have a default one",
+        ),
+        pytest.param(
+            world(others=[a_users_workload(a_gang("a", 2), a_gang("b", 2), root=SIM)]),
+            False,
+            False,
+            id="the user's own Workload rules",
+        ),
+    ],
+)
+def test_classes_are_read_by_who_makes_groups(given: Observed, judges: bool, makes: bool) -> None:
+    """emit_conditions judges as create_workload did, and asks only where that depends on the classes."""
+    assert needs_priority_classes(given) is judges
+    assert needs_priority_classes(given, to_make=True) is makes
