@@ -17,9 +17,9 @@ import pytest
 from eventing.local import manifests
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.controllers import Controllers, JobOptions, KubeletOptions, node
+from eventing.local.direct import Direct
 from eventing.local.planning import step_named
 from eventing.local.stories.watching import KINDS, Recorder
-from shared.cluster.client import Client
 from shared.cluster.errors import Unavailable
 from shared.cluster.versioned import Versioned
 from shared.objects.meta import ObjectRef
@@ -50,8 +50,8 @@ WRITES = {"create", "patch", "replace", "delete"}
 class Stopped(Versioned):
     """A client that is cut off after so many writes; nobody hears how the last one went."""
 
-    def __init__(self, url: str, writes: int) -> None:
-        super().__init__(Client.for_server(url))
+    def __init__(self, server: ApiServer, writes: int) -> None:
+        super().__init__(Direct.to(server))
         self._left = writes
         self.stopped = False
 
@@ -74,8 +74,8 @@ class Stopped(Versioned):
 class World:
     """One namespace of an embedded cluster, and Muster's functions called by hand."""
 
-    def __init__(self, url: str, namespace: str, owner: Object) -> None:
-        self.client, self.url, self.namespace = Client.for_server(url), url, namespace
+    def __init__(self, server: ApiServer, namespace: str, owner: Object) -> None:
+        self.client, self.server, self.namespace = Direct.to(server), server, namespace
         self._connection = Versioned(self.client)
         labels = {"muster.dev/gang-jobs": "enabled"}
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
@@ -282,7 +282,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def server() -> Iterator[ApiServer]:
     """An embedded cluster without Muster's functions."""
     with ApiServer() as server:
         policies = [one for one in manifests.load() if one["kind"].startswith("MutatingAdmissionPolicy")]
@@ -291,13 +291,13 @@ def url() -> Iterator[str]:
         )
         fast = KubeletOptions(run_delay=0.02, delete_delay=0.02)
         with Controllers(server.url, kubelet=fast, job=JobOptions(failure_backoff=0.1)):
-            yield server.url
+            yield server
 
 
 @pytest.fixture(scope="module")
-def recorder(url: str) -> Iterator[Recorder]:
+def recorder(server: ApiServer) -> Iterator[Recorder]:
     """Sees all that happens."""
-    with Recorder(Client.for_server(url), (*KINDS, COMPOSITE_POD_GROUPS)) as recorder:
+    with Recorder(Direct.to(server), (*KINDS, COMPOSITE_POD_GROUPS)) as recorder:
         yield recorder
 
 
@@ -307,11 +307,11 @@ NUMBERS = itertools.count(1)
 @pytest.mark.parametrize("comes", [("resize_gang", "patch_pods"), STEPS], ids=["an event", "a sweep"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 def test_a_resize_may_be_stopped_anywhere(
-    url: str, recorder: Recorder, change: Change, comes: tuple[str, ...]
+    server: ApiServer, recorder: Recorder, change: Change, comes: tuple[str, ...]
 ) -> None:
     """After any number of writes the numbers come right, all pods run, and no gang is ever bound in part."""
     for writes in range(change.writes + 1):
-        world = World(url, f"stop-{next(NUMBERS)}", change.owner)
+        world = World(server, f"stop-{next(NUMBERS)}", change.owner)
         _stopped_after(writes, world, change, comes)
         history = recorder.history(world.namespace)
         begin = history[0].at
@@ -322,7 +322,7 @@ def test_a_resize_may_be_stopped_anywhere(
 def _stopped_after(writes: int, world: World, change: Change, comes: tuple[str, ...]) -> None:
     world.until(lambda: len(world.live()) == change.pods, *STEPS)
     change.happens(world)
-    cut_off = Stopped(world.url, writes)
+    cut_off = Stopped(world.server, writes)
     world.run("resize_gang", cluster=cut_off)
     assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.told()}"
     world.run("patch_pods")  # its events come whether or not anybody has repaired anything

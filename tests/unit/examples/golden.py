@@ -75,16 +75,24 @@ def _all(plan: Plan) -> range:
     return range(len(plan.actions))
 
 
-def goldens() -> dict[Path, str]:
-    """Each golden file with what belongs in it today."""
-    found: dict[Path, str] = {}
-    for name, objects in [
-        *((example.stem, objects_of(example)) for example in EXAMPLES),
-        *((f"runtime-{name}", a_trainjob_on(name)) for name in RUNTIMES),
-    ]:
-        found[FOLDER / f"{name}.txt"] = explained(objects)
-        found[FOLDER / f"{name}.yaml"] = yaml.safe_dump_all(made(objects), sort_keys=False, width=110)
-    return found
+NAMES = [*(example.stem for example in EXAMPLES), *(f"runtime-{name}" for name in RUNTIMES)]
+GOLDENS = [FOLDER / f"{name}.{kind}" for name in NAMES for kind in ("txt", "yaml")]
+
+
+def named(name: str) -> Objects:
+    """What the golden files of a name are about: an example, or a TrainJob on a runtime."""
+    if name.startswith("runtime-"):
+        return a_trainjob_on(name.removeprefix("runtime-"))
+    return objects_of(next(one for one in EXAMPLES if one.stem == name))
+
+
+def content(path: Path) -> str:
+    """What belongs in a golden file today."""
+    objects = named(path.stem)
+    if path.suffix == ".txt":
+        return explained(objects)
+    text: str = yaml.safe_dump_all(made(objects), sort_keys=False, width=110)
+    return text
 
 
 def main() -> None:
@@ -92,8 +100,8 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.iterdir():
         path.unlink()
-    for path, content in goldens().items():
-        path.write_text(content)
+    for path in GOLDENS:
+        path.write_text(content(path))
 
 
 if __name__ == "__main__":

@@ -15,19 +15,18 @@ from shared.objects.meta import KubernetesObject
 from shared.objects.resources import by_kind
 from tests.unit.examples import golden
 
-GOLDENS = golden.goldens()
 ALL_GATES = Gates()
 
 
-@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: str(path.name))
+@pytest.mark.parametrize("path", golden.GOLDENS, ids=lambda path: str(path.name))
 def test_a_golden_file_is_what_was_reviewed(path: Path) -> None:
     """`python -m tests.unit.examples.golden` writes them anew; the diff is what has to be reviewed."""
-    assert path.read_text() == GOLDENS[path]
+    assert path.read_text() == golden.content(path)
 
 
 def test_no_golden_file_is_left_over() -> None:
     """A file of an example that is gone proves nothing."""
-    assert {path for path in golden.FOLDER.iterdir() if path.suffix != ".pyc"} == set(GOLDENS)
+    assert {path for path in golden.FOLDER.iterdir() if path.suffix != ".pyc"} == set(golden.GOLDENS)
     assert len(golden.EXAMPLES) >= 9
     assert len(golden.RUNTIMES) == 10
 
@@ -40,15 +39,10 @@ def client() -> Iterator[Client]:
         yield Client.for_server(server.url)
 
 
-@pytest.mark.parametrize("path", sorted({path.stem for path in GOLDENS}))
-def test_the_api_server_takes_what_is_made(client: Client, path: str) -> None:
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_the_api_server_takes_what_is_made(client: Client, name: str) -> None:
     """Every Workload and group is created, with all its fields kept."""
-    objects = (
-        golden.a_trainjob_on(path.removeprefix("runtime-"))
-        if path.startswith("runtime-")
-        else golden.objects_of(next(one for one in golden.EXAMPLES if one.stem == path))
-    )
-    bodies = [body for body in golden.made(objects) if body["kind"] != "Event"]
+    bodies = [body for body in golden.made(golden.named(name)) if body["kind"] != "Event"]
     for namespace in {body["metadata"]["namespace"] for body in bodies}:
         resource = by_kind("v1", "Namespace")
         if client.get(resource, namespace) is None:
@@ -60,7 +54,7 @@ def test_the_api_server_takes_what_is_made(client: Client, path: str) -> None:
         client.delete(
             by_kind(body["apiVersion"], body["kind"]), body["metadata"]["name"], body["metadata"]["namespace"]
         )
-    assert bodies or path == "kai-queue"
+    assert bodies or name == "kai-queue"
 
 
 def _holds(stored: object, sent: object) -> bool:
