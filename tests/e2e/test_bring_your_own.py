@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.support.laws import group_of
+from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.runtimes import POLICY
 from tests.e2e.support.story import Story
@@ -12,15 +13,18 @@ from tests.e2e.support.story import Story
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 VERSION = "scheduling.k8s.io/v1beta1"
+GANG_OF_2: Object = {"gang": {"minCount": 2}}
 
 
-def a_workload(name: str, jobset: str, **min_counts: int) -> Object:
-    """A user's Workload for a JobSet: a gang of that minCount for each mark."""
+def a_workload(
+    name: str, owner: str, *, group: str = "jobset.x-k8s.io", kind: str = "JobSet", **min_counts: int
+) -> Object:
+    """A user's Workload for a JobSet, or a Job: a gang of that minCount for each mark."""
     templates = [
         {"name": mark, "schedulingPolicy": {"gang": {"minCount": count}}}
         for mark, count in min_counts.items()
     ]
-    reference = {"apiGroup": "jobset.x-k8s.io", "kind": "JobSet", "name": jobset}
+    reference = {"apiGroup": group, "kind": kind, "name": owner}
     spec = {"controllerRef": reference, "podGroupTemplates": templates}
     return {"apiVersion": VERSION, "kind": "Workload", "metadata": {"name": name}, "spec": spec}
 
@@ -76,3 +80,50 @@ def test_a_users_own_group_of_the_stamped_name_is_used(story: Story) -> None:
     story.recording.quiet()
     assert story.group("main")["spec"] == created["spec"]
     assert story.group("main")["metadata"].get("labels") is None
+
+
+def test_scaling_changes_nothing_of_a_workload_that_a_user_brought(
+    story: Story, muster_on_it: Muster
+) -> None:
+    """The Job grows and shrinks; its Workload is as it was made, and so is the gang that came of it."""
+    story.add_nodes(1)
+    own = story.create(a_workload("by-hand", "sweep", group="batch", kind="Job", main=2))
+    job = story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    before = story.group("main")["spec"]
+    assert (before["schedulingPolicy"], before["workloadRef"]["workloadName"]) == (GANG_OF_2, "by-hand")
+    _scale_up_and_down(story, muster_on_it, job)
+    assert story.group("main")["spec"] == before
+    (workload,) = story.recording.now("Workload").values()
+    assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
+
+
+def test_scaling_changes_nothing_of_a_group_that_a_user_brought(story: Story, muster_on_it: Muster) -> None:
+    """Made under the stamped name before Muster could: only the template in Muster's own Workload follows."""
+    story.add_nodes(1)
+    muster_on_it.stop_function("create-pod-groups")
+    try:
+        job = story.create(a_job("sweep", pods=3))
+        story.wait("three pods wait", lambda now: len(now.pods()) == 3)
+        (name,) = {group_of(pod) for pod in story.pods()}
+        metadata, spec = {"name": name}, {"schedulingPolicy": GANG_OF_2, "disruptionMode": {"all": {}}}
+        own = story.create({"apiVersion": VERSION, "kind": "PodGroup", "metadata": metadata, "spec": spec})
+    finally:
+        muster_on_it.start_function("create-pod-groups")
+    assert muster_on_it.idle()
+    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    _scale_up_and_down(story, muster_on_it, job)
+    (group,) = story.groups().values()
+    assert (group["spec"], group["metadata"].get("labels")) == (own["spec"], None)
+    (workload,) = story.recording.now("Workload").values()
+    (template,) = workload["spec"]["podGroupTemplates"]
+    assert template["schedulingPolicy"] == {"gang": {"minCount": 1}}
+
+
+def _scale_up_and_down(story: Story, muster_on_it: Muster, job: Object) -> None:
+    for pods in (5, 1):
+        story.patch(job, {"spec": {"parallelism": pods, "completions": pods}})
+        story.wait(f"{pods} run", lambda now, pods=pods: now.running() == len(now.pods()) == pods, 60)
+        muster_on_it.sweep()
+        assert muster_on_it.idle()

@@ -6,22 +6,30 @@ import copy
 
 import pytest
 
-from tests.cluster.cluster import Options
+from tests.cluster import manifests
+from tests.cluster.api import MERGE_PATCH
+from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.e2e.support.owners import Object, a_jobset
 from tests.e2e.support.story import Story
 from tests.e2e.support.trees import chat, min_group_count, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(jobset_gates=("ElasticJobSet", "RestartJob"))
+OPTIONS = WITH_OPTIONAL_GATES
 OVERLAY = "composite-pod-groups"
+
+
+def scaled(jobset: Object, name: str, pods: int) -> Object:
+    """The change that gives each Job of a replicatedJob so many pods."""
+    jobs = copy.deepcopy(jobset["spec"]["replicatedJobs"])
+    (job,) = (one for one in jobs if one["name"] == name)
+    job["template"]["spec"] |= {"parallelism": pods, "completions": pods}
+    return {"spec": {"replicatedJobs": jobs}}
 
 
 def scale(story: Story, jobset: Object, name: str, pods: int) -> None:
     """Give a replicatedJob so many pods, and wait until they run."""
-    jobs = copy.deepcopy(jobset["spec"]["replicatedJobs"])
-    (job,) = (one for one in jobs if one["name"] == name)
-    job["template"]["spec"] |= {"parallelism": pods, "completions": pods}
-    story.patch(jobset, {"spec": {"replicatedJobs": jobs}})
+    story.patch(jobset, scaled(jobset, name, pods))
+    (job,) = (one for one in jobset["spec"]["replicatedJobs"] if one["name"] == name)
     running = pods * job["replicas"]
     story.wait(f"{running} {name} run", lambda now: len(now.running_of(name)) == running, 60)
 
@@ -40,15 +48,21 @@ def templates(story: Story, jobset: Object) -> dict[str, int]:
 
 
 def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: Story) -> None:
-    """Two Jobs of two pods, then of three, then of one: PodGroup and template follow."""
+    """Two Jobs of two pods, then of three, of one, and of two again: PodGroup and template follow.
+
+    JobSet lets nobody scale one to nothing, not even with the gate.
+    """
     story.add_nodes(2)
     jobset = story.create(a_jobset("sim", {"driver": (1, 1), "workers": (2, 2)}))
     story.wait("five pods run", lambda now: now.running() == 5)
-    for pods in (3, 1):
+    for pods in (3, 1, 2):
         scale(story, jobset, "workers", pods)
         follows(story, "workers", 2 * pods)
         assert templates(story, jobset) == {"driver": 1, "workers": 2 * pods}
     assert story.policy("driver") == {"gang": {"minCount": 1}}
+    answer = story.api.request("PATCH", manifests.path(jobset), scaled(jobset, "workers", 0), MERGE_PATCH)
+    assert (answer.status, "parallelism must be >= 1" in answer.message) == (422, True), answer.message
+    assert story.policy("workers") == {"gang": {"minCount": 4}}
 
 
 def test_an_elastic_child_of_a_tree_is_scaled(story: Story) -> None:

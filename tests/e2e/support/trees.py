@@ -10,9 +10,9 @@ from tests.e2e.support.story import Story
 POLICY = "workload: {groups: [{name: chat, groups: [{name: prefill}, {name: decode}]}]}"
 
 
-def chat(**failure_policy: Any) -> Object:
+def chat(name: str = "chat", **failure_policy: Any) -> Object:
     """Prefill and decode, two pods of two CPUs each, that are of no use without one another."""
-    jobset = a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2)}, cpu=2, max_restarts=2)
+    jobset = a_jobset(name, {"prefill": (1, 2), "decode": (1, 2)}, cpu=2, max_restarts=2)
     jobset["metadata"]["annotations"] = {"muster.dev/pod-group-policy": POLICY}
     jobset["spec"]["failurePolicy"] |= failure_policy
     return jobset

@@ -1,0 +1,73 @@
+"""CompositePodGroup switched off where there are some: what runs runs on, what waits gives up visibly."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.control_plane import Release
+from tests.e2e.conftest import Stage, Stages
+from tests.e2e.support.story import Story
+from tests.e2e.support.trees import chat, runs, uids
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OVERLAY = "composite-pod-groups"
+
+WITHOUT = Release(
+    "1.37",
+    gates=("GenericWorkload", "TopologyAwareWorkloadScheduling"),
+    apis=("scheduling.k8s.io/v1beta1",),
+)
+
+
+def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
+    stage: Stage, stages: Stages, story: Story
+) -> None:
+    """A JobSet runs, another one has its Workload but no groups yet: its pods then run in stand-ins.
+
+    The last story of its stage, which is not what its options say any more.
+    """
+    story.create(chat())
+    runs(story)
+    running = uids(story.pods())
+    stage.muster.stop_function("create-pod-groups")
+    story.create(chat("late"))
+    story.wait("its pods wait for their groups", lambda now: len(now.pods()) == 8)
+    story.wait("its Workload is stored", lambda now: "late" in now.recording.now("Workload"))
+    assert story.recording.now("Workload")["late"]["spec"]["compositePodGroupTemplates"]
+
+    stage.muster.stop_adapters()
+    with story.recording.interrupted():
+        stages.switch(WITHOUT)
+        stage.muster.start_function("create-pod-groups")
+    stage.muster.start_adapters()
+    assert stage.muster.idle()
+    stage.muster.dead_letters.clear()  # what was sent while a function or the API server was away
+    story.add_nodes(2, cpu=4)
+    stage.muster.sweep()
+    story.wait("all pods run", lambda now: now.running() == 8, 90)
+
+    assert running <= uids(story.pods())
+    policies = {
+        name.rsplit("-", 1)[0]: one["spec"]["schedulingPolicy"] for name, one in story.groups().items()
+    }
+    gang, basic = {"gang": {"minCount": 2}}, {"basic": {}}
+    assert policies == {
+        "chat-prefill": gang,
+        "chat-decode": gang,
+        "late-prefill": basic,
+        "late-decode": basic,
+    }
+    for jobset in ("chat", "late"):
+        story.wait("it says why", lambda now, jobset=jobset: _says_why(now, jobset), 60)
+    told = {one["involvedObject"]["name"] for one in story.recording.now("Event").values() if _is_why(one)}
+    assert told == {"chat", "late"}
+
+
+def _says_why(story: Story, jobset: str) -> bool:
+    conditions = story.recording.now("JobSet")[jobset]["status"].get("conditions") or []
+    return any(one["type"] == "PodGroupsReady" and _is_why(one) for one in conditions)
+
+
+def _is_why(said: dict[str, str]) -> bool:
+    """Whether a condition or Event names what is missing."""
+    return said["reason"] == "InvalidPolicy" and "CompositePodGroup" in said["message"]
