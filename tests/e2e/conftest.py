@@ -159,6 +159,7 @@ def pytest_configure(config: pytest.Config) -> None:
         forget()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the stories of a stage together, those that spoil it last.
 
