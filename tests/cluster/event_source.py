@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import modules
+from tests.cluster import audit, modules
 from tests.cluster.processes import Process, free_ports, start, wait_ready
 
 
@@ -52,7 +52,7 @@ def start_adapter(
         "PROFILING_PORT": str(free_ports(1)[0]),
         "KUBECONFIG": str(kubeconfig),
     }
-    before = audit_log.stat().st_size if audit_log.exists() else 0
+    before = audit.size(audit_log)
     command = [str(modules.build(modules.ADAPTER)), f"--kubeconfig={kubeconfig}"]
     process = start(f"adapter-{metadata['name']}", command, folder, environment)
     wanted = {resource["gvr"]["Resource"] for resource in resources}
@@ -79,8 +79,5 @@ def _selector(selector: Mapping[str, Any]) -> str:
 
 def _watches_since(audit_log: Path, offset: int) -> set[str]:
     """Returns the plural names of what is watched since the audit log had that size."""
-    with audit_log.open("rb") as log:
-        log.seek(offset)
-        lines = [line for line in log if line.endswith(b"\n")]
-    events = [json.loads(line) for line in lines]
+    events = audit.events_since(audit_log, offset)
     return {event["objectRef"]["resource"] for event in events if event["verb"] == "watch"}

@@ -274,3 +274,45 @@ def failed_needs_target(api: Conversation, ns: str) -> None:
     for kind in ("Failed", "Complete"):
         body = {"status": {"conditions": [{"type": kind, "status": "True"}]}}
         assert api.request("PATCH", path, body, MERGE_PATCH).status == 422
+
+
+@case(releases=BOTH)
+def kept_as_made(api: Conversation, ns: str) -> None:
+    """Who manages a Job, and when its pods count as failed or succeeded, is immutable."""
+    policies: Object = {
+        "managedBy": "example.com/somebody",
+        "podFailurePolicy": {"rules": [{"action": "FailIndex", "onExitCodes": _EXIT_42}]},
+        "successPolicy": {"rules": [{"succeededCount": 2}]},
+    }
+    api.must("POST", jobs(ns), job(**INDEXED, backoffLimitPerIndex=1, **policies))
+    changes: list[Object] = [
+        {"managedBy": "kubernetes.io/job-controller"},
+        {"podFailurePolicy": None},
+        {"successPolicy": {"rules": [{"succeededCount": 1}]}},
+    ]
+    for change in changes:
+        answer = api.request("PATCH", jobs(ns, "job"), {"spec": change}, MERGE_PATCH)
+        assert answer.status == 422
+        assert f"spec.{next(iter(change))}: Invalid value" in answer.message
+        assert "field is immutable" in answer.message
+
+
+@case(releases=BOTH)
+def completions_stay_set(api: Conversation, ns: str) -> None:
+    """An Indexed Job never loses its completions."""
+    api.must("POST", jobs(ns), job(**INDEXED))
+    assert _patch(api, ns, {"completions": None}) == 422
+
+
+@case(releases=BOTH)
+def metadata_free(api: Conversation, ns: str) -> None:
+    """Annotations, labels and owners of a Job may change at any time, and no generation counts them."""
+    api.must("POST", jobs(ns), job(**INDEXED))
+    reference = {"apiVersion": "example.com/v1", "kind": "Experiment", "name": "theirs", "uid": "1234"}
+    change = {"annotations": {"a": "b"}, "labels": {"c": "d"}, "ownerReferences": [reference]}
+    found = api.must("PATCH", jobs(ns, "job"), {"metadata": change}, MERGE_PATCH)
+    assert found["metadata"]["ownerReferences"] == [reference]
+    assert found["metadata"]["generation"] == 1
+
+
+_EXIT_42: Object = {"operator": "In", "values": [42]}

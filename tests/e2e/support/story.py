@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tests.cluster import controllers, manifests
+from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
@@ -32,7 +31,7 @@ class Story:
         self.api: Api = cluster.api
         self.namespace = namespace
         self._audit_log = cluster.audit_log
-        self._began_at = self._now_at()
+        self._began_at = audit.size(self._audit_log)
         self._roles_known_at = self._began_at
         self._refused: set[Right] = set()
         self._nodes: list[str] = []
@@ -98,7 +97,7 @@ class Story:
         self._refused |= set(rights.refused(self._audited(self._roles_known_at)))
         with self.recording.interrupted():
             yield
-        self._roles_known_at = self._now_at()
+        self._roles_known_at = audit.size(self._audit_log)
 
     def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = 20.0) -> None:
         """Waits until a condition on this story holds."""
@@ -190,17 +189,9 @@ class Story:
         kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")
         return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
 
-    def _now_at(self) -> int:
-        """Where in the audit log the next request will be."""
-        return self._audit_log.stat().st_size if self._audit_log.exists() else 0
-
     def _audited(self, since: int) -> list[Object]:
         """Returns the audit events of Muster's service accounts from a place in the log on."""
-        if not self._audit_log.exists():
-            return []
-        with self._audit_log.open("rb") as log:
-            log.seek(since)
-            return [json.loads(line) for line in log if line.endswith(b"\n")]
+        return audit.events_since(self._audit_log, since)
 
     def _condition(self, kind: str, name: str, of_type: str) -> dict[str, str]:
         status = self.recording.now(kind).get(name, {}).get("status") or {}

@@ -22,12 +22,12 @@ FROZEN = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", 
 def name_check(kind: Kind) -> names.Check:
     """The format of a kind's names."""
     if kind.storage in LABEL_NAMED:
-        return names.dns_label
+        return names.of_objects(names.dns_label)
     if kind.storage in DNS_1035_NAMED:
-        return names.dns_1035_label
+        return names.of_objects(names.dns_1035_label)
     if kind.group == "rbac.authorization.k8s.io":
         return names.path_segment
-    return names.dns_subdomain
+    return names.of_objects(names.dns_subdomain)
 
 
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:

@@ -63,6 +63,11 @@ def path_segment(text: str) -> list[str]:
     return [f"may not contain '{letter}'" for letter in ("/", "%") if letter in text]
 
 
+def of_objects(check: Check) -> Check:
+    """The check's older twin in `pkg/util/validation`, which names of objects are held to."""
+    return lambda text: [problem.replace(" bytes", " characters") for problem in check(text)]
+
+
 def label_key(text: str) -> list[str]:
     """A qualified name: an optional DNS prefix and a name of at most 63 characters."""
     if text.count("/") > 1:

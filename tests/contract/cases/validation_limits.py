@@ -1,0 +1,117 @@
+"""Names and lengths of what Muster makes, and how many of them there may be."""
+
+from __future__ import annotations
+
+from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH, Answer
+from tests.contract.bodies import (
+    CLASSES,
+    Object,
+    composite,
+    composite_group,
+    condition,
+    groups,
+    pod_group,
+    priority_class,
+    template,
+    workload,
+)
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+KINDS = ("workloads", "podgroups", "compositepodgroups")
+
+
+def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> Answer:
+    makers = {"workloads": workload, "podgroups": pod_group, "compositepodgroups": composite_group}
+    body: Object = makers[plural]()
+    body["metadata"] = metadata
+    version = "v1alpha3" if plural == "compositepodgroups" else "v1beta1"
+    return api.request("POST", groups(ns, plural, version=version), body)
+
+
+def _refused(answer: Answer, *words: str) -> None:
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    for word in words:
+        assert word in answer.message
+
+
+@case()
+def long_names(api: Conversation, ns: str) -> None:
+    """Workloads and groups have names of up to 253 characters, dots included."""
+    for plural in KINDS:
+        assert _create(api, ns, plural, name="a" * 249 + ".b-c").status == 201
+        _refused(_create(api, ns, plural, name="a" * 254), "metadata.name: Invalid value")
+        _refused(_create(api, ns, plural, name="Upper"), "metadata.name: Invalid value")
+
+
+@case()
+def generated_names(api: Conversation, ns: str) -> None:
+    """Workloads and groups may be named by the server."""
+    for plural in KINDS:
+        made = _create(api, ns, plural, generateName="made-")
+        assert made.status == 201
+        assert made.body["metadata"]["name"].startswith("made-")
+
+
+@case()
+def reference_names(api: Conversation, ns: str) -> None:
+    """A group refers to a Workload by a DNS subdomain, to a template by a DNS label."""
+    path = groups(ns, "podgroups")
+    good = {"workloadName": "a.b", "templateName": "a-b"}
+    api.must("POST", path, pod_group("good", workloadRef=good))
+    for field, bad in (("workloadName", "a_b"), ("templateName", "a.b")):
+        answer = api.request("POST", path, pod_group(workloadRef={**good, field: bad}))
+        _refused(answer, f"spec.workloadRef.{field}: Invalid value")
+    answer = api.request("POST", path, pod_group(workloadRef=good, parentCompositePodGroupName="a_b"))
+    _refused(answer, "spec.parentCompositePodGroupName: Invalid value")
+
+
+@case()
+def eight_children(api: Conversation, ns: str) -> None:
+    """A composite template has up to eight children of each kind, and there are up to eight of them."""
+    path = groups(ns, "workloads")
+    leaves = [template(f"leaf-{number}") for number in range(9)]
+    inner = [composite(f"inner-{number}", template(f"inner-leaf-{number}")) for number in range(9)]
+    outer = [composite(f"outer-{number}", template(f"outer-leaf-{number}")) for number in range(9)]
+    full = composite("root", *leaves[:8], compositePodGroupTemplates=inner[:8])
+    api.must("POST", path, workload("full", compositePodGroupTemplates=[full]))
+    api.must("POST", path, workload("eight", compositePodGroupTemplates=outer[:8]))
+
+    where = "spec.compositePodGroupTemplates"
+    nine = workload(compositePodGroupTemplates=outer)
+    _refused(api.request("POST", path, nine), f"{where}: Too many: 9: must have at most 8 items")
+    nine = workload(compositePodGroupTemplates=[composite("root", *leaves)])
+    _refused(api.request("POST", path, nine), f"{where}[0].podGroupTemplates: Too many: 9")
+    nine = workload(compositePodGroupTemplates=[composite("root", compositePodGroupTemplates=inner)])
+    _refused(api.request("POST", path, nine), f"{where}[0].compositePodGroupTemplates: Too many: 9")
+
+
+@case()
+def long_conditions(api: Conversation, ns: str) -> None:
+    """A condition's reason has up to 1024 characters, its message up to 32768."""
+    api.must("POST", groups(ns, "podgroups"), pod_group())
+    path = groups(ns, "podgroups", "group") + "/status"
+    longest = condition(reason="R" * 1024, message="m" * 32768)
+    api.must("PATCH", path, {"status": {"conditions": [longest]}}, STRATEGIC_PATCH)
+    for field, most in (("reason", 1024), ("message", 32768)):
+        longer = {**longest, field: "x" * (most + 1)}
+        answer = api.request("PATCH", path, {"status": {"conditions": [longer]}}, STRATEGIC_PATCH)
+        _refused(answer, f"status.conditions[0].{field}: Too long: may not be more than {most} bytes")
+
+
+@case()
+def composite_priority(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup takes its priority from its PriorityClass, which has to exist and keeps it."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    name = f"class-of-{ns}"
+    api.must("POST", CLASSES, priority_class(name, 7))
+    made = api.must("POST", path, composite_group(priorityClassName=name))
+    assert made["spec"]["priority"] == 7
+    change = {"spec": {"priorityClassName": "other"}}
+    _refused(api.request("PATCH", f"{path}/composite", change, MERGE_PATCH), "field is immutable")
+    answer = api.request("POST", path, composite_group("other", priorityClassName="nobodys"))
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+    answer = api.request("POST", path, composite_group("other", priorityClassName="system-node-critical"))
+    assert not answer.ok
+    api.must("DELETE", f"{CLASSES}/{name}")
