@@ -1,0 +1,88 @@
+"""A replicatedJob of a runtime gets another name: an applied mark keeps a ghost of it, Muster's does not."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from tests.cluster import manifests
+from tests.cluster.api import APPLY
+from tests.e2e.support.owners import Object, a_trainjob
+from tests.e2e.support.runtimes import a_runtime, marks
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story: Story) -> None:
+    """The entry's old name stays, without containers; the Trainer says what it cannot make of it."""
+    runtime = _applied(story, _runtime(story, "node"))
+    entry = {"name": "node", "template": {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}}
+    mark = {key: runtime[key] for key in ("apiVersion", "kind")}
+    mark["metadata"] = {"name": "own"}
+    mark["spec"] = {"template": {"spec": {"replicatedJobs": [entry]}}}
+    _applied(story, mark, "another-tool")
+    assert _names(_applied(story, _runtime(story, "worker"))) == {"node", "worker"}
+
+    story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
+    story.wait("the Trainer says why", lambda now: "containers" in _told_of(now, "bert"), 60)
+    assert story.recording.now("JobSet") == {}
+
+
+def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: Story) -> None:
+    """Marks survive what is applied unchanged; a renamed entry is marked anew, and its TrainJob is a gang."""
+    story.add_nodes(1)
+    policy = "workload: {}"
+    runtime = _applied(story, _runtime(story, "node", policy))
+    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "trainer"})
+    again = _applied(story, _runtime(story, "node", policy))
+    assert marks(again) == {"muster.dev/group": "trainer"}
+
+    renamed = _applied(story, _runtime(story, "worker", policy))
+    assert _names(renamed) == {"worker"}
+    story.wait_for(runtime, "it is marked again", lambda now: marks(now) != {})
+    story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
+    story.wait("two pods run", lambda now: now.running() == 2, 60)
+    (group,) = story.groups().values()
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+
+
+def test_what_kubectl_takes_away_is_marked_again(story: Story) -> None:
+    """A PUT without the labels, as tools send it that do not know of them."""
+    policy = "workload: {}"
+    runtime = _applied(story, _runtime(story, "node", policy))
+    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "trainer"})
+    marked = story.api.must("GET", manifests.path(runtime))
+    without = _runtime(story, "node", policy)
+    without["metadata"] |= {"resourceVersion": marked["metadata"]["resourceVersion"]}
+    answer = story.api.must("PUT", manifests.path(runtime), without)
+    assert marks(answer) == {}
+    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "trainer"})
+
+
+def _runtime(story: Story, entry: str, policy: str = "") -> Object:
+    """The shipped runtime torch-distributed as its owner applies it, its entry under that name."""
+    shipped = copy.deepcopy(a_runtime(story.api, "own", policy))
+    shipped["metadata"]["namespace"] = story.namespace
+    shipped["spec"]["template"]["spec"]["replicatedJobs"][0]["name"] = entry
+    return {key: shipped[key] for key in ("apiVersion", "kind", "metadata", "spec")}
+
+
+def _applied(story: Story, body: Object, manager: str = "owner") -> Object:
+    placed = {**body, "metadata": {**body["metadata"], "namespace": story.namespace}}
+    query = {"fieldManager": manager}
+    applied: Object = story.api.must("PATCH", manifests.path(placed), placed, APPLY, query)
+    return applied
+
+
+def _names(runtime: Object) -> set[str]:
+    return {one["name"] for one in runtime["spec"]["template"]["spec"]["replicatedJobs"]}
+
+
+def _told_of(story: Story, trainjob: str) -> str:
+    """What the Trainer says in conditions and Events."""
+    status = story.recording.now("TrainJob").get(trainjob, {}).get("status") or {}
+    events = story.recording.now("Event").values()
+    told = [one["message"] for one in events if one["involvedObject"]["name"] == trainjob]
+    return " ".join([*told, *(one["message"] for one in status.get("conditions") or [])])

@@ -1,0 +1,74 @@
+"""Restarts at which the scheduler alone would run a part of a gang: all of it runs again, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.laws import GATE
+from tests.e2e.support.owners import Object, a_job, a_jobset
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: Story) -> None:
+    """MinCount had fallen to two, and two have room: none of the three is bound before all can be."""
+    story.add_nodes(2, cpu=4)
+    story.create(a_jobset("sim", {"workers": (1, 3)}, cpu=2, max_restarts=1))
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    before = _uids(story)
+    first, second, _ = story.running_of("workers")
+    story.finish_pods([first])
+    story.wait("minCount is two", lambda now: now.policy("workers") == {"gang": {"minCount": 2}}, 60)
+    _take_room(story)
+
+    story.finish_pods([second], "Failed")
+    story.wait("three new pods are made", lambda now: len(_new(now, before)) == 3, 60)
+    story.wait("minCount is three", lambda now: now.policy("workers") == {"gang": {"minCount": 3}}, 90)
+    story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())), 90)
+    story.recording.quiet()
+    assert [pod for pod in _new(story, before) if "nodeName" in pod["spec"]] == []
+
+    story.add_nodes(1)
+    story.wait("all three run", lambda now: len(now.running_of("workers")) == 3, 90)
+
+
+def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: Story) -> None:
+    """The scheduler would count the old ones, which terminate, and run two of four."""
+    story.add_nodes(2, cpu=4)
+    story.create(a_jobset("sim", {"workers": (2, 2)}, cpu=2, max_restarts=1))
+    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    before = _uids(story)
+    of_job = "jobset.sigs.k8s.io/job-index"
+    hanging = [pod for pod in story.pods() if pod["metadata"]["labels"][of_job] == "0"]
+    _hang(story, hanging, "true")
+    story.finish_pods([pod for pod in story.pods() if pod not in hanging][:1], "Failed")
+
+    story.wait("two new pods are made", lambda now: len(_new(now, before)) == 2, 60)
+    story.recording.quiet(4)
+    assert [story.gates(pod) for pod in _new(story, before)] == [{GATE}] * 2
+    _hang(story, hanging, None)
+    story.wait("four new pods run", lambda now: now.running() == len(_new(now, before)) == 4, 90)
+
+
+def _take_room(story: Story) -> None:
+    """Somebody else's pods leave room for two."""
+    story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
+    story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2, 60)
+
+
+def _hang(story: Story, pods: list[Object], value: str | None) -> None:
+    """Let pods stay in termination until the annotation is taken away."""
+    change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
+    for pod in pods:
+        story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
+
+
+def _uids(story: Story) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in story.pods()}
+
+
+def _new(story: Story, before: set[str]) -> list[Object]:
+    """The gang's pods that were not there before."""
+    pods = [pod for pod in story.pods() if story.group_name(pod)]
+    return [pod for pod in pods if pod["metadata"]["uid"] not in before]

@@ -1,0 +1,70 @@
+"""What the scheduler does without a word: pods wait that have no group, and room is given to others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import Object, a_job
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+def test_pods_without_a_gate_wait_for_their_group_without_a_word(story: Story, muster_on_it: Muster) -> None:
+    """Annotation `muster.dev/gate: "off"`: nothing is lifted, and they are bound when the group is made."""
+    story.add_nodes(1)
+    muster_on_it.stop_function("create-pod-groups")
+    try:
+        job = a_job("sweep", pods=3)
+        job["spec"]["template"]["metadata"]["annotations"] = {"muster.dev/gate": "off"}
+        story.create(job)
+        story.wait("three pods are made", lambda now: len(now.pods()) == 3, 60)
+        story.recording.quiet(6)
+        assert [story.gates(pod) for pod in story.pods()] == [set()] * 3
+        assert _words_of_the_scheduler(story) == []
+    finally:
+        muster_on_it.start_function("create-pod-groups")
+    assert muster_on_it.idle()
+    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
+    muster_on_it.sweep()
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    assert ("patch", "pods") not in {(write.verb, write.resource) for write in story.writes()}
+
+
+def test_pods_of_a_growing_gang_take_the_room_of_a_rank_that_fails(story: Story) -> None:
+    """They wait already and are no less. The gang stays whole; the rank runs when there is room again."""
+    story.add_nodes(1, cpu=4)
+    job = story.create(a_job("sweep", pods=4))
+    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.patch(job, {"spec": {"parallelism": 6, "completions": 6}})
+    story.wait("two more wait", lambda now: len(now.pods()) == 6 and not any(map(now.gates, now.pods())), 60)
+    story.finish_pods([_of_index(story, 0)], "Failed")
+
+    story.wait("the rank is made again", lambda now: len(now.pods()) == 7, 60)
+    story.recording.quiet()
+    assert _running_indexes(story) in ([1, 2, 3, 4], [1, 2, 3, 5])
+    assert story.policy("main") == {"gang": {"minCount": 4}}
+    story.add_nodes(1, cpu=2)
+    story.wait("all six run", lambda now: _running_indexes(now) == [0, 1, 2, 3, 4, 5], 90)
+    story.wait("it is a gang of six", lambda now: now.policy("main") == {"gang": {"minCount": 6}}, 60)
+
+
+def _words_of_the_scheduler(story: Story) -> list[str]:
+    """Its Events about pods, and what the pods' conditions say of scheduling."""
+    events = story.recording.now("Event").values()
+    told = [str(one["message"]) for one in events if one.get("reportingComponent") == "default-scheduler"]
+    conditions = [one for pod in story.pods() for one in pod["status"].get("conditions") or []]
+    return told + [str(one) for one in conditions if one["type"] == "PodScheduled"]
+
+
+def _running_indexes(story: Story) -> list[int]:
+    running = [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
+    return sorted(int(pod["metadata"]["labels"][_INDEX]) for pod in running)
+
+
+def _of_index(story: Story, index: int) -> Object:
+    return next(pod for pod in story.pods() if pod["metadata"]["labels"][_INDEX] == str(index))
+
+
+_INDEX = "batch.kubernetes.io/job-completion-index"
