@@ -49,8 +49,8 @@ class Process:
     def alive(self) -> bool:
         """Tells whether the process still runs; one that nobody collects counts as ended."""
         with contextlib.suppress(ChildProcessError):
-            if os.waitpid(self.pid, os.WNOHANG)[0]:
-                return False
+            # Not before its last thread has ended: until then it keeps its port, though its first is a zombie.
+            return not os.waitpid(self.pid, os.WNOHANG)[0]
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
