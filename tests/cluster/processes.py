@@ -49,7 +49,7 @@ class Process:
     def alive(self) -> bool:
         """Tells whether the process still runs; one that nobody collects counts as ended."""
         with contextlib.suppress(ChildProcessError):
-            # Not before its last thread has ended: until then it keeps its port, though its first is a zombie.
+            # Not before its last thread has ended: till then it keeps its port, though its first is a zombie.
             return not os.waitpid(self.pid, os.WNOHANG)[0]
         try:
             os.kill(self.pid, 0)
