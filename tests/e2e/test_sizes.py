@@ -47,20 +47,42 @@ def test_one_of_several_groups_is_resized_and_the_others_are_not(story: Story) -
     assert told == {"left": GANG_OF[2], "right": GANG_OF[2]}
 
 
-def test_a_replacement_is_stuck_until_its_gang_is_resized(story: Story, muster_on_it: Muster) -> None:
-    """Without resize_gang the scheduler waits for a member that has succeeded; with it the pod runs."""
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param("Succeeded", id="a member has succeeded"),
+        pytest.param("Failed", id="an index has failed for good"),
+    ],
+)
+def test_a_replacement_is_stuck_until_its_gang_is_resized(
+    story: Story, muster_on_it: Muster, outcome: str
+) -> None:
+    """Without resize_gang the scheduler waits for one that never comes, and so patch_pods keeps the gate."""
     story.add_nodes(1)
-    story.create(a_job("sweep", pods=3))
+    job = a_job("sweep", pods=3)
+    if outcome == "Failed":
+        del job["spec"]["backoffLimit"]
+        job["spec"] |= {"backoffLimitPerIndex": 1, "maxFailedIndexes": 1}
+    story.create(job)
     story.wait("three pods run", lambda now: now.running() == 3)
+    if outcome == "Failed":
+        _fail(story, "0")
+        story.wait("index 0 has its second try", lambda now: now.running() == 3, 60)
     muster_on_it.stop_function("resize-gang")
     try:
-        first, second, _ = sorted(story.pods(), key=_index)
-        story.finish_pods([first])
+        story.finish_pods([_running_of_index(story, "0")], outcome)
         story.wait("two pods are left", lambda now: now.running() == 2)
-        story.finish_pods([second], "Failed")
-        story.wait("there is a replacement", lambda now: len(now.pods()) == 4, 30)
+        if outcome == "Failed":
+            story.wait("index 0 has failed for good", _index_0_has_failed, 60)
+        replaced = _fail(story, "1")
         story.recording.quiet()
+        assert story.gates(_pod(story, replaced)) == {"muster.dev/pod-group"}
+        # As if patch_pods did not know that it is no use: the scheduler alone decides.
+        story.patch(_pod(story, replaced), {"spec": {"schedulingGates": []}})
+        story.wait("the gate is gone", lambda now: not now.gates(_pod(now, replaced)))
+        story.recording.quiet(5)
         assert (story.running(), story.policy("main")) == (1, GANG_OF[3])
+        assert "nodeName" not in _pod(story, replaced)["spec"]
     finally:
         muster_on_it.start_function("resize-gang")
     muster_on_it.idle()
@@ -88,6 +110,7 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[6]}})
         story.finish_pods(_running(story)[:1], "Failed")
         story.wait("there is another one", lambda now: len(now.pods()) == 8, 60)
+        story.wait("it has no gate", lambda now: not any(map(now.gates, now.pods())), 60)
         story.recording.quiet(5)
         assert story.running() == 3
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[4]}})
@@ -119,6 +142,27 @@ def _running(story: Story) -> list[Object]:
     return [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
 
 
+def _running_of_index(story: Story, index: str) -> Object:
+    return next(pod for pod in _running(story) if _index(pod) == index)
+
+
+def _pod(story: Story, name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Pod", **story.recording.now("Pod")[name]}
+
+
+def _fail(story: Story, index: str) -> str:
+    """Let the running pod of an index fail; returns the name of the pod that comes in its place."""
+    before = set(story.recording.now("Pod"))
+    story.finish_pods([_running_of_index(story, index)], "Failed")
+    story.wait("there is a replacement", lambda now: len(now.pods()) > len(before), 60)
+    (name,) = set(story.recording.now("Pod")) - before
+    return name
+
+
 def _index(pod: Object) -> str:
     index: str = pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]
     return index
+
+
+def _index_0_has_failed(story: Story) -> bool:
+    return story.recording.now("Job")["sweep"]["status"].get("failedIndexes") == "0"

@@ -1,4 +1,4 @@
-"""Trees of four levels, blocks of which the last is smaller, labels that do not say what a policy says."""
+"""Trees of four levels, last blocks that are smaller, policies that labels or gates do not bear out."""
 
 from __future__ import annotations
 
@@ -71,6 +71,24 @@ def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: Story) -> N
     (message,) = (one["message"] for one in conditions if one["type"] == "muster.dev/PodGroupsReady")
     assert "workload.groups[0].size: spec.template needs the label muster.dev/group-size: 2" in message
     assert story.policy("main") == {"basic": {}}
+
+
+def test_settings_that_the_api_server_drops_are_told(story: Story) -> None:
+    """Without their feature gates they vanish; the pods run, and the owner says what is missing."""
+    story.add_nodes(1)
+    job = a_job("mesh", pods=2)
+    claims = "[{name: nic, resourceClaimTemplateName: nic}]"
+    settings = f"preemptionPolicy: PreemptLowerPriority, resourceClaims: {claims}"
+    job["metadata"]["annotations"] = {POLICY: f"workload: {{groups: [{{name: main, {settings}}}]}}"}
+    story.create(job)
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says so", lambda now: now.reason("Job", "mesh", "PodGroupsReady") == "FieldsDropped")
+    conditions = story.recording.now("Job")["mesh"]["status"]["conditions"]
+    (ready,) = (one for one in conditions if one["type"] == "muster.dev/PodGroupsReady")
+    assert ready["status"] == "True"
+    for words in ("preemptionPolicy of main", "PodGroupPreemptionPolicy", "resourceClaims of main"):
+        assert words in ready["message"]
+    assert not {"preemptionPolicy", "resourceClaims"} & story.group("main")["spec"].keys()
 
 
 def _mark(group: str) -> str:
