@@ -24,7 +24,7 @@ from tests.cluster.control_plane import (
     start_scheduler,
 )
 from tests.cluster.credentials import Credentials
-from tests.cluster.processes import Process, wait_ready
+from tests.cluster.processes import Process, free_ports, wait_ready
 
 CONTROLLERS = ("controller-manager", "collectors", "scheduler", "jobset", "trainer", "kwok")
 EVERYTHING = ("controller-manager", "scheduler", "jobset", "trainer", "kwok")
@@ -60,6 +60,8 @@ class Cluster:
         api: the API as administrator.
         credentials: for kubeconfigs of others.
         etcd: URL of etcd.
+        pod_network: URL at which a test may answer, as an HTTP proxy, what the API server asks of pods on
+            behalf of others (`services/proxy`, `pods/proxy`); there is no other network of pods.
         processes: what runs, in order of start.
     """
 
@@ -67,6 +69,7 @@ class Cluster:
     api: Api
     credentials: Credentials
     etcd: str
+    pod_network: str
     processes: list[Process]
 
     @property
@@ -88,7 +91,14 @@ class Cluster:
         for process in [self.process(name) for name in names]:
             self.stop_process(process, grace=0)
         port = int(self.api.server.rsplit(":", 1)[1])
-        apiserver, _ = start_apiserver(release, self.credentials, self.etcd, service_accounts=True, port=port)
+        apiserver, _ = start_apiserver(
+            release,
+            self.credentials,
+            self.etcd,
+            service_accounts=True,
+            pod_network=self.pod_network,
+            port=port,
+        )
         manager = start_controller_manager(release, self.credentials, self.api.server)
         self.processes += [apiserver, manager, start_scheduler(release, self.credentials, self.api.server)]
 
@@ -174,7 +184,10 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
     etcd, etcd_url = start_etcd(folder)
     processes.append(etcd)
     managed = "controller-manager" in options.controllers
-    apiserver, api = start_apiserver(options.release, made, etcd_url, service_accounts=managed, port=port)
+    pod_network = f"http://127.0.0.1:{free_ports(1)[0]}"
+    apiserver, api = start_apiserver(
+        options.release, made, etcd_url, service_accounts=managed, pod_network=pod_network, port=port
+    )
     processes.append(apiserver)
     # The types come before the controllers: a garbage collector that meets a new one later resynchronises.
     controllers.install_types(api, options.types)
@@ -192,4 +205,4 @@ def _start(options: Options, folder: Path, processes: list[Process], port: int) 
         controllers.add_node(api, f"node-{number}")
     for process in processes:
         wait_ready(process, lambda: not managed or pods_can_be_made(api))
-    return Cluster(folder, api, made, etcd_url, processes)
+    return Cluster(folder, api, made, etcd_url, pod_network, processes)

@@ -80,7 +80,13 @@ def start_etcd(folder: Path) -> tuple[Process, str]:
 
 
 def start_apiserver(
-    release: Release, credentials: Credentials, etcd: str, *, service_accounts: bool, port: int = 0
+    release: Release,
+    credentials: Credentials,
+    etcd: str,
+    *,
+    service_accounts: bool,
+    pod_network: str,
+    port: int = 0,
 ) -> tuple[Process, Api]:
     """Starts kube-apiserver and waits until it is ready; returns it and its API as administrator.
 
@@ -90,6 +96,8 @@ def start_apiserver(
         etcd: URL of etcd.
         service_accounts: whether pods get a service account; without a controller manager nobody makes the
             ``default`` one and every pod would be refused.
+        pod_network: URL of the HTTP proxy by which it reaches pods; nobody needs to listen there. Nothing
+            else goes that way: whatever it talks to beside them is on loopback.
         port: where to listen; 0 chooses a free port.
     """
     port = port or free_ports(1)[0]
@@ -121,7 +129,7 @@ def start_apiserver(
         command.append("--disable-admission-plugins=ServiceAccount")
     server = f"https://127.0.0.1:{port}"
     api = Api.from_kubeconfig(credentials.kubeconfig("admin", server))
-    process = start("kube-apiserver", command, credentials.folder)
+    process = start("kube-apiserver", command, credentials.folder, {"HTTP_PROXY": pod_network})
     wait_ready(process, api.ready, 120)
     return process, api
 

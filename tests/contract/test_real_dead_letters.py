@@ -1,20 +1,25 @@
 """Dead letters on the real API server: kept by the function's own account, sent again, forgotten once taken.
 
-What cannot be shown without kubelets is a broker behind a Service: here it has no endpoints, and the API
-server's own proxy says so.
+The API server's own proxy of Services chooses the endpoint; behind the address of its pod, which is nowhere,
+listens the local broker.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
 from eventing.local.broker import Answer, Broker, Ingress, Wiring
+from eventing.local.broker.targets import HttpTarget
 from eventing.local.cli import main
 from eventing.local.manifests import EVENTING, load
 from eventing.local.redriving import BROKERS
@@ -34,6 +39,9 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 HOME = "muster-system"
 INGRESS = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
 LIMIT = 3
+
+POD_IP, PORT = "192.0.2.7", 8080
+"""An address of documentation's (RFC 5737)."""
 
 
 def _namespace(name: str) -> dict[str, Any]:
@@ -125,14 +133,96 @@ def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: Cluster,
 
 def test_what_was_taken_is_forgotten(bare_137: Cluster, kept: list[str]) -> None:
     """A broker that takes them, at its address: as behind `kubectl port-forward`."""
+    with _ingress() as ingress:
+        told = redrive(bare_137, "--to", ingress.url)
+    assert told.exit_code == 0, told.output
+    assert len(told.stdout.splitlines()) == len(kept)
+    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
+
+
+@pytest.mark.usefixtures("broker", "endpoint")
+def test_the_api_server_passes_them_on_to_a_pod_of_the_broker(bare_137: Cluster, kept: list[str]) -> None:
+    """Nothing but the kubeconfig is needed: it finds the Service of the broker's address, and a pod of it."""
+    with _ingress() as ingress, _pod_network(bare_137, ingress) as asked:
+        told = redrive(bare_137)
+    assert told.exit_code == 0, told.output
+    assert asked == ["/muster-system/muster"] * len(kept)
+    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
+
+
+@pytest.fixture(name="endpoint")
+def _endpoint(bare_137: Cluster) -> Iterator[None]:
+    """A pod of the broker's ingress, and what the endpoints controller makes of it."""
+    about = {"namespace": "knative-eventing", "name": "broker-ingress"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": about,
+        "spec": {"containers": [{"name": "ingress", "image": "example.com/ingress"}]},
+    }
+    endpoint = {
+        "addresses": [POD_IP],
+        "conditions": {"ready": True},
+        "targetRef": {"kind": "Pod", **about},
+    }
+    slices = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {**about, "labels": {"kubernetes.io/service-name": "broker-ingress"}},
+        "addressType": "IPv4",
+        "endpoints": [endpoint],
+        "ports": [{"name": "", "port": PORT, "protocol": "TCP"}],
+    }
+    manifests.apply(bare_137.api, [pod, slices])
+    stored = bare_137.api.must("GET", manifests.path(pod))
+    stored["status"] |= {"podIP": POD_IP, "podIPs": [{"ip": POD_IP}]}
+    bare_137.api.must("PUT", f"{manifests.path(pod)}/status", stored)
+    yield
+    for one in (slices, pod):
+        bare_137.api.must("DELETE", manifests.path(one), query={"gracePeriodSeconds": "0"})
+
+
+@contextmanager
+def _ingress() -> Iterator[Ingress]:
+    """The local broker, all of whose functions take everything."""
     wiring = Wiring.from_manifests(load()).without_timers()
     services = {trigger.subscriber: lambda *_: Answer(202) for trigger in wiring.triggers}
     ingress = Ingress(Broker(wiring, {**services, "dead-letter": lambda *_: Answer(202)}, workers=0))
     ingress.start()
     try:
-        told = redrive(bare_137, "--to", ingress.url)
+        yield ingress
     finally:
         ingress.stop()
-    assert told.exit_code == 0, told.output
-    assert len(told.stdout.splitlines()) == len(kept)
-    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
+
+
+@contextmanager
+def _pod_network(cluster: Cluster, ingress: Ingress) -> Iterator[list[str]]:
+    """Passes whatever the API server asks of a pod to the local broker; the paths that it asked for.
+
+    Which pod is not told: the API server leaves the host as its own client named it.
+    """
+    asked: list[str] = []
+    here, broker = urlsplit(cluster.pod_network), urlsplit(ingress.url)
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(urlsplit(self.path).path)
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            target = HttpTarget(f"http://{broker.netloc}{asked[-1]}", connections=1)
+            answer = target(dict(self.headers.items()), body, 10)
+            self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on the terminal."""
+
+    with ThreadingHTTPServer((str(here.hostname), int(here.port or 0)), Proxy) as server:
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield asked
+        finally:
+            server.shutdown()
+            thread.join()
