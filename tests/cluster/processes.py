@@ -47,9 +47,11 @@ class Process:
     log: Path
 
     def alive(self) -> bool:
-        """Tells whether the process still runs; one that nobody collects counts as ended."""
+        """Tells whether the process still runs; one that nobody collects counts as ended.
+
+        A child's end is what waitpid says: with threads it is a zombie before it has let go of its port.
+        """
         with contextlib.suppress(ChildProcessError):
-            # Not before its last thread has ended: till then it keeps its port, though its first is a zombie.
             return not os.waitpid(self.pid, os.WNOHANG)[0]
         try:
             os.kill(self.pid, 0)
