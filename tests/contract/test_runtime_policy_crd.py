@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -12,11 +13,15 @@ from typing import Any
 import jsonpatch
 import pytest
 import yaml
+from hypothesis import given
 
 from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.schemas import policy as policy_schema
+from shared.policy import schema
+from shared.policy.tree import LEVELS
 from tests.cluster import cluster, kubectl
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api
+from tests.support.generated_policies import NOT_SLOW, policies
 
 KINDS = ("trainingruntimes", "clustertrainingruntimes")
 FULL: dict[str, Any] = {
@@ -62,6 +67,11 @@ def a_runtime(policy: dict[str, Any], name: str = "mine") -> dict[str, Any]:
     }
 
 
+def a_tree_of(levels: int) -> dict[str, Any]:
+    """Groups inside one another."""
+    return {"groups": [{"name": f"level-{levels}", **a_tree_of(levels - 1)}]} if levels else {}
+
+
 def definitions() -> list[dict[str, Any]]:
     """The Trainer's runtime CRDs as released."""
     found = [one for one in resource_definitions() if one["metadata"]["name"].split(".")[0] in KINDS]
@@ -84,6 +94,8 @@ def patch(api: Api) -> None:
 
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FIVE = "must have at most 0 items"
+_NUMBERS = itertools.count()
 RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
@@ -110,6 +122,39 @@ def test_patched_crds_refuse_what_is_no_policy(embedded: Api) -> None:
     group = {"name": "a", "schedulingPolicy": {"gang": {"minCount": 0}}}
     answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": {"groups": [group]}}))
     assert (answer.status, "minCount" in answer.message) == (422, True)
+    answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": a_tree_of(5)}))
+    assert (answer.status, FIVE in answer.message) == (422, True)
+
+
+@pytest.fixture(scope="module")
+def patched() -> Iterator[Api]:
+    """The embedded server with the runtime CRDs patched."""
+    with ApiServer() as server:
+        server.load(definitions())
+        api = Api(server.url)
+        patch(api)
+        yield api
+
+
+@NOT_SLOW
+@given(policy=policies(["a", "b", "c"]))
+def test_whatever_is_read_as_a_policy_the_patched_crds_keep(patched: Api, policy: dict[str, Any]) -> None:
+    """What the schema refuses, for editors too, no step reads; but a fifth level, which may collapse."""
+    answer = patched.request("POST", RUNTIMES, a_runtime(policy, f"drawn-{next(_NUMBERS)}"))
+    try:
+        schema.check(policy)
+    except schema.InvalidPolicyError:
+        return
+    if levels_of(policy["workload"]) > LEVELS:
+        assert (answer.status, FIVE in answer.message) == (422, True), answer.message
+        return
+    assert answer.ok, answer.message
+    assert answer.body["spec"]["podGroupPolicy"] == policy
+
+
+def levels_of(group: dict[str, Any]) -> int:
+    """How many lists of groups are inside one another."""
+    return max((1 + levels_of(child) for child in group.get("groups", ())), default=0)
 
 
 @pytest.mark.real
@@ -122,6 +167,8 @@ def test_the_real_api_server_takes_the_patch_and_keeps_the_policy(
     for definition in built_by_kubectl(tmp_path):
         api.must("PATCH", f"{CRDS}/{definition['metadata']['name']}", definition, MERGE_PATCH)
     assert kept(api, FULL, "after") == FULL
+    answer = api.request("POST", RUNTIMES, a_runtime({"workload": a_tree_of(5)}))
+    assert (answer.status, FIVE in answer.message) == (422, True), answer.message
     for kind in KINDS:
         undo = [{"op": "remove", "path": one["path"]} for one in policy_schema.crd_patch()]
         api.must("PATCH", f"{CRDS}/{kind}.trainer.kubeflow.org", undo, JSON_PATCH)

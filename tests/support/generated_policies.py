@@ -1,4 +1,4 @@
-"""JobSets and policies for them, drawn by chance: most fit one another, some do not."""
+"""Owners and policies for them, drawn by chance: most fit one another, some do not."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from tests.support.builders import (
     NOW,
     Object,
     a_child_job,
+    a_job,
     a_jobset,
     a_replicated_job,
+    a_trainjob,
     annotated,
     observed,
+    owned_by,
     template_labelled,
     template_spec,
 )
@@ -35,8 +38,13 @@ NOT_SLOW = settings(
 )
 
 NAMES = ("a", "b", "c", "d")
-CLASSES = [seen("high", 1000), seen("urgent", 1000), seen("low", 10)]
-"""Two of one value, so that pods may name both in one group."""
+CLASSES = [
+    seen("high", 1000),
+    seen("urgent", 1000),
+    seen("low", 10),
+    seen("polite", 10, preemptionPolicy="Never"),
+]
+"""Two of one value, so that pods may name both in one group; two of another, which may not."""
 
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 
@@ -45,19 +53,9 @@ EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 def jobsets(draw: st.DrawFn) -> Object:
     """One to four replicatedJobs with marks of every kind, which may wait for one another."""
     entries = []
-    classes = draw(st.sampled_from([[""], [""], ["high", "urgent"], ["", "high", "low"]]))
+    classes = draw(st.sampled_from([[""], [""], ["polite"], ["high", "urgent"], ["", "low", "polite"]]))
     for index in range(draw(st.integers(1, 4))):
-        labels = draw(
-            st.sampled_from(
-                [
-                    {},
-                    {},
-                    {marks.GROUP_PER: "job"},
-                    {marks.GROUP_SIZE: "2"},
-                    {marks.LEADER_GROUP: f"lead-{index}"},
-                ]
-            )
-        )
+        labels = draw(_mark_labels(index))
         modifiers: list[Any] = [template_labelled(labels)]
         if draw(st.integers(0, 9)) == 0:
             modifiers.append(EXCLUSIVE)
@@ -79,11 +77,17 @@ def jobsets(draw: st.DrawFn) -> Object:
     return a_jobset(*entries)
 
 
-def marks_of(jobset: Object) -> list[str]:
-    """Every group that pods of a JobSet may be in."""
+def _mark_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
+    """What stands beside the mark on the template of that number."""
+    leads = {marks.LEADER_GROUP: f"lead-{index}"}
+    return st.sampled_from([{}, {}, {marks.GROUP_PER: "job"}, {marks.GROUP_SIZE: "2"}, leads])
+
+
+def marks_of(jobs: list[Object]) -> list[str]:
+    """Every group that pods of Jobs, or of Job templates, may be in."""
     found: dict[str, None] = {}
-    for entry in jobset["spec"]["replicatedJobs"]:
-        mark = marks.read_mark(entry["template"]["spec"]["template"]["metadata"]["labels"])
+    for job in jobs:
+        mark = marks.read_mark(job["spec"]["template"]["metadata"]["labels"])
         assert mark is not None
         found |= dict.fromkeys(mark.groups)
     return list(found)
@@ -105,10 +109,21 @@ def _policy(count: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(st.just({}), gangs, basic)
 
 
+# Made once: strategies are dear to make.
+_POLICY_OF_A_LEAF, _POLICY_OF_A_TREE = _policy("minCount"), _policy("minGroupCount")
+_CLAIMS = st.sampled_from([{}, {}, {"resourceClaims": [{"name": "x", "resourceClaimName": "y"}]}])
+_OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "onScale": st.sampled_from(["Follow", "Flag"]),
+        "onFailure": st.sampled_from(["Basic", "Hold"]),
+    },
+)
+
+
 @st.composite
 def _leaf(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    claims = draw(st.sampled_from([{}, {}, {"resourceClaims": [{"name": "x", "resourceClaimName": "y"}]}]))
-    return {"name": name, **draw(_SETTINGS), **draw(_policy("minCount")), **claims}
+    return {"name": name, **draw(_SETTINGS), **draw(_POLICY_OF_A_LEAF), **draw(_CLAIMS)}
 
 
 @st.composite
@@ -124,7 +139,7 @@ def _tree(draw: st.DrawFn, names: list[str], level: int) -> dict[str, Any]:
         else:
             groups += [draw(_leaf(name)) for name in part]
     name = f"level-{level}-{names[0]}"
-    return {"name": name, **draw(_SETTINGS), **draw(_policy("minGroupCount")), "groups": groups}
+    return {"name": name, **draw(_SETTINGS), **draw(_POLICY_OF_A_TREE), "groups": groups}
 
 
 @st.composite
@@ -138,14 +153,7 @@ def policies(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
         groups = [draw(_tree(names, 1))]
     elif shape == "odd":
         groups = [draw(_spoilt(draw(_tree(names, 1))))]
-    options = st.fixed_dictionaries(
-        {},
-        optional={
-            "onScale": st.sampled_from(["Follow", "Flag"]),
-            "onFailure": st.sampled_from(["Basic", "Hold"]),
-        },
-    )
-    return {"workload": {**({"groups": groups} if groups else {}), **draw(options)}}
+    return {"workload": {**({"groups": groups} if groups else {}), **draw(_OPTIONS)}}
 
 
 @st.composite
@@ -177,11 +185,27 @@ def _spoilt(draw: st.DrawFn, group: dict[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> Observed:
-    """A JobSet, its Jobs and a policy on it."""
-    jobset = draw(jobsets())
-    policy = draw(policies(marks_of(jobset)))
-    homes = (Home(HomeKind.OWNER, "home", policy),)
-    return observed(jobset, homes=homes, jobs=jobs_of(jobset), priority_classes=tuple(CLASSES))
+    """A TrainJob with its JobSet, a JobSet, or a Job; their Jobs and a policy on them."""
+    kind = draw(st.sampled_from(["TrainJob", "JobSet", "JobSet", "Job"]))
+    jobset = None if kind == "Job" else draw(jobsets())
+    if jobset is None:
+        owner = draw(_jobs())
+        jobs = templates = [owner]
+    else:
+        owner = a_trainjob() if kind == "TrainJob" else jobset
+        jobs, templates = jobs_of(jobset), [one["template"] for one in jobset["spec"]["replicatedJobs"]]
+        if owner is not jobset:
+            owned_by(owner)(jobset)
+    homes = (Home(HomeKind.OWNER, "home", draw(policies(marks_of(templates)))),)
+    return observed(owner, jobset=jobset, homes=homes, jobs=jobs, priority_classes=tuple(CLASSES))
+
+
+@st.composite
+def _jobs(draw: st.DrawFn) -> Object:
+    """A plain Job with a mark of any kind."""
+    labels, one_class = draw(_mark_labels(0)), draw(st.sampled_from(["", "low", "polite"]))
+    modifiers = template_labelled(labels), of_class(one_class)
+    return a_job(*modifiers, pods=draw(st.integers(0, 5)), mark=draw(st.sampled_from(NAMES)))
 
 
 def jobs_of(jobset: Object) -> list[Object]:

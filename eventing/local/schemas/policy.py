@@ -23,6 +23,8 @@ _ADDED = ("workload", "kaiScheduler")
 
 _PLACE = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/podGroupPolicy/properties"
 _DROPPED = {"title", "default", "$defs"}
+_NO_MORE = {"type": "array", "items": {"type": "object"}, "maxItems": 0}
+"""Groups below the last level: left out of the schema, they would be dropped without a word."""
 
 
 def for_editors() -> Schema:
@@ -86,7 +88,7 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], levels: int) 
         found["items"] = _structural(found["items"], definitions, levels)
     properties = found.get("properties", {})
     if "groups" in properties and levels == 0:
-        properties = {key: value for key, value in properties.items() if key != "groups"}
+        properties = {**properties, "groups": _NO_MORE}
     if properties:
         found["properties"] = {
             key: _structural(value, definitions, levels - (key == "groups"))

@@ -13,6 +13,7 @@ from eventing.local.explanation.assume import Imagined, cluster_of
 from shared.cluster.client import Client
 from shared.objects.meta import KubernetesObject
 from shared.objects.resources import by_kind
+from tests.support.holding import holds
 from tests.unit.examples import golden
 
 ALL_GATES = Gates()
@@ -50,20 +51,11 @@ def test_the_api_server_takes_what_is_made(client: Client, name: str) -> None:
             client.create(resource, home, manager="test")
     for body in bodies:
         stored = client.create(by_kind(body["apiVersion"], body["kind"]), body, manager="test")
-        assert _holds(stored["spec"], body["spec"]), stored["spec"]
+        assert holds(stored["spec"], body["spec"]), stored["spec"]
         client.delete(
             by_kind(body["apiVersion"], body["kind"]), body["metadata"]["name"], body["metadata"]["namespace"]
         )
     assert bodies or name == "kai-queue"
-
-
-def _holds(stored: object, sent: object) -> bool:
-    """Whether all that was sent was kept; what the server adds does not matter."""
-    if isinstance(sent, dict) and isinstance(stored, dict):
-        return all(_holds(stored.get(name), value) for name, value in sent.items())
-    if isinstance(sent, list) and isinstance(stored, list):
-        return len(sent) == len(stored) and all(map(_holds, stored, sent))
-    return stored == sent
 
 
 @pytest.mark.parametrize("example", golden.EXAMPLES, ids=lambda path: str(path.stem))

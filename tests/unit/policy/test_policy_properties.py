@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -16,9 +17,7 @@ from tests.support.builders import NOW, pods_of
 from tests.support.generated_policies import NOT_SLOW, compiled, worlds
 
 
-@NOT_SLOW
-@given(world=worlds())
-def test_every_stamped_pod_has_its_group(world: Observed) -> None:
+def every_stamped_pod_has_its_group(world: Observed) -> None:
     """The name that admission writes on a pod is among the groups made, or among the stand-ins."""
     names = _stamped(world)
     bodies = compiled(world)
@@ -39,9 +38,7 @@ def _stamped(world: Observed) -> set[str]:
 PATH = re.compile(r"^home: workload(\.groups|\[\d+\]|\.[A-Za-z]+)*: .")
 
 
-@NOT_SLOW
-@given(world=worlds())
-def test_an_invalid_policy_names_a_path(world: Observed) -> None:
+def an_invalid_policy_names_a_path(world: Observed) -> None:
     """Home, path, words; a flaw of the marks themselves, which no policy speaks of, names the group."""
     considered = consider(world)
     assert isinstance(considered, Considered)
@@ -52,9 +49,7 @@ def test_an_invalid_policy_names_a_path(world: Observed) -> None:
     assert of_marks_alone or PATH.match(flaw.message), flaw
 
 
-@NOT_SLOW
-@given(world=worlds())
-def test_planning_is_pure(world: Observed) -> None:
+def planning_is_pure(world: Observed) -> None:
     """The same twice, and nothing that was observed is changed."""
     before = copy.deepcopy(world)
     first: Any = plan_workload(world, NOW)
@@ -62,22 +57,32 @@ def test_planning_is_pure(world: Observed) -> None:
     assert world == before
 
 
-def test_what_is_drawn_is_not_all_of_one_kind() -> None:
-    """Else the properties above would hold of nothing."""
+LAWS = (planning_is_pure, every_stamped_pod_has_its_group, an_invalid_policy_names_a_path)
+
+
+def kinds_of(world: Observed) -> Iterator[str]:
+    """What a world is an example of."""
+    considered = consider(world)
+    assert not isinstance(considered, Nothing)
+    if considered.flaw:
+        yield str(considered.flaw.reason)
+        return
+    yield "tree" if any(root.children for root in considered.tree) else "flat"
+    leaves = (leaf for root in considered.tree for leaf in root.leaves())
+    if any(len({one.priority.name for one in leaf.pod_sets}) > 1 for leaf in leaves):
+        yield "two classes in one group"
+
+
+def test_the_laws_hold_of_worlds_of_every_kind() -> None:
+    """Each world, the dear part of it, is drawn once for all laws; and they are not all of one kind."""
     seen: set[str] = set()
 
     @settings(NOT_SLOW, max_examples=300)
     @given(world=worlds())
     def draw(world: Observed) -> None:
-        considered = consider(world)
-        assert not isinstance(considered, Nothing)
-        if considered.flaw:
-            seen.add(str(considered.flaw.reason))
-            return
-        seen.add("tree" if any(root.children for root in considered.tree) else "flat")
-        leaves = (leaf for root in considered.tree for leaf in root.leaves())
-        if any(len({one.priority.name for one in leaf.pod_sets}) > 1 for leaf in leaves):
-            seen.add("two classes in one group")
+        for law in LAWS:
+            law(world)
+        seen.update(kinds_of(world))
 
     draw()
     flaws = {"InvalidPolicy", "WaitsForItself", "PrioritiesDiffer", "SchedulersDiffer"}
