@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.support import laws
+from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import Story
 
@@ -28,6 +29,29 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: Story) -
     story.add_nodes(1)
     story.wait("four pods run", lambda now: now.running() == 4, 60)
     story.wait("conditions say so", lambda now: now.condition("Job", "big", "PodGroupsScheduled") == "True")
+
+
+def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
+    story: Story, muster_on_it: Muster
+) -> None:
+    """With the old minCount it would wait for pods that never come."""
+    story.add_nodes(1)
+    job = story.create(a_job("big", pods=4, cpu=4))
+    story.wait(
+        "the owner says why", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Unschedulable"
+    )
+    muster_on_it.stop_function("resize-gang")
+    try:
+        story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
+        story.wait("two pods are left", lambda now: len(now.pods()) == 2)
+        story.recording.quiet()
+        assert _bound(story) == []
+    finally:
+        muster_on_it.start_function("resize-gang")
+    assert muster_on_it.idle()
+    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
+    muster_on_it.sweep()
+    story.wait("two pods run", lambda now: now.running() == 2, 60)
 
 
 def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(story: Story) -> None:

@@ -73,9 +73,12 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
 
 
 def test_a_stand_in_places_what_has_room(story: Story) -> None:
-    """It is no gang: of three pods two are bound, and the third one when there is another node."""
-    story.add_nodes(1)
+    """It is no gang, but wants room for one; of three pods two are bound, and with another node the third."""
+    story.add_nodes(1, cpu=2)
     _broken_job(story)
+    told = "minCount (1) cannot be satisfied"
+    story.wait("the scheduler says so", lambda now: told in str(now.group("main").get("status")), 60)
+    story.add_nodes(1)
     story.wait("two pods run", lambda now: now.running() == 2, 60)
     story.recording.quiet()
     assert story.running() == 2

@@ -49,6 +49,7 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, m
     types = _histories(story)
     first = next(number for number, told in enumerate(types) if set(OURS) <= set(told))
     assert [told for told in types[first:] if not set(OURS) <= set(told)] == []
+    assert [told for told in types if set(told) - set(OURS) and told[-1] in OURS] == [], "the State column"
     assert _told(story) == {"True"}
 
 

@@ -36,6 +36,8 @@ def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: Story) -> None:
     story.wait("two pods are made", lambda now: len(now.pods()) == 2)
     story.recording.quiet()
     assert story.running() == 0
+    assert "conditions" not in story.group("main").get("status", {})
+    assert "exceeded quota" in _told_by(story, "FailedCreate")
 
     story.patch(created, {"spec": {"hard": {"pods": "10"}}})
     story.wait("four pods run", lambda now: now.running() == 4, 60)
@@ -98,3 +100,9 @@ def _of_index(story: Story, index: str) -> Object:
 def _failed_indexes(story: Story) -> str:
     indexes: str = story.recording.now("Job")["sweep"]["status"].get("failedIndexes", "")
     return indexes
+
+
+def _told_by(story: Story, reason: str) -> str:
+    """What Events of a reason say."""
+    events = story.recording.now("Event").values()
+    return " ".join(one["message"] for one in events if one["reason"] == reason)

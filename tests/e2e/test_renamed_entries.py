@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import json
 
 import pytest
 
-from tests.cluster import manifests
+from tests.cluster import kubectl, manifests
 from tests.cluster.api import APPLY
+from tests.e2e.conftest import Stage
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.runtimes import a_runtime, marks
 from tests.e2e.support.story import Story
@@ -48,17 +51,17 @@ def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: Story) -> N
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
 
 
-def test_what_kubectl_takes_away_is_marked_again(story: Story) -> None:
-    """A PUT without the labels, as tools send it that do not know of them."""
-    policy = "workload: {}"
-    runtime = _applied(story, _runtime(story, "node", policy))
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "trainer"})
-    marked = story.api.must("GET", manifests.path(runtime))
-    without = _runtime(story, "node", policy)
-    without["metadata"] |= {"resourceVersion": marked["metadata"]["resourceVersion"]}
-    answer = story.api.must("PUT", manifests.path(runtime), without)
-    assert marks(answer) == {}
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "trainer"})
+def test_a_mark_that_kubectl_takes_away_comes_back(story: Story, stage: Stage) -> None:
+    """Without --server-side it replaces the list of entries as a whole, and the update is heard."""
+    runtime = _runtime(story, "node", "workload: {}")
+    story.recording.follow("TrainingRuntime", manifests.collection(runtime))
+    arguments = ("apply", "-n", story.namespace, "-f", "-")
+    kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
+    story.wait("it is marked", lambda now: _marked(now) == [False, True], 60)
+    (entry,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    entry["template"]["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/other"
+    kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
+    story.wait("it is marked again", lambda now: _marked(now) == [False, True, False, True], 60)
 
 
 def _runtime(story: Story, entry: str, policy: str = "") -> Object:
@@ -74,6 +77,12 @@ def _applied(story: Story, body: Object, manager: str = "owner") -> Object:
     query = {"fieldManager": manager}
     applied: Object = story.api.must("PATCH", manifests.path(placed), placed, APPLY, query)
     return applied
+
+
+def _marked(story: Story) -> list[bool]:
+    """Whether the runtime had its mark, at first and after each change of that."""
+    entries = [one for one in story.recording.entries() if one.kind == "TrainingRuntime"]
+    return [had for had, _ in itertools.groupby(marks(one.body) != {} for one in entries)]
 
 
 def _names(runtime: Object) -> set[str]:

@@ -34,6 +34,8 @@ def test_a_suspended_owner_keeps_its_group_over_resume_and_suspend(story: Story,
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("the pods are gone", lambda now: not now.pods(), 60)
     assert set(story.groups()) == {group}
+    (told,) = story.groups()[group]["status"]["conditions"]
+    assert (told["status"], told["reason"]) == ("True", "Scheduled"), "the scheduler takes nothing back"
 
     story.patch(owner, {"spec": {"suspend": False}})
     story.wait("three new pods run", lambda now: now.running() == 3, 60)
