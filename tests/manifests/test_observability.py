@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from eventing.local.manifests import EVENTING, load
+from eventing.local.manifests import CLUSTER, EVENTING, load, of_kind
 from shared.events.model import Sweep
 from shared.policy.reasons import Reason
 from shared.runtime.metrics import Metrics
@@ -20,8 +19,10 @@ from shared.runtime.outcome import Kind, Outcome
 
 FOLDER = EVENTING / "observability"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())
-(ALERTS, MONITOR) = load(FOLDER)
-RULES: list[dict[str, Any]] = [rule for group in ALERTS["spec"]["groups"] for rule in group["rules"]]
+(ALERTS, LET_IN, MONITOR) = load(FOLDER)
+LISTED: list[dict[str, Any]] = [rule for group in ALERTS["spec"]["groups"] for rule in group["rules"]]
+RULES = [rule for rule in LISTED if "alert" in rule]
+RECORDED = {str(rule["record"]): str(rule["expr"]) for rule in LISTED if "record" in rule}
 
 NAME = re.compile(r"\b(?:muster|process)_[a-z_]+\b")
 SELECTOR = re.compile(r'(\w+)(?:=|!=|=~|!~)"([^"]*)"')
@@ -33,8 +34,15 @@ def expressions() -> Iterator[Any]:
     for panel in DASHBOARD["panels"]:
         for target in panel["targets"]:
             yield pytest.param(target["expr"], id=f"panel {panel['title']} {target['refId']}")
-    for rule in RULES:
-        yield pytest.param(rule["expr"], id=f"alert {rule['alert']}")
+    for rule in LISTED:
+        yield pytest.param(rule["expr"], id=f"alert {rule['alert']}" if "alert" in rule else rule["record"])
+
+
+def _written_out(expression: str) -> str:
+    """Its words, with those of what is recorded in place of its name: no PromQL, but all that it asks for."""
+    for name, recorded in RECORDED.items():
+        expression = expression.replace(name, recorded)
+    return expression
 
 
 EXPRESSIONS = list(expressions())
@@ -54,6 +62,7 @@ def told() -> dict[str, set[str]]:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_metrics_and_labels_exist(expression: str) -> None:
     """A metric or label that nobody has is an empty panel, and an alert that never comes."""
+    expression = _written_out(expression)
     names = set(NAME.findall(expression))
     samples = told()
     assert names
@@ -91,6 +100,27 @@ def test_every_reason_for_giving_up_is_an_alert() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_an_alert_on_events_hears_of_the_first(rule: dict[str, Any]) -> None:
+    """increase() of a series that begins with 1 is 0; a sweep's comes every minute, a refused call too."""
+    counted = set(re.findall(r"increase\((\w+)", rule["expr"]))
+    assert counted <= {"muster_swept_objects_total", "muster_api_calls_total"}
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_what_is_recorded_counts_a_young_series_whole(recorded: str) -> None:
+    """Its highest value where it was not there before the window, else its increase."""
+    (name,) = set(NAME.findall(recorded))
+    window = f"max_over_time({name}[15m]) unless {name} offset 15m or increase({name}[15m])"
+    assert " ".join(recorded.split()) == window
+
+
+def test_what_is_recorded_is_asked_for() -> None:
+    """By an alert, and under the name it has."""
+    asked = {name for rule in RULES for name in re.findall(r"\bmuster:[\w:]+", rule["expr"])}
+    assert asked == set(RECORDED)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
     """Whoever is woken reads what is the matter, with labels that the expression keeps, and what to do."""
     words = f"{rule['annotations']['summary']} {rule['annotations']['action']}"
@@ -114,10 +144,13 @@ def test_panels_do_not_cover_each_other() -> None:
 
 
 def test_pods_are_asked_where_the_app_answers() -> None:
-    """The path that the Flask app serves."""
+    """The path that the Flask app serves, of the pods that the NetworkPolicy lets Prometheus reach."""
     (endpoint,) = MONITOR["spec"]["podMetricsEndpoints"]
     assert endpoint["path"] == "/metrics"
-    assert yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"] == [
-        "alerts.yaml",
-        "pod-monitor.yaml",
+    assert LET_IN["spec"]["podSelector"] == MONITOR["spec"]["selector"]
+    (way,) = LET_IN["spec"]["ingress"]
+    services = of_kind(load(CLUSTER), "Service")
+    served = [
+        one["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] for one in services
     ]
+    assert {port["port"] for port in way["ports"]} == set(served)
