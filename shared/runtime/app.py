@@ -41,7 +41,7 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
 
 def app_of(handler: Receiver, readiness: Readiness) -> Flask:
     """The app around a handler that its maker wants to hold on to."""
-    app = Flask(handler.name)
+    app = Flask(handler.name, static_folder=None)
     limit = handler.settings.body_limit_bytes
     # Werkzeug cuts a body of unknown length at its maximum without a word; one byte too many tells.
     app.config["MAX_CONTENT_LENGTH"] = limit + 1

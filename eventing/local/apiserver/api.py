@@ -210,7 +210,8 @@ class Api:
         order = {"CustomResourceDefinition": 0, "Namespace": 1}
         with self.store.lock:
             for obj in sorted(objects, key=lambda found: order.get(str(found.get("kind")), 2)):
-                self._load(copied(obj))
+                # A definition is mostly its schema, which is read as it is and never changed.
+                self._load(obj if obj.get("kind") == "CustomResourceDefinition" else copied(obj))
             self._collector.forget()
 
     def _load(self, obj: Object) -> None:

@@ -253,3 +253,17 @@ def test_a_table_is_what_kubectl_prints(server: ApiServer) -> None:
         "Age",
     ]
     assert found["rows"][0]["cells"][:4] == ["pod", "0/1", "SchedulingGated", 0]
+
+
+def test_definitions_that_come_along_stay_as_they_are(server: ApiServer, api: Api) -> None:
+    """Servers share them: what one makes of a definition, and what becomes of it there, no other sees."""
+    before = json.dumps(resource_definitions())
+    server.load(resource_definitions())
+    path = f"{DEFINITIONS}/jobsets.jobset.x-k8s.io"
+    found = api.must("GET", path)
+    found["metadata"]["labels"] = {"seen": "here"}
+    for version in found["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"].pop("status")
+    api.must("PUT", path, found)
+    api.must("DELETE", path)
+    assert json.dumps(resource_definitions()) == before

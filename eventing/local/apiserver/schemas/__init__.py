@@ -57,13 +57,19 @@ def by_kind(release: str) -> dict[tuple[str, str, str], Schema]:
 
 
 def resource_definitions(*names: str) -> list[dict[str, Any]]:
-    """CustomResourceDefinitions that come with this package, descriptions left out.
+    """CustomResourceDefinitions that come with this package, descriptions left out; to be read, not changed.
 
     Args:
         names: `jobset` (v0.12.0) and `trainer` (v2.3.0); none means both.
     """
     files = {"jobset": "jobset-0.12.0", "trainer": "trainer-2.3.0"}
-    return [crd for name in names or files for crd in packed(files[name])]
+    return [crd for name in names or files for crd in _definitions_in(files[name])]
+
+
+@cache
+def _definitions_in(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = packed(name)
+    return found
 
 
 def _link(schema: Schema, found: dict[str, Schema]) -> None:
