@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from eventing.local.apiserver import Gates
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import Release
+from tests.contract import gates_off
+from tests.e2e.conftest import Stage
 from tests.e2e.support.owners import a_trainjob
 from tests.e2e.support.refusals import groups_of_groups_are_refused
 from tests.e2e.support.story import Story
@@ -25,3 +28,11 @@ def test_a_trainjob_needs_none_of_the_alpha_gates(story: Story) -> None:
     story.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
+
+
+def test_the_embedded_server_drops_what_this_one_drops(stage: Stage) -> None:
+    """Composites, parents and topology: with the same gates it answers the same."""
+    gates = Gates(
+        topology_aware_workload_scheduling=False, composite_pod_group=False, served=frozenset({"v1beta1"})
+    )
+    assert gates_off.difference(stage.cluster, "optional_gates_off", gates) == ""

@@ -1,4 +1,4 @@
-"""A cluster whose administrator has not switched the Workload API on, and then does."""
+"""A cluster whose administrator has not switched the Workload API on, then does, and then no more."""
 
 from __future__ import annotations
 
@@ -6,22 +6,39 @@ from collections.abc import Callable
 
 import pytest
 
+from eventing.local.apiserver import Gates
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import Release
+from tests.contract import gates_off
 from tests.e2e.conftest import Stage, Stages
-from tests.e2e.support.owners import a_job, a_trainjob
+from tests.e2e.support.laws import GATE
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.runtimes import POLICY
 from tests.e2e.support.story import Story
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = Options(release=Release("1.37", gates=(), apis=()))
 
+RACK = "topology.kubernetes.io/rack"
+IN_ONE_RACK = (
+    f"workload: {{groups: [{{name: main, schedulingConstraints: {{topology: [{{key: {RACK}}}]}}}}]}}"
+)
 
-def _owners_say_why(now: Story) -> bool:
+
+def _say_why(now: Story, *owners: tuple[str, str]) -> bool:
     return all(
         now.reason(*owner, of_type) == "ApiNotServed"
-        for owner in (("Job", "sweep"), ("TrainJob", "llama"))
+        for owner in owners
         for of_type in ("PodGroupsReady", "PodGroupsScheduled")
     )
+
+
+def _readiness_says_what_is_missing(stage: Stage) -> None:
+    for name in stage.muster.functions:
+        status, words = stage.muster.readiness(name)
+        assert status == 200, name
+        assert "GenericWorkload" in words
+        assert "scheduling.k8s.io/v1beta1" in words
 
 
 def test_marked_jobs_run_as_plain_jobs(stage: Stage, story: Story) -> None:
@@ -30,7 +47,8 @@ def test_marked_jobs_run_as_plain_jobs(stage: Stage, story: Story) -> None:
     story.create(a_job("sweep", pods=2))
     story.create(a_trainjob("llama", "torch-distributed", nodes=2))
     story.wait("four pods run", lambda now: now.running() == 4)
-    story.wait("both owners say why", _owners_say_why, 90)
+    owners = ("Job", "sweep"), ("TrainJob", "llama")
+    story.wait("both owners say why", lambda now: _say_why(now, *owners), 90)
     assert stage.muster.idle()
     assert {(write.verb, write.resource) for write in story.writes()} == {
         ("patch", "pods"),
@@ -46,24 +64,87 @@ def test_readiness_says_what_to_switch_on(stage: Stage) -> None:
 
     It is ready all the same: one that is not ready is sent no events, and would lift no gate.
     """
-    for name in stage.muster.functions:
-        status, words = stage.muster.readiness(name)
-        assert status == 200, name
-        assert "GenericWorkload" in words
-        assert "scheduling.k8s.io/v1beta1" in words
+    _readiness_says_what_is_missing(stage)
 
 
-def test_the_api_is_used_once_it_is_switched_on(
+def test_the_embedded_server_serves_no_more_than_this_one(stage: Stage) -> None:
+    """With its gates off it answers the same."""
+    gates = Gates(
+        generic_workload=False,
+        topology_aware_workload_scheduling=False,
+        composite_pod_group=False,
+        served=frozenset(),
+    )
+    assert gates_off.difference(stage.cluster, "all_gates_off", gates) == ""
+
+
+def test_the_api_is_used_as_long_as_it_is_switched_on(
     stage: Stage, stages: Stages, tell: Callable[..., Story]
 ) -> None:
-    """The next Job is a gang, and no function was started again."""
+    """Jobs are gangs from then on; once it is off again, what waits runs as plain Jobs and what runs runs on.
+
+    No function is started again.
+    """
     functions = dict(stage.muster.functions)
     stages.switch(Release("1.37"))
     stage.muster.start_adapters()
-
     story = tell()
-    story.add_nodes(2)
-    story.create(a_job("sweep", pods=3))
-    story.wait("three pods run", lambda now: now.running() == 3, 90)
-    assert story.policy("main") == {"gang": {"minCount": 3}}
+    hanging = _gangs_run_and_wait(story)
+    assert stage.muster.idle()
+    bound = _bound(story)
+
+    with story.interrupted():
+        stages.switch(Release("1.37", gates=()))  # the versions stay switched on: both are needed
+    assert stage.muster.idle()
+    stage.muster.dead_letters.clear()  # what was sent while the API server was away
+    stage.muster.sweep()
+    story.wait("all that waited runs", lambda now: len(_bound(now)) == 8, 90)
+    assert bound.items() <= _bound(story).items()
+    _hang(story, hanging, None)
+    story.create(a_job("later", pods=2))
+    story.wait("new pods run", lambda now: now.running() == 10 and len(now.ungrouped()) == 3, 120)
+    owners = ("TrainJob", "runs"), ("Job", "waits"), ("JobSet", "restarts"), ("Job", "later")
+    story.wait("all owners say why", lambda now: _say_why(now, *owners), 90)
+    assert "ApiNotServed" in stage.muster.log("patch-pods")
+    _readiness_says_what_is_missing(stage)
     assert stage.muster.functions == functions
+
+
+def _gangs_run_and_wait(story: Story) -> Object:
+    """A gang of four runs, one of two finds no rack with room for it, and a pod waits, gated, for a restart.
+
+    Returns the old pod for which that restart waits.
+    """
+    for number in range(2):
+        story.add_nodes(1, cpu=16, labels={RACK: f"rack-{number}"})
+    story.create(a_trainjob("runs", "torch-distributed", nodes=4))
+    story.create(a_jobset("restarts", {"workers": (2, 1)}, max_restarts=1))
+    story.wait("six pods run", lambda now: now.running() == 6, 90)
+    assert story.policy("trainer") == {"gang": {"minCount": 4}}
+    hanging, failing = story.running_of("workers")
+    _hang(story, hanging, "true")
+    story.finish_pods([failing], "Failed")
+    story.wait("a new pod is gated", lambda now: any(GATE in now.gates(pod) for pod in now.pods()), 60)
+
+    job = a_job("waits", pods=2, cpu=9)
+    job["metadata"]["annotations"] = {POLICY: IN_ONE_RACK}
+    story.create(job)
+    story.wait(
+        "it waits", lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable", 90
+    )
+    story.recording.quiet()
+    assert [story.gates(pod) for pod in story.pods()].count({GATE}) == 1
+    assert len(_bound(story)) == 5
+    return hanging
+
+
+def _hang(story: Story, pod: Object, value: str | None) -> None:
+    """Let a pod stay in termination until the annotation is taken away."""
+    change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
+    story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
+
+
+def _bound(story: Story) -> dict[str, str]:
+    """The node of every pod that is on one, by the pod's UID."""
+    pods = {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in story.pods()}
+    return {uid: node for uid, node in pods.items() if node}
