@@ -25,7 +25,8 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """
     done: list[Action] = []
     for action in plan.actions:
-        done += _carry_out(cluster, action, manager)
+        if not _is_stood_in_for(action, done):
+            done += _carry_out(cluster, action, manager)
     return replace(plan, actions=tuple(done))
 
 
@@ -61,12 +62,25 @@ def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
         if not action.if_refused:
             raise
         instead = [_quoting(one, error.message) for one in action.if_refused]
-        return [written for one in instead for written in _carry_out(cluster, one, manager)]
+        return [written for one in instead for written in _stand_in(cluster, one, manager)]
     except errors.ClusterError:
         if not action.optional:
             raise
         return []
     return [action]
+
+
+def _stand_in(cluster: Cluster, action: Action, manager: str) -> list[Action]:
+    """Do what replaces a refused action; an earlier delivery of the event may have done it already."""
+    try:
+        return _carry_out(cluster, action, manager)
+    except errors.AlreadyExists:
+        return []
+
+
+def _is_stood_in_for(action: Action, done: list[Action]) -> bool:
+    """Whether what an action creates was made already, in place of an action that was refused."""
+    return action.verb is Verb.CREATE and any(one.target == action.target for one in done)
 
 
 def _quoting(action: Action, refusal: str) -> Action:

@@ -178,6 +178,24 @@ def test_a_refused_stand_in_is_an_error() -> None:
         execute.in_order(cluster, _plan(_create("a", if_refused=(_create("a"),))), "m")
 
 
+def test_a_refused_composite_leaves_its_stand_ins_to_those_below() -> None:
+    """They have the names of its children, which are not made a second time; what comes after them is."""
+    instead = (_create("child-0"), _create("child-1"))
+    plan = _plan(_create("parent", if_refused=instead), _create("child-0"), _create("child-1"), _create("b"))
+    cluster = Recorder(parent=errors.Forbidden("no role"))
+    done = execute.in_order(cluster, plan, "m")
+    assert _names(cluster) == ["child-0", "child-1", "b"]
+    assert done == _plan(*instead, _create("b"))
+
+
+def test_stand_ins_of_an_earlier_delivery_are_done() -> None:
+    """A composite that is refused again and again must not make its event come again until it is dead."""
+    instead = (_create("child-0"), _create("child-1"))
+    cluster = Recorder(parent=errors.Forbidden("no role"), **{"child-0": errors.AlreadyExists("taken")})
+    done = execute.in_order(cluster, _plan(_create("parent", if_refused=instead)), "m")
+    assert done == _plan(instead[1])
+
+
 def test_the_stand_in_of_the_policy_has_the_servers_words() -> None:
     """What create_pod_groups prepares and what execute fills in fit together."""
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
