@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster import modules
@@ -31,6 +33,29 @@ def run(*arguments: str, kubeconfig: Path | None = None, given: str = "") -> str
     if done.returncode:
         raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr}")
     return done.stdout
+
+
+def line(words: Sequence[str], kubeconfig: Path) -> str:
+    """Runs a line of a document: kubectl, or kubectl and other programs with pipes between them.
+
+    Returns:
+        What the last program printed.
+
+    Raises:
+        KubectlFailed: kubectl ended with an error.
+        subprocess.CalledProcessError: another program did.
+    """
+    printed = ""
+    for piped, part in itertools.groupby(words, lambda word: word == "|"):
+        program, *arguments = part
+        if program == "kubectl":
+            printed = run(*arguments, kubeconfig=kubeconfig, given=printed)
+        elif not piped:
+            done = subprocess.run(
+                [program, *arguments], input=printed, capture_output=True, text=True, check=True
+            )
+            printed = done.stdout
+    return printed
 
 
 def call(

@@ -41,6 +41,11 @@ class Command:
         """The others."""
         return list(self.words[1:])
 
+    @property
+    def piped(self) -> bool:
+        """Whether several programs stand in the line."""
+        return "|" in self.words
+
     def __str__(self) -> str:
         return f"{self.document.relative_to(ROOT)}: {shlex.join(self.words)[:90]}"
 
@@ -49,9 +54,12 @@ class Command:
         return [value for option, value in zip(self.words, self.words[1:], strict=False) if option in options]
 
 
-def commands(document: Path) -> list[Command]:
-    """All commands of a document, in order."""
-    lines = [line for block in _BLOCK.findall(document.read_text()) for line in block.splitlines()]
+def commands(document: Path, heading: str = "") -> list[Command]:
+    """All commands of a document, or of the chapter with that heading, in order."""
+    text = document.read_text()
+    if heading:
+        text = text.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    lines = [line for block in _BLOCK.findall(text) for line in block.splitlines()]
     return [
         Command(document, tuple(shlex.split(line[2:], comments=True)))
         for line in lines

@@ -8,7 +8,18 @@ from typing import Any
 
 from eventing.local.fitness.finding import Finding, Level
 from shared.cluster.client import Client
-from shared.objects.resources import JOBS, JOBSETS, MUTATING_ADMISSION_POLICIES, PODS, TRAINJOBS, Resource
+from shared.cluster.errors import ClusterError
+from shared.cluster.versioned import Versioned
+from shared.objects.resources import (
+    JOBS,
+    JOBSETS,
+    MUTATING_ADMISSION_POLICIES,
+    POD_GROUPS,
+    PODS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+)
 from shared.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 
 _KNATIVE = (
@@ -87,7 +98,31 @@ def _scheduling(client: Client, namespace: str) -> Iterator[Finding]:
             "is not served: a policy with nested groups is invalid here (gate CompositePodGroup, "
             f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)",
         )
+    yield _groups_are_readable(client)
     yield _group_of_a_pod(client, namespace)
+
+
+def _groups_are_readable(client: Client) -> Finding:
+    """Whether Workloads and PodGroups can be listed at all.
+
+    One that an older release stored in a version that this one does not know fails every list of its kind,
+    and so every cache of it, kube-scheduler's too.
+    """
+    about = "stored groups"
+    cluster = Versioned(client)
+    try:
+        for resource in (WORKLOADS, POD_GROUPS):
+            cluster.list(resource)
+    except ClusterError as error:
+        if "is registered for version" not in error.message:
+            return Finding(Level.WARN, about, f"cannot be listed: {error.message}")
+        return Finding(
+            Level.FAIL,
+            about,
+            "an older Kubernetes left some that this one cannot read, so it lists none and places no pod: "
+            f"docs/install.md, step 7; {error.message}",
+        )
+    return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
 
 
 def _group_of_a_pod(client: Client, namespace: str) -> Finding:

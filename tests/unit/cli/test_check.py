@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from eventing.local.apiserver import ApiServer, Gates, resource_definitions
-from eventing.local.fitness import Finding, Level, before_uninstalling, of_the_installation
+from eventing.local.fitness import (
+    Finding,
+    Level,
+    before_uninstalling,
+    of_the_cluster,
+    of_the_installation,
+)
 from eventing.local.manifests import EVENTING, Manifest, load, of_kind
 from shared.cluster.client import Client
+from shared.cluster.errors import ClusterError, Forbidden, TooManyRequests
 from shared.cluster.snapshot import Snapshot
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
@@ -77,6 +84,7 @@ DEFINITIONS = list({one["kind"]: definition(one) for one in knative(*KNATIVE)}.v
             {
                 "scheduling API": "ok",
                 "CompositePodGroup": "ok",
+                "stored groups": "ok",
                 "pod.spec.schedulingGroup": "ok",
                 "admission policies": "ok",
                 "JobSet": "ok",
@@ -140,6 +148,38 @@ def test_who_groups_plain_jobs(muster: Muster, tmp_path: Path, on: bool, words: 
     assert f"gate WorkloadWithJob: {words}" in told.stdout
     assert (status, jobs["items"]) == (200, [])
     assert lines(told.stdout)["JobSet"] == "warn"
+
+
+class Unlistable(Client):
+    """A cluster whose lists of stored objects fail."""
+
+    error: ClusterError
+
+    def list(self, *_: Any, **__: Any) -> Any:
+        """What the API server says instead."""
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "words"),
+    [
+        pytest.param(
+            TooManyRequests('no kind "PodGroup" is registered for version "scheduling.k8s.io/v1alpha2"'),
+            Level.FAIL,
+            "docs/install.md, step 7",
+            id="what 1.36 stored has to go before the upgrade to 1.37",
+        ),
+        pytest.param(Forbidden("no role"), Level.WARN, "no role", id="who may not list them is told so"),
+    ],
+)
+def test_groups_that_cannot_be_listed(error: ClusterError, level: Level, words: str) -> None:
+    """The API server's words tell whether it is the stored objects."""
+    with ApiServer() as server:
+        client = Unlistable.for_server(server.url)
+        client.error = error
+        found = findings(of_the_cluster(client, "default"))
+    assert found["stored groups"][0] == level
+    assert words in found["stored groups"][1]
 
 
 def test_dry_run_that_is_refused_is_told(muster: Muster, tmp_path: Path) -> None:

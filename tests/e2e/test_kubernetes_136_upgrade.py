@@ -1,0 +1,132 @@
+"""Kubernetes from 1.36.3 to 1.37.1 on one etcd: what happens to stored groups, and step 7 of install.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventing.local.fitness import Level, of_the_cluster
+from shared.cluster.client import Client
+from tests.cluster import kubectl, manifests
+from tests.cluster.cluster import Cluster, Options
+from tests.cluster.control_plane import Release
+from tests.cluster.processes import until
+from tests.docs.commands import ROOT, commands
+from tests.e2e.conftest import Stage, Stages
+from tests.e2e.support import muster
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import Story
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+OPTIONS = Options(release=Release("1.36"))
+STEP = "## 7. Kubernetes from 1.36 to 1.37"
+GROUPS = "/apis/scheduling.k8s.io/{}/podgroups"
+BEFORE, AFTER = GROUPS.format("v1alpha2"), GROUPS.format("v1beta1")
+
+
+def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
+    stage: Stage, stages: Stages, tell: Callable[..., Story]
+) -> None:
+    """First somebody forgets it, and has to go back; then it goes by the book, and nothing is lost."""
+    story = tell()
+    story.add_nodes(2)
+    story.create(a_job("runs", pods=3, cpu=4))
+    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.create(a_job("waits", pods=3, cpu=3))
+    story.wait(
+        "the other one waits",
+        lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable",
+        60,
+    )
+    story.recording.stop()
+    later = Later(stage.cluster, story)
+    names, bound = later.groups(BEFORE), later.bound()
+    stage.muster.stop()
+
+    stages.switch(Release("1.37"))
+    _nothing_is_listed_deleted_or_scheduled(later)
+    assert later.bound() == bound
+
+    stages.switch(OPTIONS.release)
+    assert until(lambda: later.groups(BEFORE) == names and "alone" in later.running(), 60)
+    _remove_as_the_document_says(stage.cluster)
+    assert later.groups(BEFORE) == set()
+    assert bound.items() <= later.bound().items()
+
+    stages.switch(Release("1.37"))
+    with muster.installed(stage.cluster, "cluster") as upgraded:
+        upgraded.sweep()
+        assert until(lambda: later.groups(AFTER) == names, 60)
+        assert bound.items() <= later.bound().items()
+        story.add_nodes(1)
+        assert until(lambda: later.running() == {"runs": 3, "waits": 3, "alone": 1}, 60)
+        story.finish_pods(later.pods("runs")[:1], "Failed")
+        assert until(lambda: later.running()["runs"] == 3 and len(later.pods("runs")) == 4, 60)
+        assert upgraded.idle()
+        assert upgraded.dead_letters == []
+
+
+def _nothing_is_listed_deleted_or_scheduled(later: Later) -> None:
+    """One group that the new API server cannot read hides all, and kube-scheduler waits for its caches."""
+    assert until(lambda: "v1alpha2" in later.api.request("GET", AFTER).message, 60)
+    name = min(later.names)
+    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{later.namespace}/podgroups/{name}"
+    assert later.api.request("DELETE", path).status == 500
+    client = Client.from_kubeconfig(str(later.kubeconfig))
+    (found,) = [one for one in of_the_cluster(client, "default") if one.about == "stored groups"]
+    assert (found.level, "docs/install.md, step 7" in found.message) == (Level.FAIL, True)
+    later.create_a_pod_without_a_group()
+    assert not until(lambda: "alone" in later.running(), 10)
+
+
+def _remove_as_the_document_says(cluster: Cluster) -> None:
+    triggers, *lines = [one for one in commands(ROOT / "docs/install.md", STEP) if one.program == "kubectl"]
+    assert triggers.words[-3:] == ("delete", "triggers", "--all"), "there are none here; Muster was stopped"
+    *removing, showing, applying = lines
+    assert applying.words[1] == "apply"
+    for one in removing:
+        kubectl.line(one.words, cluster.kubeconfig)
+    assert kubectl.line(showing.words, cluster.kubeconfig) == ""
+
+
+class Later:
+    """What is in a story's namespace once its watches have ended; asked anew each time."""
+
+    def __init__(self, cluster: Cluster, story: Story) -> None:
+        self.api = cluster.api
+        self.kubeconfig = cluster.kubeconfig
+        self.namespace = story.namespace
+        self.names = set(story.groups())
+
+    def groups(self, path: str) -> set[str]:
+        """The names of all PodGroups of the cluster; empty where they cannot be listed."""
+        answer = self.api.request("GET", path)
+        return {one["metadata"]["name"] for one in answer.body["items"]} if answer.ok else set()
+
+    def pods(self, prefix: str = "") -> list[dict[str, Any]]:
+        """The pods whose names begin so."""
+        found = self.api.must("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+        return [pod for pod in found if pod["metadata"]["name"].startswith(prefix)]
+
+    def bound(self) -> dict[str, str]:
+        """The node of every pod that has one, by the pod's UID."""
+        nodes = {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in self.pods()}
+        return {uid: node for uid, node in nodes.items() if node}
+
+    def running(self) -> dict[str, int]:
+        """How many pods run, by the first word of their names."""
+        names = [
+            pod["metadata"]["name"].partition("-")[0]
+            for pod in self.pods()
+            if pod["status"].get("phase") == "Running"
+        ]
+        return {name: names.count(name) for name in names}
+
+    def create_a_pod_without_a_group(self) -> None:
+        """One that has room."""
+        container = {"name": "main", "image": "example.com/any", "resources": {"requests": {"cpu": "1"}}}
+        metadata = {"name": "alone", "namespace": self.namespace}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+        self.api.must("POST", manifests.collection(pod), pod)
