@@ -66,7 +66,11 @@ class Group:
     @property
     def never_preempts(self) -> bool:
         """Whether the class of its pods is known to say so."""
-        return all(one.priority.preemption_policy == NEVER for leaf in self.leaves() for one in leaf.pod_sets)
+        return all(leaf.never_preempts_at(suffix) for leaf in self.leaves() for suffix in leaf.sizes or ("",))
+
+    def never_preempts_at(self, suffix: str) -> bool:
+        """Whether the class of the pods in one of its PodGroups is known to say so."""
+        return all(one.priority.preemption_policy == NEVER for one in self.pod_sets_at(suffix))
 
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
         """The pod templates whose pods are in one of its PodGroups; all of them while it has no pods."""
@@ -147,24 +151,23 @@ def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) ->
 
     A Job that does not exist yet, or is being replaced, counts in full, and so does one that has failed: its
     JobSet makes it anew or ends with it; finished and failed indexes of a live one do not. Neither do pods
-    that succeeded a moment ago, of which their Job's status does not tell yet, and live pods that carry no
-    stamp: they will never join their group.
+    that succeeded a moment ago, of which their Job's status does not tell yet, and pods that stay and carry
+    no stamp: they will never join their group.
 
     Args:
         gang: the owner.
-        jobs: its live Jobs.
+        jobs: its Jobs.
         pods: its pods.
     """
-    pods = tuple(pods)
+    jobs, pods = tuple(jobs), tuple(pods)
     live = {_job_key(job): job for job in jobs if not job.being_deleted}
     total: Counter[Place] = Counter()
     for pod_set in gang.pod_sets:
-        full = pod_set if pod_set.mark else None
-        for job_index in range(pod_set.jobs if full else 0):
+        for job_index in range(pod_set.jobs):
             job = live.get((pod_set.replicated_job, str(job_index)))
             total.update(_seats_of_job(pod_set, job_index, job, pods))
-    for pod in pods:
-        if not (pod.pod_group_name or pod.finished or pod.being_deleted):
+    for pod in that_stay(jobs, pods):
+        if not pod.pod_group_name:
             total[_place_of_unstamped(gang, pod)] -= 1
     return total
 

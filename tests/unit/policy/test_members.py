@@ -184,6 +184,14 @@ def test_an_unstamped_pod_of_a_jobset_is_missing_in_its_own_group() -> None:
     assert _to_run(jobset, jobs, [bare]) == {("g", "-0"): 2, ("g", "-1"): 1, ("b", ""): 2}
 
 
+def test_unstamped_pods_of_a_job_that_is_being_replaced_are_not_missing() -> None:
+    """Their deletion follows that of their Job by a moment; the Jobs that come will be stamped."""
+    leaving = a_child_job(JOBSET, "a", 0, being_deleted)
+    stays = a_child_job(JOBSET, "a", 1)
+    pods = [a_pod(job, index, unstamped) for job in (leaving, stays) for index in range(2)]
+    assert _to_run(JOBSET, [leaving, stays], pods) == {("a", ""): 4}
+
+
 def test_a_pod_of_no_group_is_missing_nowhere() -> None:
     """A bare pod of an opted-out template takes nothing from any group."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="none"))
