@@ -83,7 +83,6 @@ REPLIES: dict[str, type[BaseModel]] = {
     "dev.muster.create_workload.created": WorkloadCreated,
     "dev.muster.create_workload.gave-up": GaveUp,
     "dev.muster.create_pod_groups.created": PodGroupsCreated,
-    "dev.muster.create_pod_groups.gave-up": GaveUp,
     "dev.muster.patch_pods.lifted": GatesLifted,
     "dev.muster.resize_gang.resized": GangResized,
     "dev.muster.emit_conditions.scheduled": ConditionsWritten,
