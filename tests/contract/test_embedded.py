@@ -32,10 +32,28 @@ def servers() -> Iterator[dict[str, Api]]:
 @pytest.mark.parametrize(("release", "case"), EVERY_CASE)
 def test_the_embedded_server_keeps_to(servers: dict[str, Api], release: str, case: Case) -> None:
     """The rule of the case holds, and every answer around it is the one that the real server gave."""
-    api, namespace = servers[release], f"contract-{next(NUMBERS)}"
+    assert _difference(servers[release], release, case) == ""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("release", answers.RELEASES)
+def test_the_embedded_server_keeps_to_all_that_the_real_one_is_asked(
+    servers: dict[str, Api], release: str
+) -> None:
+    """The same in one go where the real servers run: one set of cases, and both have to hold it."""
+    told = {
+        case.name: difference
+        for case in answers.all_cases(release)
+        if (difference := _difference(servers[release], release, case))
+    }
+    assert told == {}
+
+
+def _difference(api: Api, release: str, case: Case) -> str:
+    namespace = f"contract-{next(NUMBERS)}"
     api.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     conversation = Conversation(api, namespace)
     case.run(conversation, namespace)
     recorded = answers.read(release, case)
     assert recorded is not None, "no real server was asked yet: `make record`"
-    assert answers.difference(recorded, conversation.entries) == ""
+    return answers.difference(recorded, conversation.entries)
