@@ -77,7 +77,10 @@ def _exclusive(leaf: Group) -> GivenUp | None:
 
 
 def _priorities(leaf: Group) -> GivenUp | None:
-    """The scheduler places no pod of a PodGroup, a basic one included, whose pods differ in priority."""
+    """The scheduler places no pod of a PodGroup, a basic one included, whose pods differ in priority.
+
+    All PodGroups of a template have its one preemptionPolicy, which has to be that of their pods.
+    """
     if len({one.priority for one in leaf.pod_sets}) == 1:
         return None
     for suffix in leaf.sizes:
@@ -86,6 +89,9 @@ def _priorities(leaf: Group) -> GivenUp | None:
             found = ", ".join(sorted({str(one.priority) for one in together}))
             message = f"group {leaf.name}: {_paths(together)} have priorityClassName {found}"
             return GivenUp(Reason.PRIORITIES_DIFFER, message, leaf.name)
+    if len({leaf.never_preempts_at(suffix) for suffix in leaf.sizes}) > 1:
+        message = f"group {leaf.name}: pods of {_paths(leaf.pod_sets)} differ in preemptionPolicy"
+        return GivenUp(Reason.PRIORITIES_DIFFER, message, leaf.name)
     return None
 
 

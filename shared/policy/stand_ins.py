@@ -154,7 +154,7 @@ def _of_strays(observed: Observed, considered: Considered) -> Iterator[Action]:
 
 
 def _of_leaf(gang: Gang, leaf: Group, suffix: str, why: GivenUp, *, never_preempts: bool = False) -> Action:
-    never = never_preempts or leaf.never_preempts
+    never = never_preempts or leaf.never_preempts_at(suffix)
     name, one_class = gang.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix)
     return bodies.create_stand_in(gang.root, name, one_class, why, never_preempts=never)
 

@@ -53,7 +53,8 @@ EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 def jobsets(draw: st.DrawFn) -> Object:
     """One to four replicatedJobs with marks of every kind, which may wait for one another."""
     entries = []
-    classes = draw(st.sampled_from([[""], [""], ["polite"], ["high", "urgent"], ["", "low", "polite"]]))
+    alike, different = ["high", "urgent"], ["", "low", "polite"]
+    classes = draw(st.sampled_from([[""], ["polite"], alike, alike, different, different, different]))
     for index in range(draw(st.integers(1, 4))):
         labels = draw(_mark_labels(index))
         modifiers: list[Any] = [template_labelled(labels)]
@@ -98,7 +99,8 @@ _SETTINGS = st.fixed_dictionaries(
     optional={
         "schedulingConstraints": st.just({"topology": [{"key": "topology.kubernetes.io/zone"}]}),
         "disruptionMode": st.sampled_from([{"all": {}}, {"single": {}}]),
-        "preemptionPolicy": st.sampled_from(["Never", "PreemptLowerPriority"]),
+        # Seldom the other one: it has to be what the pods have.
+        "preemptionPolicy": st.sampled_from([*["PreemptLowerPriority"] * 5, "Never"]),
     },
 )
 
@@ -186,7 +188,7 @@ def _spoilt(draw: st.DrawFn, group: dict[str, Any]) -> dict[str, Any]:
 @st.composite
 def worlds(draw: st.DrawFn) -> Observed:
     """A TrainJob with its JobSet, a JobSet, or a Job; their Jobs and a policy on them."""
-    kind = draw(st.sampled_from(["TrainJob", "JobSet", "JobSet", "Job"]))
+    kind = draw(st.sampled_from(["JobSet", "JobSet", "JobSet", "TrainJob", "Job"]))
     jobset = None if kind == "Job" else draw(jobsets())
     if jobset is None:
         owner = draw(_jobs())

@@ -67,6 +67,7 @@ def kinds_of(world: Observed) -> Iterator[str]:
     if considered.flaw:
         yield str(considered.flaw.reason)
         return
+    yield considered.gang.root.kind
     yield "tree" if any(root.children for root in considered.tree) else "flat"
     leaves = (leaf for root in considered.tree for leaf in root.leaves())
     if any(len({one.priority.name for one in leaf.pod_sets}) > 1 for leaf in leaves):
@@ -86,4 +87,5 @@ def test_the_laws_hold_of_worlds_of_every_kind() -> None:
 
     draw()
     flaws = {"InvalidPolicy", "WaitsForItself", "PrioritiesDiffer", "SchedulersDiffer"}
-    assert {"tree", "flat", "two classes in one group"} | flaws <= seen
+    owners = {"TrainJob", "JobSet", "Job"}
+    assert {"tree", "flat", "two classes in one group"} | owners | flaws <= seen

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from shared.objects.scheduling import CompositePodGroup, PriorityClass, Workload
-from shared.policy import homes
+from shared.policy import homes, marks
 from shared.policy.model import Action, Home, HomeKind, Observed, Plan
 from shared.policy.ownership import needs_priority_classes
 from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.reasons import Reason
 from shared.policy.resize import plan_resize
 from shared.policy.workload import plan_workload
 from tests.support.builders import (
@@ -30,6 +31,7 @@ from tests.support.builders import (
     annotated,
     observed,
     stamped,
+    template_labelled,
     with_spec,
 )
 from tests.support.priorities import of_class, seen
@@ -119,6 +121,31 @@ def test_groups_of_two_classes_have_their_own() -> None:
     both = a_jobset(a_replicated_job("a", of_class("polite")), a_replicated_job("b", of_class("pushy")))
     (workload,) = made(world(both, POLITE, PUSHY))
     assert settings(spec_of(workload)) == {"a": "Never", "b": None}
+
+
+def test_a_template_without_pods_has_no_say() -> None:
+    """Its class is that of nobody in the group."""
+    nobody = a_replicated_job("a", pods=0, mark="g")
+    both = a_jobset(nobody, a_replicated_job("b", of_class("polite"), mark="g"))
+    (workload,) = made(world(both, POLITE))
+    assert settings(spec_of(workload)) == {"g": "Never"}
+
+
+def test_groups_of_one_template_cannot_differ() -> None:
+    """They are made of one template; each stand-in has what its own pods have."""
+    each = template_labelled({marks.GROUP_PER: "job"})
+    both = a_jobset(
+        a_replicated_job("a", each, of_class("polite"), mark="g"),
+        a_replicated_job("b", of_class("pushy"), mark="g"),
+    )
+    plan = plan_workload(world(both, POLITE, PUSHY), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.reason == Reason.PRIORITIES_DIFFER
+    groups = {one.target.name: spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"}
+    assert {name: spec.get("preemptionPolicy") for name, spec in groups.items()} == {
+        "llama-g-22222222-0": "Never",
+        "llama-g-22222222": None,
+    }
 
 
 @pytest.mark.parametrize(
