@@ -271,13 +271,19 @@ def _pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
 
 def _failed_create(cluster: Cluster, observed: Observed) -> str:
     """The latest FailedCreate of the owner's Jobs: a full quota is told nowhere else."""
-    latest = ("", "")
-    for job in observed.jobs:
-        fields = f"involvedObject.uid={job.metadata.uid},reason=FailedCreate"
-        for event in cluster.list(EVENTS, job.metadata.namespace, fields=fields):
-            when = event.get("lastTimestamp") or event.get("eventTime") or ""
-            latest = max(latest, (when, event.get("message") or ""))
-    return latest[1]
+    uids = [job.metadata.uid for job in observed.jobs]
+    namespace = observed.jobs[0].metadata.namespace
+    # For each of these the API server reads all Events of the namespace.
+    selectors = [f"involvedObject.uid={uid},reason=FailedCreate" for uid in uids]
+    if len(selectors) > cluster.single_reads:
+        selectors = ["reason=FailedCreate"]
+    events = (event for fields in selectors for event in cluster.list(EVENTS, namespace, fields=fields))
+    told = (
+        (event.get("lastTimestamp") or event.get("eventTime") or "", event.get("message") or "")
+        for event in events
+        if event["involvedObject"].get("uid") in uids
+    )
+    return max(told, default=("", ""))[1]
 
 
 def live_owner_uids(cluster: Cluster, namespace: str = "") -> frozenset[str]:

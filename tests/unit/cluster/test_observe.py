@@ -246,6 +246,18 @@ def test_the_latest_failed_create_is_told_while_pods_are_missing() -> None:
     assert "list Event" not in complete.reads
 
 
+def test_failed_creates_of_many_jobs_are_read_with_one_list() -> None:
+    """Up to eight Jobs one by one, more at once; those of other Jobs in the namespace are not theirs."""
+    jobset = a_jobset(a_replicated_job("a", replicas=9))
+    jobs = [a_child_job(jobset, "a", index) for index in range(9)]
+    full = _failed_create("a", "2026-11-21T08:00:01Z", "exceeded quota")
+    full["involvedObject"]["uid"] = jobs[8]["metadata"]["uid"]
+    other = _failed_create("b", "2026-11-21T08:00:02Z", "of another Job")
+    cluster = Counting(jobset, *jobs, full, other)
+    assert observe.for_conditions(cluster, ref(jobset)).failed_create == "exceeded quota"
+    assert cluster.reads.count("list Event") == 1
+
+
 class TestPods:
     """patch_pods reads as little as it can."""
 
