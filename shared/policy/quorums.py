@@ -17,6 +17,7 @@ from shared.objects.scheduling import (
     CompositePodGroup,
     CompositePodGroupTemplate,
     Gang,
+    PodGroup,
     SchedulingPolicy,
     Workload,
 )
@@ -68,7 +69,7 @@ def replaced_composites(
             continue
         name = gang.pod_group_name(template.name, "")
         old = there.get(name)
-        if old is not None and is_of_wrong_quorum(old, targets[name]):
+        if old is not None and is_of_wrong_size(old, targets[name]):
             yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
         elif old is not None or name not in parents:
             continue
@@ -84,7 +85,7 @@ def replaced_composites(
         )
 
 
-def is_of_wrong_quorum(group: CompositePodGroup, wanted: int) -> bool:
+def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
     """Whether it is a gang of Muster's of another number than the wanted one, which is 0 where none is."""
     stays = group.being_deleted or not bodies.is_musters(group.metadata.labels)
     return not stays and wanted > 0 and group.spec.scheduling_policy.needs not in {0, wanted}

@@ -13,7 +13,7 @@ from shared.policy import bodies
 from shared.policy.groups import Group, members_to_run, that_stay
 from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Reply, Verb
 from shared.policy.ownership import Considered, consider
-from shared.policy.quorums import quorum_groups, replaced_composites, wanted_quorums
+from shared.policy.quorums import is_of_wrong_size, quorum_groups, replaced_composites, wanted_quorums
 from shared.policy.reasons import Reason
 
 
@@ -22,10 +22,10 @@ def plan_resize(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 
     considered = consider(observed)
     if isinstance(considered, Nothing):
         return considered
-    left = _left_as_it_is(observed, considered)
-    workload, root = observed.workload, considered.gang.root
-    if left is not None or workload is None:
-        return left or Nothing(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+    workload = _workload_to_resize(observed, considered)
+    if isinstance(workload, Nothing):
+        return workload
+    root = considered.gang.root
     targets = wanted_sizes(observed, considered) | wanted_quorums(observed, considered)
     actions = (
         *_templates(workload, considered, targets),
@@ -55,8 +55,8 @@ def flags(considered: Considered) -> bool:
     return policy is not None and policy.on_scale == "Flag"
 
 
-def _left_as_it_is(observed: Observed, considered: Considered) -> Nothing | None:
-    """Why the sizes of an owner's groups are not Muster's to change."""
+def _workload_to_resize(observed: Observed, considered: Considered) -> Workload | Nothing:
+    """Muster's Workload for an owner, or why the sizes of the owner's groups are not Muster's to change."""
     root, workload = considered.gang.root, observed.workload
     if considered.flaw is not None:
         return Nothing(considered.flaw.reason, considered.flaw.message)
@@ -68,7 +68,7 @@ def _left_as_it_is(observed: Observed, considered: Considered) -> Nothing | None
         return Nothing(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
     if not bodies.belongs_to(workload.metadata.labels, root.uid):
         return Nothing(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
-    return None
+    return workload
 
 
 def wanted_sizes(observed: Observed, considered: Considered) -> dict[str, int]:
@@ -142,12 +142,6 @@ def _changed(
                 yield {"op": "replace", "path": field, "value": sizes[template.name]}
             if isinstance(template, CompositePodGroupTemplate):
                 yield from _changed(template, sizes, here)
-
-
-def is_of_wrong_size(group: PodGroup, wanted: int) -> bool:
-    """Whether it is a gang of Muster's of another minCount than the wanted one, which is 0 where none is."""
-    stays = group.being_deleted or not bodies.is_musters(group.metadata.labels)
-    return not stays and wanted > 0 and group.spec.scheduling_policy.needs not in {0, wanted}
 
 
 def _groups(observed: Observed, targets: dict[str, int]) -> Iterator[Action]:

@@ -16,9 +16,9 @@ from shared.policy import bodies
 from shared.policy.groups import that_stay
 from shared.policy.model import Nothing, Observed
 from shared.policy.ownership import Considered, consider
-from shared.policy.quorums import is_of_wrong_quorum, wanted_quorums
+from shared.policy.quorums import is_of_wrong_size, wanted_quorums
 from shared.policy.reasons import Reason
-from shared.policy.resize import follows, is_of_wrong_size, wanted_sizes
+from shared.policy.resize import follows, wanted_sizes
 
 AnyGroup = PodGroup | CompositePodGroup
 
@@ -106,9 +106,7 @@ class _Together:
         return any(map(self._counted_wrongly, self._children(group)))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
-        if isinstance(group, PodGroup):
-            return self._follows and is_of_wrong_size(group, self._wanted(group))
-        return self._follows and is_of_wrong_quorum(group, self._wanted(group))
+        return self._follows and is_of_wrong_size(group, self._wanted(group))
 
     def _wanted(self, group: AnyGroup) -> int:
         wanted = self._sizes if isinstance(group, PodGroup) else self._quorums
