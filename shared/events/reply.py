@@ -10,6 +10,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from shared.objects.meta import ObjectRef
+from shared.objects.resources import guess_plural
 from shared.policy.model import Reply
 
 
@@ -52,14 +53,6 @@ def subject(ref: ObjectRef) -> str:
     """The subject of events about an object, spelled as ApiServerSource spells it, `/apis/v1` included.
 
     A cluster-scoped object has an empty namespace: `.../namespaces//clustertrainingruntimes/torch`. The
-    plural is guessed from the kind, as there (k8s.io/apimachinery v0.37.1, pkg/api/meta/restmapper.go,
-    UnsafeGuessKindToResource), so that an owner may be of a kind that Muster does not know.
+    plural is guessed, as there, so that an owner may be of a kind that Muster does not know.
     """
-    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{_plural(ref.kind)}/{ref.name}"
-
-
-def _plural(kind: str) -> str:
-    singular = kind.lower()
-    if singular.endswith("s"):
-        return f"{singular}es"
-    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
+    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{guess_plural(ref.kind)}/{ref.name}"

@@ -95,3 +95,16 @@ def by_kind(api_version: str, kind: str) -> Resource:
         if (resource.group, resource.kind) == (group, kind):
             return resource
     raise LookupError(f"{kind} of {api_version} is not a kind that Muster knows")
+
+
+def guess_plural(kind: str) -> str:
+    """The plural of a kind by its spelling, as events name it, also of kinds that Muster does not know.
+
+    The rule is UnsafeGuessKindToResource's (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
+    """
+    singular = kind.lower()
+    if singular.endswith("endpoints"):
+        return singular
+    if singular.endswith("s"):
+        return f"{singular}es"
+    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"

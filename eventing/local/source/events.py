@@ -9,7 +9,7 @@ import json
 from enum import StrEnum
 from typing import Any
 
-from shared.objects.resources import Resource
+from shared.objects.resources import Resource, guess_plural
 
 Object = dict[str, Any]
 
@@ -59,18 +59,6 @@ def to_event(verb: Verb, found: Object, mode: Mode, source: str) -> tuple[dict[s
     }
     data = found if mode is Mode.RESOURCE else _reference(api_version, kind, name, namespace)
     return headers, json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def guess_plural(kind: str) -> str:
-    """The plural of a kind by the naive rule (`meta.UnsafeGuessKindToResource`, apimachinery v0.37.1)."""
-    singular = kind.lower()
-    if singular.endswith("endpoints"):
-        return singular
-    if singular.endswith("s"):
-        return singular + "es"
-    if singular.endswith("y"):
-        return singular[:-1] + "ies"
-    return singular + "s"
 
 
 def guess_resource(api_version: str, kind: str, *, namespaced: bool = True) -> Resource:

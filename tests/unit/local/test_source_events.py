@@ -9,7 +9,7 @@ import pytest
 
 from eventing.local.broker import CloudEvent
 from eventing.local.source import Mode, Verb, to_event
-from eventing.local.source.events import guess_plural
+from shared.objects.resources import guess_plural
 from tests.support.recorded_events import recorded, title
 
 EACH_SENDING = {"id", "time"}
