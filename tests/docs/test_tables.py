@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import fields
 
 import pytest
 
 from eventing.local import planning
 from shared.events.replies import REPLIES
 from shared.policy.reasons import Reason
+from shared.runtime.config import Settings
 from tests.docs.commands import ROOT
 
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
@@ -30,6 +32,14 @@ def test_every_row_says_what_to_do() -> None:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         assert len(cells) == 3, row
         assert all(cells), row
+
+
+def test_every_setting_is_listed() -> None:
+    """Of the functions; a variable that none reads is not promised."""
+    _, _, text = (ROOT / "functions/README.md").read_text().partition("\n## Settings\n")
+    listed = re.findall(r"`(MUSTER_[A-Z_]+|KUBECONFIG)`", text.partition("\n## ")[0])
+    names = (setting.name.upper() for setting in fields(Settings))
+    assert Counter(listed) == Counter(name if name == "KUBECONFIG" else f"MUSTER_{name}" for name in names)
 
 
 def test_every_reply_is_listed() -> None:
