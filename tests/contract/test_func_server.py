@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ import venv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +143,10 @@ INSTALLS = [
 
 
 @contextmanager
-def serving(install: Install, step: str, environment: Path, staged: Path, folder: Path) -> Iterator[Served]:
-    """Install one function and serve it, until it says that it is ready."""
+def serving(
+    install: Install, step: str, environment: Path, staged: Path, folder: Path, **more: str
+) -> Iterator[Served]:
+    """Install one function and serve it, with more variables, until it says that it is ready."""
     command = install(step, environment, staged, folder)
     server, log, address = ApiServer().start(), folder / "log", f"127.0.0.1:{_free_port()}"
     variables = {
@@ -150,6 +154,7 @@ def serving(install: Install, step: str, environment: Path, staged: Path, folder
         "PYTHONPATH": str(folder),
         "LISTEN_ADDRESS": address,
         "MUSTER_API_SERVER": server.url,
+        **more,
     }
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=output)
@@ -269,6 +274,56 @@ def test_work_begun_is_finished_after_sigterm(
         assert function.process.wait(60) == 0
         assert len(slow) == 3
         assert (answers == [200]) is answered
+
+
+def test_traces_arrive(environment: Path, staged: Path, tmp_path: Path) -> None:
+    """With what the operations document adds to an image, spans of an event come under its sender's trace."""
+    added, folder = tmp_path / "added", tmp_path / "function"
+    folder.mkdir()
+    (install,) = (one for one in containerfile.shown_in(ROOT / "docs/operations.md") if one.word == "RUN")
+    pip = [str(environment / "python"), *install.command[1:], "--quiet", "--target", str(added)]
+    subprocess.run(pip, check=True, capture_output=True)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with _collector() as (collector, sent):
+        settings = {
+            "PYTHONPATH": f"{folder}{os.pathsep}{added}",
+            "MUSTER_TRACES": "otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector,
+            "OTEL_BSP_SCHEDULE_DELAY": "100",
+        }
+        with serving(lay_out_as_container, "patch_pods", environment, staged, folder, **settings) as function:
+            case = next(one for one in cases() if one.sentence == "a new PodGroup lets its three pods go")
+            _start_over(function, case.objects)
+            headers = {**case.capture.headers, "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+            function.send(Capture(headers, case.capture.body, "here"))
+            spans = b""
+            while b"muster.outcome" not in spans:  # the span of the event as a whole ends last
+                spans += sent.get(timeout=60)
+    # Protobuf has the trace's id as bytes, names as they are.
+    assert bytes.fromhex(trace) in spans
+    assert {name for name in (b"muster-patch-pods", b"plan", b"patch pods") if name not in spans} == set()
+
+
+@contextmanager
+def _collector() -> Iterator[tuple[str, queue.Queue[bytes]]]:
+    """What takes OpenTelemetry's spans over HTTP: its URL, and each body that it gets."""
+    sent = queue.Queue[bytes]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            if self.path == "/v1/traces":
+                sent.put(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", sent
+        server.shutdown()
 
 
 def _slow_writes(server: ApiServer, seconds: float) -> tuple[list[str], threading.Event]:

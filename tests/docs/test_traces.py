@@ -9,10 +9,7 @@ from tests.docs import commands
 from tests.docs.commands import ROOT
 from tests.support import containerfile
 
-(DERIVED,) = re.findall(
-    r"^```dockerfile\n(.*?)^```$", (ROOT / "docs/operations.md").read_text(), re.MULTILINE | re.DOTALL
-)
-SAID = containerfile.read(DERIVED)
+SAID = containerfile.shown_in(ROOT / "docs/operations.md")
 
 
 def test_it_installs_the_extra_in_the_versions_that_are_tested() -> None:

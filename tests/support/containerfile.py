@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import string
 import subprocess
@@ -43,6 +44,12 @@ def read(text: str = "") -> list[Instruction]:
     lines = (line.strip() for line in given.splitlines())
     said = [line.partition(" ") for line in lines if line and not line.startswith("#")]
     return [Instruction(word, rest) for word, _, rest in said]
+
+
+def shown_in(document: Path) -> list[Instruction]:
+    """The instructions of the only Containerfile that a document shows."""
+    (text,) = re.findall(r"^```dockerfile\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
+    return read(text)
 
 
 def of_word(word: str) -> list[Instruction]:
