@@ -50,6 +50,37 @@ def test_a_runtime_of_all_namespaces_is_marked_too(story: Story) -> None:
         story.api.must("DELETE", manifests.path(runtime))
 
 
+def test_a_mark_that_a_person_wrote_stays(story: Story) -> None:
+    """Beside those that the policy makes, which an Event tells of, and when they are gone again."""
+    runtime = a_runtime(story.api, "staged", WORKERS, like="torchtune-qwen2.5-1.5b")
+    node = templates(runtime)["node"]
+    node["metadata"] = {**(node.get("metadata") or {}), "labels": {"muster.dev/group": "trainers"}}
+    created = story.create(runtime)
+    initializers = {name: name for name in ("dataset-initializer", "model-initializer")}
+    story.wait_for(
+        created, "the others are marked", lambda now: all_marks(now) == {**initializers, "node": "trainers"}
+    )
+    why = "node is marked by hand (trainers) and stays so; the policy asks for muster.dev/group: workers"
+    story.wait("an Event says so", lambda now: why in told(now))
+    story.patch(created, {"metadata": {"annotations": {POLICY: None}}})
+    story.wait_for(created, "theirs are gone", lambda now: all_marks(now) == {"node": "trainers"})
+
+
+def templates(runtime: Object) -> dict[str, Object]:
+    """The pod templates of a runtime, by replicatedJob."""
+    entries = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
+
+
+def all_marks(runtime: Object) -> dict[str, str]:
+    """The mark of each replicatedJob that has one."""
+    labels = {
+        name: (template.get("metadata") or {}).get("labels") or {}
+        for name, template in templates(runtime).items()
+    }
+    return {name: found["muster.dev/group"] for name, found in labels.items() if "muster.dev/group" in found}
+
+
 def test_kai_waits_for_no_stage_that_depends_on_another(story: Story) -> None:
     """Before the first pod exists the JobSet says that one of its replicatedJobs is enough."""
     policy = "kaiScheduler: {queue: team-a}"
