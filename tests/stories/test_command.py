@@ -77,7 +77,6 @@ def kept() -> Iterator[dict[str, str]]:
         assert not Path(path).exists()
 
 
-@pytest.mark.xdist_group("kubectl")  # one `muster run --keep`
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 class TestKubectl:
     """Debian's kubectl against `muster run --keep`."""

@@ -17,8 +17,6 @@ from eventing.local.stories.watching import Recorder
 from shared.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
 from shared.policy.marks import GATE, stamped_name
 
-pytestmark = pytest.mark.xdist_group("examples")  # one stack
-
 EXAMPLES = EVENTING / "examples"
 SECONDS = 20.0
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"

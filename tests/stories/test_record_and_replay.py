@@ -41,10 +41,6 @@ SECRET = EVENT | {
 }
 
 
-OF_THE_STORY = pytest.mark.xdist_group("recorded-story")
-"""For one worker, so that it is recorded once."""
-
-
 @dataclass(frozen=True)
 class Recorded:
     """What was recorded of the story.
@@ -88,7 +84,6 @@ def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-@OF_THE_STORY
 def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> None:
     """Every kind that came to be is added once; the file is whole, and nothing in it is secret."""
     added = [one["kind"] for one in lines(story.events) if str(one["type"]).endswith(".resource.add")]
@@ -109,7 +104,6 @@ def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> N
     assert b"<left out>" in text
 
 
-@OF_THE_STORY
 def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -> None:
     """`muster replay FILE --objects FILE` makes the recorded groups once more, and lifts the gates."""
     result = CliRunner().invoke(
@@ -125,7 +119,6 @@ def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -
     assert "0 of 3 pods bound, 0 gated" in result.stdout
 
 
-@OF_THE_STORY
 @pytest.mark.parametrize(
     "arranged",
     [

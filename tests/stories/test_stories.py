@@ -14,8 +14,6 @@ from eventing.local.stories.watching import Seen
 from shared.policy.marks import GATE
 from tests.stories.conftest import Told
 
-pytestmark = pytest.mark.xdist_group("stories")  # one stack, and one story whose history is changed
-
 History = list[Seen]
 
 

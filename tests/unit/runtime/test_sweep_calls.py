@@ -79,7 +79,6 @@ def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
     )
 
 
-@pytest.mark.xdist_group("sweep-calls")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_sweep_with_nothing_to_do_reads_pages(world: tuple[ApiServer, World], name: str) -> None:
     """And whether each namespace opted in; nothing for each owner. Where 1 % was lost, that alone is made."""
