@@ -198,11 +198,14 @@ class Store:
         else:
             self._by_uid.pop(uid, None)
         for reference in at(obj, "metadata", "ownerReferences") or []:
-            owned = self._owned.setdefault(reference.get("uid", ""), set())
+            owner = reference.get("uid", "")
+            owned = self._owned.setdefault(owner, set())
             if present:
                 owned.add((place, key))
             else:
                 owned.discard((place, key))
+            if not owned:
+                del self._owned[owner]
 
     def _tell(self, place: Place, change: Change) -> None:
         history = self._history.setdefault(place, deque())

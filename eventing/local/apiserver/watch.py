@@ -90,11 +90,18 @@ class Watch:
                 yield from self._told(changes.get(timeout=min(left, PULSE_SECONDS)))
             except Empty:
                 yield b""
-            if bookmarks and time.monotonic() >= next_bookmark and changes.empty():
+            if bookmarks and time.monotonic() >= next_bookmark:
                 next_bookmark = time.monotonic() + BOOKMARK_SECONDS
-                yield self._bookmark(self.store.version)
-        if bookmarks and seconds >= BOOKMARK_SECONDS and changes.empty():
-            yield self._bookmark(self.store.version)
+                yield from self._bookmark_if_quiet(changes)
+        if bookmarks and seconds >= BOOKMARK_SECONDS:
+            yield from self._bookmark_if_quiet(changes)
+
+    def _bookmark_if_quiet(self, changes: SimpleQueue[Change]) -> Iterator[bytes]:
+        """A bookmark, unless a change was not told yet: whoever resumes from there would miss it."""
+        with self.store.lock:
+            quiet, version = changes.empty(), self.store.version
+        if quiet:
+            yield self._bookmark(version)
 
     def _told(self, change: Change) -> Iterator[bytes]:
         was = change.before is not None and self.selects(change.before.obj)
