@@ -16,12 +16,19 @@ PATIENCE = 30.0
 
 
 class Process:
-    """A running `muster`, and the lines it printed."""
+    """A running `muster`, and the lines it printed.
+
+    SIGINT is ignored as it starts, as in the background of a shell; it has to end at one all the same.
+    """
 
     def __init__(self, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [*MUSTER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self._process = subprocess.Popen(
+                [*MUSTER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, handler)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.printed: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)

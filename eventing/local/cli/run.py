@@ -65,7 +65,9 @@ def command(
         raise BadInput("--story: stories are told on the embedded cluster, not on that of a --kubeconfig")
     if kubeconfig is not None and not kubeconfig.is_file():
         raise BadInput(f"{kubeconfig}: No such file")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell starts what runs in its background with SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
     options = Options(kubeconfig, processes, port)
     with _said_in_one_line():
