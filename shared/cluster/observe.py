@@ -33,7 +33,6 @@ from shared.policy.homes import of_runtime
 from shared.policy.kinds import pods_of
 from shared.policy.marks import GATE, GROUP
 from shared.policy.model import Nothing, Observed, Owner
-from shared.policy.orphans import living
 from shared.policy.ownership import consider, left_alone, needs_priority_classes, workload_name
 from shared.policy.pods import needs_owner
 from shared.policy.waiting import placed_together
@@ -284,15 +283,6 @@ def _failed_create(cluster: Cluster, observed: Observed) -> str:
         if event["involvedObject"].get("uid") in uids
     )
     return max(told, default=("", ""))[1]
-
-
-def live_owner_uids(cluster: Cluster, namespace: str = "") -> frozenset[str]:
-    """UIDs of all TrainJobs, JobSets and Jobs of a namespace, or of all, as `is_orphan` needs them."""
-    return living(
-        body["metadata"]["uid"]
-        for resource in (TRAINJOBS, JOBSETS, JOBS)
-        for body in list_if_served(cluster, resource, namespace)
-    )
 
 
 def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from shared.cluster import errors
 from shared.cluster.listed import Listing
-from shared.cluster.observe import list_if_served, live_owner_uids
+from shared.cluster.observe import list_if_served
 from shared.cluster.port import Cluster, Object
 from shared.objects.jobs import Job, JobSet, Pod, TrainJob
 from shared.objects.meta import KubernetesObject, ObjectRef
@@ -32,7 +33,7 @@ from shared.objects.resources import (
 from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies, marks
 from shared.policy.model import Observed
-from shared.policy.orphans import Orphan, is_orphan
+from shared.policy.orphans import Orphan, is_orphan, living
 
 _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (TRAINJOBS, TrainJob),
@@ -44,6 +45,9 @@ _MADE: tuple[tuple[Resource, type[Orphan]], ...] = (
     (COMPOSITE_POD_GROUPS, CompositePodGroup),
     (WORKLOADS, Workload),
 )
+_NAMED_AFTER = {"TrainJob": ("TrainJob", "JobSet"), "JobSet": ("JobSet",), "Job": ("Job",)}
+"""Kinds of which something has to live for what an owner of a kind has."""
+
 _MUSTERS = f"{bodies.MANAGED_BY}={bodies.MUSTER}"
 
 _PODS = Listing(PODS, Pod, labels=marks.GROUP)
@@ -87,11 +91,13 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | Observed]:
     An orphan is as good as observed: its owner's UID will never be seen again, and its own is a precondition.
     """
     yield from owners(cluster)
-    live = live_owner_uids(cluster)
+    live, not_served = _live_owners(cluster)
     for resource, view in _MADE:
         for body in list_if_served(cluster, resource, labels=_MUSTERS):
             found = _readable(view, body)
-            if found is not None and is_orphan(found, live):
+            if found is None or _owner_is_out_of_sight(found, not_served):
+                continue
+            if is_orphan(found, live):
                 yield Observed(found.ref, orphan=found, live_uids=live)
 
 
@@ -124,6 +130,27 @@ def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
         if not waits and key not in seen:
             seen.add(key)
             yield pod.ref
+
+
+def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
+    """The UIDs of all TrainJobs, JobSets and Jobs, and which of these kinds are not served."""
+    uids: list[str] = []
+    not_served: set[str] = set()
+    for resource, _ in _OWNERS:
+        try:
+            uids += [body["metadata"]["uid"] for body in cluster.list(resource)]
+        except errors.ApiGone:
+            not_served.add(resource.kind)
+    return living(uids), frozenset(not_served)
+
+
+def _owner_is_out_of_sight(found: Orphan, not_served: frozenset[str]) -> bool:
+    """Whether nobody can tell if its owner lives, as after an upgrade that no longer serves a version.
+
+    Where the owner was deleted and left it behind, the reference is gone, too.
+    """
+    controller = found.metadata.controller
+    return controller is not None and not not_served.isdisjoint(_NAMED_AFTER.get(controller.kind, ()))
 
 
 def _readable(view: type[_View], body: Object) -> _View | None:

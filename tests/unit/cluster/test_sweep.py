@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shared.cluster import sweep
 from shared.policy.model import Observed
 from tests.support.builders import (
@@ -62,6 +64,31 @@ class TestSweeps:
             )
         ]
         assert [f"{one.kind} {one.name}" for one in found] == ["Job llama", "Workload left"]
+
+    @pytest.mark.parametrize(
+        ("not_served", "removed"),
+        [
+            pytest.param((), ["Workload", "PodGroup", "PodGroup"], id="all kinds are served"),
+            pytest.param(("TrainJob",), ["PodGroup"], id="a TrainJob may live"),
+            pytest.param(("JobSet",), ["PodGroup"], id="a JobSet may live, and with it a TrainJob's groups"),
+            pytest.param(("Job",), ["Workload", "PodGroup"], id="a Job may live"),
+        ],
+    )
+    def test_what_an_owner_out_of_sight_has_is_kept(
+        self, not_served: tuple[str, ...], removed: list[str]
+    ) -> None:
+        """An upgrade that no longer serves the version of a kind deletes nothing of its owners."""
+        made = (a_workload(root=TRAINJOB), a_pod_group("llama-trainer-22222222", root=TRAINJOB))
+        cluster = Counting(*made, a_pod_group(), missing=not_served)
+        found = sweep.owners_and_orphans(cluster)
+        kinds = [one.subject.kind for one in found if isinstance(one, Observed)]
+        assert sorted(kinds) == sorted(removed)
+
+    def test_what_a_deleted_owner_left_behind_is_removed_out_of_sight(self) -> None:
+        """An orphaning deletion takes the reference away."""
+        left = a_pod_group("left", lambda group: group["metadata"].pop("ownerReferences"))
+        found = sweep.owners_and_orphans(Counting(left, missing=("Job",)))
+        assert [one.subject for one in found if isinstance(one, Observed)] == [ref(left)]
 
     def test_gated_pods(self) -> None:
         """One of each group that exists, and each that has no group at all."""
