@@ -132,23 +132,14 @@ def _grants(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
 def _allowed(
     client: Client, subject: dict[str, str], where: str, verb: str, group: str, resource: str
 ) -> bool:
-    """Whether a service account may do something.
+    """Whether a subject of a binding may do something.
 
     Raises:
         _CannotAskError: the API server does not let us ask.
     """
-    namespace = subject["namespace"]
     plural, _, subresource = resource.partition("/")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
-    spec = {
-        "user": f"system:serviceaccount:{namespace}:{subject['name']}",
-        "groups": [
-            "system:serviceaccounts",
-            f"system:serviceaccounts:{namespace}",
-            "system:authenticated",
-        ],
-        "resourceAttributes": attributes | {"namespace": where},
-    }
+    spec = {**_identity(subject), "resourceAttributes": attributes | {"namespace": where}}
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     status, answer = client.raw("POST", _REVIEWS, body=body)
     if status != _CREATED:
@@ -156,6 +147,21 @@ def _allowed(
             f"could not be asked: {status}; you need the right to `create` `subjectaccessreviews`"
         )
     return bool(answer["status"].get("allowed"))
+
+
+def _identity(subject: dict[str, str]) -> dict[str, Any]:
+    """Who the API server is to take a subject for: a service account, or anybody of a group."""
+    if subject["kind"] == "Group":
+        return {"groups": [subject["name"]]}
+    namespace = subject["namespace"]
+    return {
+        "user": f"system:serviceaccount:{namespace}:{subject['name']}",
+        "groups": [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{namespace}",
+            "system:authenticated",
+        ],
+    }
 
 
 def _namespaces(client: Client, own: list[Manifest]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from eventing.local.apiserver import ApiServer, Gates, resource_definitions
 from eventing.local.fitness import (
@@ -268,6 +269,19 @@ def test_permissions_are_asked_for_each_account() -> None:
     assert {one["user"] for one in asked} == {"system:serviceaccount:muster-system:dead-letter"}
     assert [one["resourceAttributes"]["verb"] for one in asked] == ["create", "list", "delete"]
     assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
+
+
+def test_rights_of_a_group_are_asked_for_too() -> None:
+    """The overlay one-namespace binds what is in no namespace to all accounts of the team's."""
+    file = EVENTING / "overlays/one-namespace/cluster-scoped.yaml"
+    replies = [Reply(201, {"status": {"allowed": True}})] * 2
+    with serving(*replies, Reply(body={"items": [], "metadata": {"resourceVersion": "1"}})) as script:
+        objects = list(yaml.safe_load_all(file.read_text()))
+        found = findings(of_the_installation(Client.for_server(script.url), objects))
+    assert found["permissions of system:serviceaccounts:team-a"] == (Level.OK, "all 2 are granted")
+    asked = [one.body["spec"] for one in script.requests[:2]]
+    assert [one["groups"] for one in asked] == [["system:serviceaccounts:team-a"]] * 2
+    assert not any("user" in one for one in asked)
 
 
 def a_member(*modifiers: b.Modifier) -> Any:
