@@ -42,6 +42,8 @@ def test_a_tree_of_four_levels_is_placed_as_a_whole(story: Story) -> None:
         for name, body in groups.items()
     }
     assert parents == {"zone": "", "row": "zone", "rack": "row", "prefill": "rack", "decode": "rack"}
+    modes = {_mark(name): body["spec"]["disruptionMode"] for name, body in groups.items()}
+    assert {mark for mark, mode in modes.items() if mode == {"all": {}}} == {"zone", "row"}, modes
 
 
 def test_the_last_block_of_a_job_is_smaller(story: Story) -> None:

@@ -187,6 +187,13 @@ def test_a_live_owner_is_explained(kubeconfig: Path) -> None:
     assert "create_pod_groups: AwaitingWorkload" in result.stdout
 
 
+def test_a_live_owner_as_a_flowchart(kubeconfig: Path) -> None:
+    """The same groups, in Mermaid."""
+    result = run("job/llama", "-n", "team-a", "--mermaid", "--kubeconfig", kubeconfig)
+    assert result.stdout.startswith('flowchart TD\n  owner["Job team-a/llama"]\n')
+    assert "  owner --> g_main\n" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
