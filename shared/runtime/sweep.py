@@ -99,7 +99,7 @@ class Sweeps:
         if subjects is None:
             self._round = now
             return Outcome(Kind.NOTHING, Reason.SWEPT, f"{now.listed.pages} pages read; lists not complete")
-        reasons, actions = self._look_at(subjects, now.listed, cluster, event)
+        reasons, actions = self._look_at(subjects, now, cluster, event)
         if subjects:
             self._round = now
         else:
@@ -109,18 +109,23 @@ class Sweeps:
         )
 
     def _look_at(
-        self, subjects: deque[Subject], listed: Listed, cluster: BoundedCluster, event: Sweep
+        self, subjects: deque[Subject], now: _Round, cluster: BoundedCluster, event: Sweep
     ) -> tuple[Counter[str], int]:
-        """Take objects from the left; how often each reason came up, and the number of writes."""
+        """Take objects from the left; how often each reason came up, and the number of writes.
+
+        One that the time does not suffice for is put back once: the next sweep begins with it. After that
+        the others have their turn.
+        """
         reasons: Counter[str] = Counter()
         live = actions = 0
         while subjects and live < self._limit and not cluster.time_is_over:
             subject = subjects.popleft()
-            outcome = self._decided(listed, subject)
+            outcome = self._decided(now.listed, subject)
             if outcome is None:
                 outcome = self._run(cluster, subject)
                 live += 1
-            if outcome.reason == Reason.DEADLINE_EXCEEDED:
+            if outcome.reason == Reason.DEADLINE_EXCEEDED and subject is not now.put_back:
+                now.put_back = subject
                 subjects.appendleft(subject)
                 break
             self._told(outcome)
@@ -149,6 +154,7 @@ class _Round:
 
     def __init__(self, step: Step, cluster: BoundedCluster) -> None:
         self.listed = Listed(cluster, step.lists)
+        self.put_back: Subject | None = None
         self._step = step
         self._subjects: deque[Subject] | None = None
         self._all = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import sleep
 from typing import Any
 
 import pytest
@@ -153,3 +154,24 @@ def test_time_bounds_a_sweep(caplog: pytest.LogCaptureFixture) -> None:
     )
     assert swept(a_handler(step, deadline_seconds=0.02)).status == 202
     assert caplog.messages[-1] == "1 Finished; 2 of 3 objects left to the next sweep"
+
+
+def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is put back once, so that it has a whole sweep to itself; then it is told of and gone on from."""
+    looked_at = []
+
+    def observe(bounded: Any, subject: ObjectRef) -> Observed:
+        looked_at.append(subject.name)
+        while subject.name == "p0" and not bounded.time_is_over:
+            sleep(0.01)
+        bounded.get(PODS, subject.name, subject.namespace)
+        return Observed(subject)
+
+    step = a_step(responsible_for=lambda _cluster: pods(3), observe=observe)
+    handler = a_handler(step, deadline_seconds=0.1)
+    for number in range(4):
+        swept(handler, str(number))
+    assert set(looked_at) == {"p0", "p1", "p2"}
+    assert ("come_again", "DeadlineExceeded", "p0") in lines(caplog)
