@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shared.objects.jobs import Job, JobSet, Pod
@@ -127,6 +129,22 @@ def test_a_leader_that_is_done_leaves_its_place_to_a_worker() -> None:
     """Workers may ask for all pods at once when no leader runs beside them."""
     job = a_job(LEADER, with_spec(parallelism=3, completions=6), with_status(completedIndexes="0"))
     assert _to_run(job, [job]) == {("main", ""): 3}
+
+
+@pytest.mark.parametrize(
+    ("shape", "left"),
+    [
+        pytest.param(
+            with_spec(parallelism=2, completions=5),
+            {("a", "-0"): 2, ("a", "-1"): 2, ("a", "-2"): 1},
+            id="of more indexes than run at once",
+        ),
+        pytest.param(_all(WORK_QUEUE, with_spec(parallelism=3)), {("a", "-0"): 3}, id="of no indexes"),
+    ],
+)
+def test_a_job_that_is_not_born_yet_has_all_its_blocks(shape: Modifier, left: dict[Any, int]) -> None:
+    """By its completions, else its parallelism."""
+    assert _to_run(a_jobset(a_replicated_job("a", BLOCKS_OF_TWO, shape)), []) == left
 
 
 JOBSET = a_jobset(a_replicated_job("a", pods=3, replicas=2))
