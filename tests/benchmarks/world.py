@@ -62,6 +62,8 @@ class Gang:
 def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> Gang:
     """One gang made by Muster's own steps, so that they find nothing to do for it."""
     job = a_job(named(FIRST_NAME), of_uid(FIRST_UID), pods=4)
+    # Without it the API server refuses every change of a pod.
+    job["spec"]["template"]["spec"]["containers"] = [{"name": "node", "image": "example.com/train"}]
     pods = pods_of(job)
     for pod in pods:
         pod["metadata"]["uid"] = f"{FIRST_UID}-{pod['metadata']['name'][-1]}"

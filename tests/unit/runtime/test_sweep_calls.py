@@ -69,14 +69,9 @@ def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
     headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep", "ce-id": "1"}
     assert handler.handle(headers, b"").status == 202
     families = text_string_to_metric_families(handler.metrics.exposition().decode())
-    return Counter(
-        {
-            f"{sample.labels['verb']} {sample.labels['resource']}": int(sample.value)
-            for family in families
-            for sample in family.samples
-            if sample.name == "muster_api_calls_total"
-        }
-    )
+    calls = [one for family in families for one in family.samples if one.name == "muster_api_calls_total"]
+    assert {one.labels["status"] for one in calls if one.labels["verb"] not in {"get", "list"}} <= {"ok"}
+    return Counter({f"{one.labels['verb']} {one.labels['resource']}": int(one.value) for one in calls})
 
 
 @pytest.mark.parametrize("name", PAGES)
