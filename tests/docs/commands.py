@@ -13,6 +13,7 @@ DOCUMENTS = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").glob("*.md"),
         *ROOT.glob("functions/**/README.md"),
+        *ROOT.glob("tests/**/README.md"),
         ROOT / "eventing/README.md",
     ]
 )
