@@ -41,7 +41,8 @@ def listening(cluster: Cluster) -> Iterator[Sink]:
     with Sink() as sink, contextlib.ExitStack() as stops:
         for mode in (RESOURCE, REFERENCE):
             metadata = {"name": f"recorder-{mode.lower()}", "namespace": NAMESPACE}
-            source = {"metadata": metadata, "spec": {"mode": mode, "resources": resources}}
+            spec = {"mode": mode, "namespaceSelector": {}, "resources": resources}
+            source: Object = {"metadata": metadata, "spec": spec}
             adapter = cluster.add_adapter(source, kubeconfig, f"{sink.url}/{mode}")
             stops.callback(cluster.stop_process, adapter)
         yield sink
