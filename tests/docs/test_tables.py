@@ -49,6 +49,16 @@ def test_every_reply_is_listed() -> None:
     )
 
 
+def test_every_label_and_annotation_is_listed() -> None:
+    """Those that the code spells, and no others."""
+    source = "".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
+    spelled = set(re.findall(r'"(muster\.dev/[a-z-]+)"', source))
+    _, _, text = COMPOSING.partition("\n## Names, labels and annotations\n")
+    names = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
+    listed = [name for cell in names for name in re.findall(r"`(muster\.dev/[a-z-]+)`", cell)]
+    assert Counter(listed) == Counter(spelled)
+
+
 @pytest.mark.parametrize(
     "heading",
     [
