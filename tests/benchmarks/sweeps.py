@@ -116,7 +116,7 @@ def _cost(client: Counting, began: float, cpu: float, sweeps: int) -> Cost:
 
 def _in_a_process(what: str, url: str, name: str) -> Cost:
     command = [sys.executable, "-m", "tests.benchmarks.sweeps", "--only", what, name, url]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return Cost(**json.loads(told.splitlines()[-1]))
 
 
