@@ -138,7 +138,8 @@ def refused(
         message="{refusal}",
         now=now,
     )
-    return replace(action, if_refused=(event,) if hold else (*stand_ins, event))
+    # The Event first: what refused the group, a quota for one, may refuse the stand-in too.
+    return replace(action, if_refused=(event,) if hold else (event, *stand_ins))
 
 
 def _of_strays(observed: Observed, considered: Considered) -> Iterator[Action]:

@@ -203,9 +203,20 @@ def test_the_stand_in_of_the_policy_has_the_servers_words() -> None:
     why = 'no PriorityClass with name "hi" was found'
     cluster = Recorder(**{"llama-main-33333333": errors.Forbidden(why)})
     execute.in_order(cluster, plan, "m")
-    stand_in, event = (body for _, _, body, _ in cluster.written)
+    event, stand_in = (body for _, _, body, _ in cluster.written)
     assert stand_in["metadata"]["annotations"] == {"muster.dev/stand-in": f"RefusedByApi: {why}"}
     assert event["message"] == why
+
+
+def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
+    """A quota of no PodGroups: the owner has an Event, and the event comes again."""
+    plan = plan_pod_groups(observed(workload=a_workload()), NOW)
+    assert isinstance(plan, Plan)
+    quota = errors.Forbidden("exceeded quota: no-groups")
+    cluster = Recorder(**{"llama-main-33333333": [quota, quota]})
+    with pytest.raises(errors.Forbidden):
+        execute.in_order(cluster, plan, "m")
+    assert [body["message"] for _, _, body, _ in cluster.written] == ["exceeded quota: no-groups"]
 
 
 PODS = [a_pod(None, index) for index in range(4)]

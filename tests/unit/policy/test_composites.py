@@ -142,7 +142,7 @@ def test_what_exists_is_not_made_again() -> None:
 def test_a_refused_composite_leaves_stand_ins_for_all_below() -> None:
     """Its children would wait for a parent for ever."""
     composite = plan(plan_pod_groups(seen(), NOW)).actions[0]
-    *stand_ins, event = composite.if_refused
+    event, *stand_ins = composite.if_refused
     assert [one.target.name for one in stand_ins] == [f"llama-main-33333333-{block}" for block in range(3)]
     assert all(one.body["spec"]["schedulingPolicy"] == {"basic": {}} for one in stand_ins if one.body)
     assert event.target.kind == "Event"

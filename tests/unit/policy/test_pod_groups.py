@@ -97,7 +97,7 @@ def test_the_pod_group_of_a_trainjob() -> None:
     plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
     (action,) = plan.actions
-    stand_in, event = action.if_refused
+    event, stand_in = action.if_refused
     assert replace(action, if_refused=()) == Action(Verb.CREATE, replace(ref(WHOLE), uid=""), WHOLE)
     assert stand_in.target == action.target
     assert stand_in.body is not None
