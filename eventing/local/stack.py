@@ -13,7 +13,17 @@ from typing import Self
 from eventing.local import manifests
 from eventing.local.activity import Activity
 from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.broker import Answer, Broker, CloudEvent, Ingress, PingTimer, Report, Target, Wiring
+from eventing.local.broker import (
+    Answer,
+    Broker,
+    CloudEvent,
+    Ingress,
+    PingTimer,
+    RefusedError,
+    Report,
+    Target,
+    Wiring,
+)
 from eventing.local.controllers import Controllers, KubeletOptions, node, shipped_runtimes
 from eventing.local.functions import AsProcesses, InThreads
 from eventing.local.manifests import Manifest
@@ -173,7 +183,10 @@ def _into(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
     """The broker as a source's sink: it takes events in at once, as with the async-handler annotation."""
 
     def publish(headers: Mapping[str, str], body: bytes) -> int:
-        broker.publish(CloudEvent.from_http(headers, body))
+        try:
+            broker.publish(CloudEvent.from_http(headers, body))
+        except RefusedError as refused:
+            return refused.status
         return 202
 
     return publish

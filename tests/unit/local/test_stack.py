@@ -1,0 +1,26 @@
+"""How the parts of the local stack are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventing.local import stack
+from eventing.local.broker import Answer, Broker, CloudEvent, Wiring
+from eventing.local.broker.delivery import Delivery
+from eventing.local.broker.wiring import Trigger
+
+SWEEP = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
+
+ONE = Trigger("one", "muster-system", "one", bool, Delivery())
+WIRING = Wiring("muster", "muster-system", (ONE,), pings=())
+
+
+def _take(_headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
+    return Answer(202)
+
+
+def test_a_full_queue_is_an_answer_to_the_source() -> None:
+    """The source tries again for a while, then goes on with what comes after."""
+    broker = Broker(WIRING, {"one": _take}, workers=0, capacity=1)
+    sink = stack._into(broker)
+    assert [sink(SWEEP.headers(), SWEEP.data) for _ in range(2)] == [202, 503]
