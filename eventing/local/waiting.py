@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (JOBSETS, JobSet),
     (JOBS, Job),
 )
+_NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
+"""What may be the name of an object in a message."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class Waiting:
     reason: str
     message: str
 
+    @property
+    def name(self) -> str:
+        """`llama` of `job/llama`."""
+        return self.what.partition("/")[2]
+
 
 def waiting(cluster: Cluster, namespace: str = "") -> list[Waiting]:
     """All that waits, by namespace and then the longest first; "" looks at every namespace.
@@ -50,9 +58,9 @@ def waiting(cluster: Cluster, namespace: str = "") -> list[Waiting]:
     emit_conditions, that is, or before it has run.
     """
     owners = list(_owners(cluster, namespace))
-    told = " ".join(one.message for one in owners)
+    told = {name for one in owners for name in _NAME.findall(one.message)}
     groups = [PodGroup.read(body) for body in list_if_served(cluster, POD_GROUPS, namespace)]
-    others = [one for one in (*_groups(groups), *_pods(cluster, namespace, groups)) if not _named(one, told)]
+    others = [one for one in (*_groups(groups), *_pods(cluster, namespace, groups)) if one.name not in told]
     return sorted([*owners, *others], key=lambda one: (one.namespace, one.since, one.what, one.reason))
 
 
@@ -123,7 +131,3 @@ def _told(body: Object, condition: Mapping[str, Any]) -> Waiting:
         condition.get("reason", ""),
         condition.get("message", ""),
     )
-
-
-def _named(one: Waiting, told: str) -> bool:
-    return one.what.partition("/")[2] in told

@@ -127,6 +127,19 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
             [Waiting("team-a", "trainjob/llama", SINCE, "Unschedulable", f"{GROUP}: 0 of 2 bound")],
             id="a group that a condition names is told of once",
         ),
+        pytest.param(
+            [
+                b.a_trainjob(a_condition("PodGroupsScheduled", "Unschedulable", f"{GROUP}-10: 0 of 2 bound")),
+                b.a_pod_group(
+                    f"{GROUP}-1", a_condition("PodGroupInitiallyScheduled", "Unschedulable", "no room")
+                ),
+            ],
+            [
+                Waiting("team-a", f"podgroup/{GROUP}-1", SINCE, "Unschedulable", "no room"),
+                Waiting("team-a", "trainjob/llama", SINCE, "Unschedulable", f"{GROUP}-10: 0 of 2 bound"),
+            ],
+            id="a group is not told of where a condition names another one that begins with its name",
+        ),
     ],
 )
 def test_what_waits(objects: list[Any], expected: list[Waiting]) -> None:
