@@ -104,7 +104,8 @@ def test_the_pod_group_of_a_trainjob() -> None:
     assert stand_in.body["spec"] == {"schedulingPolicy": {"basic": {}}}
     assert stand_in.body["metadata"]["annotations"] == {"muster.dev/stand-in": "RefusedByApi: {refusal}"}
     assert event.body is not None
-    assert (event.optional, event.body["message"]) == (True, "{refusal}")
+    assert (event.optional, event.body["type"]) == (True, "Warning")
+    assert event.body["message"] == "{refusal}"
     assert plan.message == "PodGroups of Workload team-a/llama: llama-trainer-22222222"
     assert plan.reply == Reply(
         "created", ref(trainjob), {"workload": "llama", "podGroups": ["llama-trainer-22222222"]}

@@ -31,6 +31,8 @@ def marked(body: Object) -> dict[str, Any]:
     update, event = decision.actions
     assert (update.verb, update.target, event.target.namespace) == (Verb.UPDATE, REF, "default")
     assert update.body is not None
+    assert event.body is not None
+    assert event.body["type"] == "Normal"
     assert update.body["metadata"]["resourceVersion"] == "7"
     template = update.body["spec"]["template"]
     told: dict[str, Any] = {}
