@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from eventing.local.apiserver import ApiServer, Gates, resource_definitions
+from eventing.local.direct import Direct
 from shared.cluster.client import Client
 from shared.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
 from shared.policy.model import Observed
@@ -48,7 +49,7 @@ def embedded() -> Iterator[Server]:
     gates = Gates(pod_group_preemption_policy=True, dra_workload_resource_claims=True)
     with ApiServer(gates=gates) as server:
         server.load(resource_definitions())
-        yield Server(Client.for_server(server.url))
+        yield Server(Direct.to(server))
 
 
 @pytest.fixture(scope="module")
