@@ -79,16 +79,16 @@ class _Start:
 
     def play(self) -> Stuck | None:
         while True:
-            waiting = [one for one in self._all() if one not in self._placed and self._exists(one[1])]
-            placeable = [one for one in waiting if self._unready(one) is None]
+            come = (one for one in self._all() if one not in self._placed and self._exists(one[1]))
+            waiting = {one: self._unready(one) for one in come}
+            placeable = [one for one, group in waiting.items() if group is None]
             if not placeable:
                 break
             self._placed.update(placeable)
-        blocked = next(iter(waiting), None)
-        return None if blocked is None else self._told(blocked)
+        blocked = ((one, group) for one, group in waiting.items() if group is not None)
+        return next((self._told(one, group) for one, group in blocked), None)
 
-    def _told(self, blocked: tuple[Seat, Members]) -> Stuck:
-        group = self._unready(blocked) or self._paths[blocked[0][0]][-1]
+    def _told(self, blocked: tuple[Seat, Members], group: Group) -> Stuck:
         needed, at_once = self._quorum(group, blocked[0], blocked[1].ends_first)
         missing = [members.replicated_job for _, members in self._all() if not self._exists(members)]
         return Stuck(group, needed, at_once, next(iter(missing), blocked[1].replicated_job))
