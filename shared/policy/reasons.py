@@ -137,7 +137,7 @@ class Reason(StrEnum):
     CONFLICT = "Conflict"
     """409: somebody wrote in between, however often the step looked again."""
     ALREADY_EXISTS = "AlreadyExists"
-    """409: the name was taken in between."""
+    """409: the name was taken in between, however often the step looked again."""
     TOO_MANY_REQUESTS = "TooManyRequests"
     """429: the API server asks for patience."""
     UNAVAILABLE = "Unavailable"

@@ -36,18 +36,20 @@ _TRIES = 4
 """How often a step looks again where somebody wrote between its look and its write. A TrainJob's status is
 written several times a second while it starts: a broker's retries, seconds apart, would be used up."""
 
+_WRITTEN_IN_BETWEEN = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
+
 
 def run_step(
     step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
     """Observe an object, plan, and carry the plan out, each in a span of its own.
 
-    After a conflict all three are done again, a few times, unless the caller has observed already. Nothing is
-    raised: whatever goes wrong is an outcome.
+    Where somebody else wrote or made the object in between all three are done again, a few times, unless the
+    caller has observed already. Nothing is raised: whatever goes wrong is an outcome.
     """
     for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
         outcome = _run_once(step, cluster, subject, clock, spans)
-        if outcome.reason is not Reason.CONFLICT:
+        if outcome.reason not in _WRITTEN_IN_BETWEEN:
             break
     return outcome
 

@@ -55,20 +55,29 @@ def test_foreign_event_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("conflicts", "status", "looks"),
+    "error",
+    [
+        pytest.param(errors.Conflict("the object has been modified", status=409), id="written"),
+        pytest.param(errors.AlreadyExists("the name is taken", status=409), id="made"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("times", "status", "looks"),
     [
         pytest.param(1, 200, 2, id="somebody wrote in between once: the step looks again and writes"),
         pytest.param(3, 200, 4, id="three times are as many as it takes"),
         pytest.param(4, 409, 4, id="four times: the event comes again later"),
     ],
 )
-def test_a_conflict_is_looked_at_again_at_once(conflicts: int, status: int, looks: int) -> None:
+def test_what_was_written_or_made_in_between_is_looked_at_at_once(
+    times: int, status: int, looks: int, error: errors.ClusterError
+) -> None:
     """The object as it is now decides, not the plan that came too late."""
-    cluster, left = FakeCluster(), iter(range(conflicts))
+    cluster, left = FakeCluster(), iter(range(times))
 
     def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
         if next(left, None) is not None:
-            raise errors.Conflict("the object has been modified", status=409)
+            raise error
         return plan
 
     assert a_handler(a_step(execute=execute), cluster).handle(*an_event()).status == status
