@@ -8,11 +8,15 @@ from collections import defaultdict
 from tests.cluster import cluster
 from tests.cluster.control_plane import Release
 from tests.contract import answers
+from tests.contract.case import Case
 from tests.contract.real import converse
 
 
 def main() -> int:
-    """Records every case of every release; says which did not hold and leaves their old answers alone."""
+    """Records every case of every release, and shows what was answered otherwise than before.
+
+    Says which cases did not hold, and leaves their old answers alone.
+    """
     broken = 0
     for release in answers.RELEASES:
         recorded: dict[str, dict[str, answers.Entries]] = defaultdict(dict)
@@ -26,10 +30,19 @@ def main() -> int:
                     broken += 1
                     sys.stderr.write(f"{release} {case.subject}.{case.key}: {error}\n")
                     entries = answers.read(release, case) or []
+                else:
+                    _show(release, case, entries)
                 recorded[case.subject][case.key] = entries
         answers.write(release, recorded)
         sys.stderr.write(f"{release}: {sum(len(one) for one in recorded.values())} cases recorded\n")
     return 1 if broken else 0
+
+
+def _show(release: str, case: Case, entries: answers.Entries) -> None:
+    before = answers.read(release, case)
+    changed = "is new" if before is None else answers.difference(before, entries)
+    if changed:
+        sys.stdout.write(f"{release} {case.subject}.{case.key}: {changed}\n")
 
 
 if __name__ == "__main__":
