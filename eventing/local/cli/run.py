@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from eventing.local.activity import Activity
+from eventing.local.broker import CloudEvent, Report
 from eventing.local.cli.bad_input import BadInput, told_in_one_line
 from eventing.local.display import drawing
 from eventing.local.display.live import Follower, follower
@@ -90,9 +91,7 @@ def _tell(options: Options, stories: Sequence[Story], *, keep: bool) -> bool:
             scenes = [_told(story, stack, recorder, shown) for story in stories]
         _report(console, scenes, recorder, activities)
         for letter in stack.dead_letters:
-            console.print(
-                f"not delivered: {letter['type']} {letter['subject']}", style="yellow", soft_wrap=True
-            )
+            _tell_not_delivered(console, letter)
         if keep:
             _stay(console, stack)
     return all(scene.held for scene in scenes)
@@ -139,10 +138,19 @@ def _work(options: Options) -> bool:
     """Work on a real cluster until Ctrl-C."""
     console = drawing.console()
     shown = follower(Console(force_terminal=False, width=drawing.PLAIN_WIDTH))
-    with Stack(options, shown.did) as stack:
+
+    def heard(report: Report) -> None:
+        if report.dead_letter is not None:
+            _tell_not_delivered(console, report.event)
+
+    with Stack(options, shown.did, heard) as stack:
         console.print(f"at work on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
     return True
+
+
+def _tell_not_delivered(console: Console, letter: CloudEvent) -> None:
+    console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow", soft_wrap=True)
 
 
 def _wait() -> None:
