@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.e2e.support.laws import group_of
@@ -121,9 +123,13 @@ def test_scaling_changes_nothing_of_a_group_that_a_user_brought(story: Story, mu
     assert template["schedulingPolicy"] == {"gang": {"minCount": 1}}
 
 
+def _runs(story: Story, pods: int) -> bool:
+    return story.running() == len(story.pods()) == pods
+
+
 def _scale_up_and_down(story: Story, muster_on_it: Muster, job: Object) -> None:
     for pods in (5, 1):
         story.patch(job, {"spec": {"parallelism": pods, "completions": pods}})
-        story.wait(f"{pods} run", lambda now, pods=pods: now.running() == len(now.pods()) == pods, 60)
+        story.wait(f"{pods} run", partial(_runs, pods=pods), 60)
         muster_on_it.sweep()
         assert muster_on_it.idle()

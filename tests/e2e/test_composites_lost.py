@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.control_plane import Release
 from tests.e2e.conftest import Stage, Stages
+from tests.e2e.support.owners import Object
 from tests.e2e.support.story import Story
 from tests.e2e.support.trees import chat, runs, uids
 
@@ -57,10 +58,14 @@ def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
         "late-prefill": basic,
         "late-decode": basic,
     }
-    for jobset in ("chat", "late"):
-        story.wait("it says why", lambda now, jobset=jobset: _says_why(now, jobset), 60)
-    told = {one["involvedObject"]["name"] for one in story.recording.now("Event").values() if _is_why(one)}
-    assert told == {"chat", "late"}
+    story.wait("both say why", lambda now: _says_why(now, "chat") and _says_why(now, "late"), 60)
+    story.wait("Events say so", lambda now: _told(now) == {"chat", "late"}, 60)
+
+
+def _told(story: Story) -> set[str]:
+    """The JobSets of which Events say why."""
+    events = story.recording.now("Event").values()
+    return {one["involvedObject"]["name"] for one in events if _is_why(one)}
 
 
 def _says_why(story: Story, jobset: str) -> bool:
@@ -68,6 +73,6 @@ def _says_why(story: Story, jobset: str) -> bool:
     return any(one["type"] == "PodGroupsReady" and _is_why(one) for one in conditions)
 
 
-def _is_why(said: dict[str, str]) -> bool:
+def _is_why(said: Object) -> bool:
     """Whether a condition or Event names what is missing."""
-    return said["reason"] == "InvalidPolicy" and "CompositePodGroup" in said["message"]
+    return bool(said["reason"] == "InvalidPolicy" and "CompositePodGroup" in said["message"])

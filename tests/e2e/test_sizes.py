@@ -165,4 +165,4 @@ def _index(pod: Object) -> str:
 
 
 def _index_0_has_failed(story: Story) -> bool:
-    return story.recording.now("Job")["sweep"]["status"].get("failedIndexes") == "0"
+    return bool(story.recording.now("Job")["sweep"]["status"].get("failedIndexes") == "0")

@@ -16,12 +16,16 @@ from tests.support.builders import (
     NOW,
     Modifier,
     Object,
+    a_child_job,
     a_job,
     a_jobset,
     a_jobset_of_trainjob,
     a_pod_group,
+    a_replicated_job,
     a_trainjob,
+    bound,
     observed,
+    pods_of,
     ref,
     with_status,
 )
@@ -203,6 +207,19 @@ def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again:
     )
     nothing = plan_conditions(settled, NOW)
     assert (nothing.reason, nothing.come_again) == (Reason.UP_TO_DATE, again)
+
+
+def test_a_group_whose_pods_are_bound_is_not_looked_at_again() -> None:
+    """Placed a moment ago, it has all its pods on nodes; what is missing is another group."""
+    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b"))
+    jobs = [a_child_job(jobset, name, 0) for name in "ab"]
+    moment = "2026-11-21T07:59:58Z"
+    group = a_pod_group("llama-a-22222222", root=jobset)
+    group["status"] = {
+        "conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "lastTransitionTime": moment}]
+    }
+    pods = [*pods_of(jobs[0], bound), *pods_of(jobs[1])]
+    assert not planned(observed(jobset, jobs=jobs, groups=[group], pods=pods)).come_again
 
 
 @pytest.mark.parametrize(
