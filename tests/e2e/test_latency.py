@@ -73,7 +73,8 @@ def _a_pod(labels: dict[str, str]) -> Object:
 
 def _say(capsys: pytest.CaptureFixture[str], line: str) -> None:
     with capsys.disabled():
-        sys.stdout.write(f"\n{line}\n")
+        # Where tests are told by several processes, what those write to stdout is not seen.
+        sys.stderr.write(f"\n{line}\n")
 
 
 def _delays(story: Story, happened: Callable[[Entry], bool]) -> list[float]:
