@@ -149,7 +149,7 @@ def create_event(
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {
-            "name": f"{about.name[:200]}.{digest}",
+            "name": f"{about.name[:200].rstrip('-.')}.{digest}",
             "namespace": about.namespace or CLUSTER_SCOPED_EVENTS,
         },
         "involvedObject": {
