@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -148,15 +149,17 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
     composites = {group.metadata.name for group in observed.composites}
     missing = [name for name in composite_names(considered) if name not in composites]
     stand_ins: list[PodGroup] = []
+    members: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in observed.pods:
+        members[pod.pod_group_name].append(pod)
     for place, name in places_of(considered):
         group = groups.get(name)
         if group is None:
             missing.append(name)
         elif bodies.STAND_IN in group.metadata.annotations:
             stand_ins.append(group)
-        members = [pod for pod in observed.pods if pod.pod_group_name == name]
-        stuck = _too_few(group, members, needed[place], fixed_in) if group and fixed_in else None
-        states.append(stuck or state_of(name, group, members, needed[place]))
+        stuck = _too_few(group, members[name], needed[place], fixed_in) if group and fixed_in else None
+        states.append(stuck or state_of(name, group, members[name], needed[place]))
     stand_ins += _stand_ins_beside(observed, considered)
     total = len(states) + len(list(composite_names(considered)))
     ready = _ready(considered.flaw, missing, stand_ins, total)

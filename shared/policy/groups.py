@@ -161,11 +161,12 @@ def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) ->
     """
     jobs, pods = tuple(jobs), tuple(pods)
     live = {_job_key(job): job for job in jobs if not job.being_deleted}
+    succeeded = _succeeded(pods)
     total: Counter[Place] = Counter()
     for pod_set in gang.pod_sets:
         for job_index in range(pod_set.jobs):
             job = live.get((pod_set.replicated_job, str(job_index)))
-            total.update(_seats_of_job(pod_set, job_index, job, pods))
+            total.update(_seats_of_job(pod_set, job_index, job, succeeded))
     for pod in that_stay(jobs, pods):
         if not pod.pod_group_name:
             total[_place_of_unstamped(gang, pod)] -= 1
@@ -202,20 +203,22 @@ def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int
     )
 
 
-def _seats_of_job(pod_set: PodSet, job_index: int, job: Job | None, pods: Iterable[Pod]) -> Counter[Place]:
+def _seats_of_job(
+    pod_set: PodSet, job_index: int, job: Job | None, succeeded: Mapping[str, list[Pod]]
+) -> Counter[Place]:
     if job is None or job.failed:
         spec = pod_set.spec
         full = range(spec.parallelism if spec.completions is None else spec.completions)
         return _seats(pod_set, job_index, full, spec.parallelism)
     if job.finished:
         return Counter()
-    return _seats(pod_set, job_index, _unfinished_indexes(job, pods), job.spec.parallelism)
+    left = _unfinished_indexes(job, succeeded.get(job.metadata.uid, []))
+    return _seats(pod_set, job_index, left, job.spec.parallelism)
 
 
-def _unfinished_indexes(job: Job, pods: Iterable[Pod]) -> list[int]:
+def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> list[int]:
     """The completion indexes a Job has still to run; for a NonIndexed Job as many numbers as pods to come."""
     spec, status = job.spec, job.status
-    succeeded = [pod for pod in pods if _succeeded_in(job, pod)]
     if spec.indexed and spec.completions is not None:
         done = set(_indexes(status.completed_indexes)) | set(_indexes(status.failed_indexes))
         done |= {marks.completion_index(pod.metadata.labels) for pod in succeeded}
@@ -226,9 +229,14 @@ def _unfinished_indexes(job: Job, pods: Iterable[Pod]) -> list[int]:
     return list(range(max(0, spec.completions - max(status.succeeded, len(succeeded)))))
 
 
-def _succeeded_in(job: Job, pod: Pod) -> bool:
-    controller = pod.metadata.controller
-    return pod.status.phase == "Succeeded" and controller is not None and controller.uid == job.metadata.uid
+def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The pods that succeeded, by the UID of their Job."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        controller = pod.metadata.controller
+        if pod.status.phase == "Succeeded" and controller is not None:
+            found.setdefault(controller.uid, []).append(pod)
+    return found
 
 
 def _indexes(text: str) -> Iterator[int]:

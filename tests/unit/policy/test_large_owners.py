@@ -1,0 +1,57 @@
+"""Owners of hundreds of groups: a plan looks at each pod a few times, not once for every group or Job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from shared.objects.jobs import Pod
+from shared.policy import marks
+from shared.policy.conditions import places_of, verdicts
+from shared.policy.model import Nothing, Observed
+from shared.policy.ownership import Considered, consider
+from shared.policy.resize import wanted_sizes
+from tests.support.builders import (
+    a_child_job,
+    a_jobset,
+    a_pod,
+    a_replicated_job,
+    observed,
+    template_labelled,
+)
+
+JOBS, PODS = 400, 12
+CPU_SECONDS = 0.5
+"""Five times what it takes, and a tenth of what a look at all pods for every group or Job takes."""
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[Observed, Considered]:
+    """A JobSet with a group for each of its Jobs, and all their pods."""
+    per_job = template_labelled({marks.GROUP_PER: "job"})
+    jobset = a_jobset(a_replicated_job("node", per_job, replicas=JOBS, pods=PODS, mark="main"))
+    jobs = [a_child_job(jobset, "node", index) for index in range(JOBS)]
+    seen = observed(jobset, jobs=jobs)
+    considered = consider(seen)
+    assert not isinstance(considered, Nothing)
+    pods = []
+    for (_, group), job in zip(places_of(considered), jobs, strict=True):
+        first = a_pod(job, 0)
+        first["spec"]["schedulingGroup"]["podGroupName"] = group
+        pods += [Pod.read(first)] * PODS
+    return replace(seen, pods=tuple(pods)), considered
+
+
+@pytest.mark.parametrize(
+    "ask", [pytest.param(wanted_sizes, id="sizes"), pytest.param(verdicts, id="verdicts")]
+)
+def test_what_a_large_owner_costs(
+    large: tuple[Observed, Considered], ask: Callable[[Observed, Considered], object]
+) -> None:
+    """A trigger waits for ten seconds."""
+    began = time.process_time()
+    ask(*large)
+    assert time.process_time() - began < CPU_SECONDS
