@@ -58,7 +58,7 @@ cluster-down: $(READY) ## Stop what `make cluster` started
 
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
-	$(BIN)/pytest -m real --timeout 900 -n 2 --dist loadgroup tests/contract tests/docs tests/manifests tests/e2e
+	$(BIN)/pytest -m real --timeout 900 -n 2 --dist loadfile --no-loadscope-reorder tests/contract tests/docs tests/manifests tests/e2e
 	$(BIN)/pytest -m real tests/rights
 
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)

@@ -37,8 +37,8 @@ from tests.replays.golden import cases
 from tests.support import containerfile
 from tests.support.containerfile import ROOT
 
-# The first of them waits for an installation from the package index; they share that and no real server.
-pytestmark = [pytest.mark.real, pytest.mark.timeout(600), pytest.mark.xdist_group("func")]
+# The first of them waits for an installation from the package index.
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 STEPS = sorted({case.step.name for case in cases()})
 FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))

@@ -159,24 +159,14 @@ def pytest_configure(config: pytest.Config) -> None:
         forget()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the stories of a stage together, those that spoil it last.
-
-    To pytest-xdist each stage is a group, told by one process. All else is a group as well, unless it says
-    otherwise, since most of it shares a few servers.
-    """
+    """Puts the stories of a stage together, those that spoil it last."""
     stories = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == STORIES]
     spoiling = {item.path for item in stories if "stages" in signature(item.function).parameters}
     stages = list(dict.fromkeys(_asked_for(item.module) for item in stories))
-    places: dict[pytest.Item, tuple[int, bool]] = {}
-    for story in stories:
-        number = stages.index(_asked_for(story.module))
-        story.add_marker(pytest.mark.xdist_group(f"stage-{number}"))
-        places[story] = number, story.path in spoiling
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group("contract"))
+    places: dict[pytest.Item, tuple[int, bool]] = {
+        story: (stages.index(_asked_for(story.module)), story.path in spoiling) for story in stories
+    }
     items.sort(key=lambda item: places.get(item, (-1, False)))
 
 
