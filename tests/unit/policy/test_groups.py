@@ -142,6 +142,11 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
             id="the leader takes one of the pods at once, so the workers cannot ask for all of them",
         ),
         pytest.param(
+            a_job(LEADER, with_spec(parallelism=1, completions=3)),
+            {"driver": one("gang", 1), "main": one("gang", 0)},
+            id="where it takes the only one, no worker ever runs beside it",
+        ),
+        pytest.param(
             a_jobset(a_replicated_job("a", LEADER, pods=3, replicas=2, mark="g")),
             {"driver": one("gang", 2), "g": one("gang", 4)},
             id="the leaders of all Jobs share their group",

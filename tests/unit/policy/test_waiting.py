@@ -139,6 +139,16 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
             ALL[:2],
             id="unless it would be placed beside old pods of its own",
         ),
+        pytest.param(
+            seen(
+                [NEW_PREFILL[0], *pods_of(PREFILL, bound, being_deleted, of_uid("hanging"))[1:]],
+                quorum=None,
+                policy=a_policy(schedulingPolicy={"basic": {}}),
+                groups=[a_child_group("prefill"), a_child_group("decode", once=False)],
+            ),
+            Nothing(Reason.AWAITING_MEMBERS, f"PodGroup team-a/{GROUPS['prefill']}: 1 of 2 pods exist"),
+            id="a stage is restarted before a later one was ever placed",
+        ),
     ],
 )
 def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Nothing) -> None:
