@@ -44,6 +44,10 @@ def outcome(groups: str, *entries: Object) -> str:
 
 
 ROOT = "[{name: root, schedulingPolicy: %s, groups: [{name: a}, {name: b}, {name: c}]}]"
+STAGES_BESIDE = (
+    "[{name: root, groups: ["
+    "{name: stages, schedulingPolicy: %s, groups: [{name: a}, {name: b}]}, {name: c}]}]"
+)
 GANG_OF = "{gang: {minGroupCount: %s}}"
 
 
@@ -73,6 +77,18 @@ GANG_OF = "{gang: {minGroupCount: %s}}"
             [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c", after=("b",))],
             "",
             id="one at a time is enough",
+        ),
+        pytest.param(
+            STAGES_BESIDE % "{basic: {}}",
+            [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c")],
+            "",
+            id="stages below a basic group, of which the first is enough for the gang above",
+        ),
+        pytest.param(
+            STAGES_BESIDE % (GANG_OF % 2),
+            [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c")],
+            "only 1 can be there before b starts",
+            id="stages below a gang, which is never complete",
         ),
         pytest.param(
             "[{name: x}, {name: y}]",
