@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from shared.objects.jobs import Job, Pod
@@ -74,13 +75,20 @@ class Group:
 
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
         """The pod templates whose pods are in one of its PodGroups; all of them while it has no pods."""
-        here = tuple(one for one in self.pod_sets if full_seats(one)[self.name, suffix] > 0)
-        return here or self.pod_sets
+        return self._pod_sets_by_suffix.get(suffix, self.pod_sets)
+
+    @cached_property
+    def _pod_sets_by_suffix(self) -> Mapping[str, tuple[PodSet, ...]]:
+        """Found once: a group may have hundreds of PodGroups."""
+        found: dict[str, tuple[PodSet, ...]] = {}
+        for one in self.pod_sets:
+            for (name, suffix), pods in full_seats(one).items():
+                if name == self.name and pods > 0:
+                    found[suffix] = (*found.get(suffix, ()), one)
+        return found
 
     def priority_class_at(self, suffix: str) -> str:
         """The class of the pods in one of its PodGroups: the scheduler compares it with the group's."""
-        if len({one.template.spec.priority_class_name for one in self.pod_sets}) == 1:
-            return self.priority_class_name
         return self.pod_sets_at(suffix)[0].template.spec.priority_class_name
 
     def with_all_below(self) -> Iterator[Group]:

@@ -9,12 +9,16 @@ from dataclasses import replace
 import pytest
 
 from shared.objects.jobs import Pod
+from shared.objects.scheduling import Workload
 from shared.policy import marks
 from shared.policy.conditions import places_of, verdicts
-from shared.policy.model import Nothing, Observed
+from shared.policy.model import Nothing, Observed, Plan
 from shared.policy.ownership import Considered, consider
+from shared.policy.pod_groups import plan_pod_groups
 from shared.policy.resize import wanted_sizes
+from shared.policy.workload import plan_workload
 from tests.support.builders import (
+    NOW,
     a_child_job,
     a_jobset,
     a_pod,
@@ -45,8 +49,24 @@ def large() -> tuple[Observed, Considered]:
     return replace(seen, pods=tuple(pods)), considered
 
 
+def _groups(seen: Observed, _considered: Considered) -> Plan:
+    """What create_pod_groups makes of the Workload that create_workload makes."""
+    workload = plan_workload(seen, NOW)
+    assert isinstance(workload, Plan)
+    body = {**(workload.actions[0].body or {})}
+    body["metadata"] = {**body["metadata"], "uid": "workload-uid"}
+    made = plan_pod_groups(replace(seen, workload=Workload.read(body)), NOW)
+    assert isinstance(made, Plan)
+    return made
+
+
 @pytest.mark.parametrize(
-    "ask", [pytest.param(wanted_sizes, id="sizes"), pytest.param(verdicts, id="verdicts")]
+    "ask",
+    [
+        pytest.param(wanted_sizes, id="sizes"),
+        pytest.param(verdicts, id="verdicts"),
+        pytest.param(_groups, id="groups"),
+    ],
 )
 def test_what_a_large_owner_costs(
     large: tuple[Observed, Considered], ask: Callable[[Observed, Considered], object]
