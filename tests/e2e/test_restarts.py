@@ -39,10 +39,9 @@ def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: Story) -> N
     story.create(a_jobset("sim", {"workers": (2, 2)}, cpu=2, max_restarts=1))
     story.wait("four pods run", lambda now: now.running() == 4, 60)
     before = _uids(story)
-    of_job = "jobset.sigs.k8s.io/job-index"
-    hanging = [pod for pod in story.pods() if pod["metadata"]["labels"][of_job] == "0"]
+    hanging, others = (_of_job(story, index) for index in "01")
     _hang(story, hanging, "true")
-    story.finish_pods([pod for pod in story.pods() if pod not in hanging][:1], "Failed")
+    story.finish_pods(others[:1], "Failed")
 
     story.wait("two new pods are made", lambda now: len(_new(now, before)) == 2, 60)
     story.recording.quiet(4)
@@ -64,6 +63,11 @@ def _hang(story: Story, pods: list[Object], value: str | None) -> None:
         story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
 
+def _of_job(story: Story, index: str) -> list[Object]:
+    """The pods of one of the JobSet's Jobs."""
+    return [pod for pod in story.pods() if pod["metadata"]["labels"][_JOB_INDEX] == index]
+
+
 def _uids(story: Story) -> set[str]:
     return {pod["metadata"]["uid"] for pod in story.pods()}
 
@@ -72,3 +76,6 @@ def _new(story: Story, before: set[str]) -> list[Object]:
     """The gang's pods that were not there before."""
     pods = [pod for pod in story.pods() if story.group_name(pod)]
     return [pod for pod in pods if pod["metadata"]["uid"] not in before]
+
+
+_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
