@@ -21,7 +21,7 @@ from kubernetes.config.kube_config import load_kube_config
 from shared.cluster import errors
 from shared.cluster.paging import Page, whole
 from shared.cluster.port import Object, Objects, PatchType
-from shared.objects.resources import Resource
+from shared.objects.resources import NAME, Resource
 
 CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
@@ -82,7 +82,12 @@ class Client:
         return str(self._configuration.host)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None when there is none of that name."""
+        """The live object, or None when there is none of that name.
+
+        An ownerReference may say anything, also `../../team-b/trainjobs/llama`: no object is called that.
+        """
+        if not NAME.fullmatch(name):
+            return None
         try:
             return self._call("GET", resource.path(name, namespace))
         except errors.ApiGone:

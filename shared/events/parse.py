@@ -14,6 +14,7 @@ from typing import Any
 from shared.events.cloudevent import Received, UnreadableEvent, receive, shown
 from shared.events.model import Event, Foreign, Happened, ResourceEvent, Sweep
 from shared.objects.meta import ObjectRef
+from shared.objects.resources import NAME
 
 __all__ = ["SWEEPS", "UnreadableEvent", "parse"]
 
@@ -26,7 +27,6 @@ RESOURCE_TYPE = re.compile(r"dev\.knative\.apiserver\.(resource|ref)\.(add|updat
 API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[a-z0-9]+")
 KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 NAMESPACE = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
-NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 UID = re.compile(r"[A-Za-z0-9-]{0,64}")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
+"""What Kubernetes lets be a name. Whatever else came into a URL's path might lead to another object."""
 
 
 @dataclass(frozen=True)

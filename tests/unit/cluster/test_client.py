@@ -114,6 +114,24 @@ def test_get_of_an_object_that_is_not_there() -> None:
         _get(Client.for_server(server.url))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("../../team-b/pods/llama-0", id="of another namespace"),
+        pytest.param("..", id="of the folder above"),
+        pytest.param("llama-0/log", id="of a subresource"),
+        pytest.param("llama-0?limit=1", id="with a query"),
+        pytest.param("%2e%2e", id="in disguise"),
+        pytest.param("", id="none"),
+    ],
+)
+def test_a_name_leads_to_no_other_object(name: str) -> None:
+    """The API server takes any text as the name in an ownerReference; what is none is not asked for."""
+    with serving(Reply(200, POD)) as server:
+        assert Client.for_server(server.url).get(PODS, name, "team-a") is None
+    assert server.requests == []
+
+
 def test_delete_of_an_object_that_is_not_there() -> None:
     """Fine: that was the wish. But not where the API is not served."""
     with serving(Reply(404, status(404, "NotFound", name="llama-0"))) as server:
