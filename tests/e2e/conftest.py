@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import audit
 from tests.cluster.cluster import Cluster, Options, running
 from tests.cluster.control_plane import Release
 from tests.e2e.support import muster
@@ -80,14 +81,12 @@ class Stages:
         assert self._stage, "nothing stands"
         self._note_rights(self._stage)
         self._stage.cluster.switch(release)
-        self._audited = self._stage.cluster.audit_log.stat().st_size
+        self._audited = audit.size(self._stage.cluster.audit_log)
         self.spoil()
 
     def _note_rights(self, stage: Stage) -> None:
-        with stage.cluster.audit_log.open("rb") as log:
-            log.seek(self._audited)
-            lines = [line.decode() for line in log if line.endswith(b"\n")]
-        self._rights.add(stage.muster.manifests, lines)
+        events = audit.events_since(stage.cluster.audit_log, self._audited)
+        self._rights.add(stage.muster.manifests, events)
 
     def spoil(self) -> None:
         """Says that what stands is no longer what its options say, so that nobody gets it again."""

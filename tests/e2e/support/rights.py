@@ -6,7 +6,6 @@ Pure; tests/unit/e2e shows each comparison to fail.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,16 +69,15 @@ class Rights:
     borrowed: set[str] = field(default_factory=set)
     refused: set[Right] = field(default_factory=set)
 
-    def add(self, manifests: Sequence[Object], audit_log: Iterable[str]) -> None:
+    def add(self, manifests: Sequence[Object], events: Sequence[Object]) -> None:
         """Adds what one installation granted and what its accounts then did.
 
         Args:
             manifests: what was installed.
-            audit_log: audit events (audit.k8s.io/v1), one a line.
+            events: audit events (audit.k8s.io/v1).
         """
         self.granted |= set(granted(manifests))
         bindings = {one["metadata"]["name"] for one in manifests if one["kind"].endswith("RoleBinding")}
-        events = [json.loads(line) for line in audit_log]
         self.refused |= set(refused(events))
         for event in events:
             use = _use(event)

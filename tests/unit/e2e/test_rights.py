@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def _event(
 
 def _rights(manifests: list[dict[str, Any]], *events: dict[str, Any]) -> Rights:
     rights = Rights()
-    rights.add(manifests, map(json.dumps, events))
+    rights.add(manifests, events)
     return rights
 
 
