@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import fields
 
 import pytest
+import yaml
 
 from eventing.local import planning
 from shared.events.replies import REPLIES
@@ -32,6 +33,14 @@ def test_every_row_says_what_to_do() -> None:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         assert len(cells) == 3, row
         assert all(cells), row
+
+
+def test_every_alert_is_listed() -> None:
+    """Whoever is woken by one finds what to do."""
+    rules = yaml.safe_load((ROOT / "eventing/observability/alerts.yaml").read_text())["spec"]["groups"]
+    alerts = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
+    rows = re.findall(r"^\| (Muster[\w, ]+) \|", OPERATIONS, re.MULTILINE)
+    assert Counter(name for row in rows for name in row.split(", ")) == Counter(alerts)
 
 
 def test_every_setting_is_listed() -> None:
