@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from shared.objects.jobs import Job, Pod
@@ -146,11 +147,9 @@ def tree_of(gang: Gang) -> tuple[Group, ...]:
 
 def full_seats(pod_set: PodSet) -> Counter[Place]:
     """The pods of a pod set at once, none of them finished, by place; a place of none has a 0."""
-    spec = pod_set.spec
-    indexes = range(spec.parallelism if spec.completions is None else spec.completions)
     total: Counter[Place] = Counter()
     for job_index in range(pod_set.jobs):
-        total.update(_seats(pod_set, job_index, indexes, spec.parallelism))
+        total.update(_full_seats_of_job(pod_set, job_index))
     return total
 
 
@@ -195,46 +194,62 @@ def that_stay(jobs: Iterable[Job], pods: Iterable[Pod]) -> tuple[Pod, ...]:
     )
 
 
-def _seats(pod_set: PodSet, job_index: int, indexes: Iterable[int], at_once: int) -> Counter[Place]:
+def _seats(pod_set: PodSet, job_index: int, indexes: Collection[range], at_once: int) -> Counter[Place]:
+    """The pods of one Job by place; `completions` may be in the millions, where they are only counted."""
     mark = pod_set.mark
     if mark is None:
         return Counter()
-    numbered = list(indexes) if pod_set.spec.indexed else [0 for _ in indexes]
+    pods, leads = sum(map(len, indexes)), mark.place(job_index, 0)
     if not (mark.size or mark.leader_group):
-        return Counter({mark.place(job_index, 0): min(len(numbered), at_once)})
-    places = Counter(mark.place(job_index, index) for index in numbered)
-    leads = mark.place(job_index, 0) if mark.leader_group else None
+        return Counter({leads: min(pods, at_once)})
+    if not pod_set.spec.indexed:
+        return Counter({leads: min(pods, at_once)} if pods else {})
+    places = Counter(mark.place(job_index, index) for index in chain.from_iterable(indexes))
     # The leader runs beside its workers: with fewer pods at once than indexes they never all exist with it.
-    beside = max(0, at_once - 1) if leads in places else at_once
+    beside = max(0, at_once - 1) if mark.leader_group and leads in places else at_once
     return Counter(
         {place: min(count, at_once if place == leads else beside) for place, count in places.items()}
     )
+
+
+def _full_seats_of_job(pod_set: PodSet, job_index: int) -> Counter[Place]:
+    spec = pod_set.spec
+    full = range(spec.parallelism if spec.completions is None else spec.completions)
+    return _seats(pod_set, job_index, (full,), spec.parallelism)
 
 
 def _seats_of_job(
     pod_set: PodSet, job_index: int, job: Job | None, succeeded: Mapping[str, list[Pod]]
 ) -> Counter[Place]:
     if job is None or job.failed:
-        spec = pod_set.spec
-        full = range(spec.parallelism if spec.completions is None else spec.completions)
-        return _seats(pod_set, job_index, full, spec.parallelism)
+        return _full_seats_of_job(pod_set, job_index)
     if job.finished:
         return Counter()
-    left = _unfinished_indexes(job, succeeded.get(job.metadata.uid, []))
+    left = tuple(_unfinished_indexes(job, succeeded.get(job.metadata.uid, [])))
     return _seats(pod_set, job_index, left, job.spec.parallelism)
 
 
-def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> list[int]:
+def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
     """The completion indexes a Job has still to run; for a NonIndexed Job as many numbers as pods to come."""
     spec, status = job.spec, job.status
     if spec.indexed and spec.completions is not None:
-        done = set(_indexes(status.completed_indexes)) | set(_indexes(status.failed_indexes))
-        done |= {marks.completion_index(pod.metadata.labels) for pod in succeeded}
-        return [index for index in range(spec.completions) if index not in done]
-    if spec.completions is None:
+        done = [*_indexes(status.completed_indexes), *_indexes(status.failed_indexes)]
+        ended = (marks.completion_index(pod.metadata.labels) for pod in succeeded)
+        yield from _gaps(spec.completions, (*done, *(range(index, index + 1) for index in ended)))
+    elif spec.completions is None:
         # A work queue: after the first success no new pods are made (batch/v1 types.go, JobSpec.completions).
-        return list(range(status.active if status.succeeded else spec.parallelism))
-    return list(range(max(0, spec.completions - max(status.succeeded, len(succeeded)))))
+        yield range(status.active if status.succeeded else spec.parallelism)
+    else:
+        yield range(spec.completions - max(status.succeeded, len(succeeded)))
+
+
+def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
+    """The numbers below `end` that are in none of some ranges, which may overlap."""
+    begin = 0
+    for one in sorted(taken, key=lambda one: one.start):
+        yield range(begin, min(one.start, end))
+        begin = max(begin, one.stop)
+    yield range(begin, end)
 
 
 def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
@@ -247,11 +262,11 @@ def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     return found
 
 
-def _indexes(text: str) -> Iterator[int]:
+def _indexes(text: str) -> Iterator[range]:
     """The numbers of an index list such as `0,3-5`."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        yield range(int(first), int(last or first) + 1)
 
 
 def _job_key(job: Job) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Owners of hundreds of groups: a plan looks at each pod a few times, not once for every group or Job."""
+"""Owners of hundreds of groups or millions of completions: pods are seen a few times, numbers counted."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from shared.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     a_child_job,
+    a_job,
     a_jobset,
     a_pod,
     a_replicated_job,
     observed,
     template_labelled,
+    with_spec,
+    with_status,
 )
 
 JOBS, PODS = 400, 12
@@ -74,4 +77,17 @@ def test_what_a_large_owner_costs(
     """A trigger waits for ten seconds."""
     began = time.process_time()
     ask(*large)
+    assert time.process_time() - began < CPU_SECONDS
+
+
+@pytest.mark.parametrize("mode", ["Indexed", "NonIndexed"])
+def test_what_a_job_of_many_completions_costs(mode: str) -> None:
+    """The API server takes two thousand million of them, of which a few run at once: they are counted."""
+    many = with_spec(parallelism=3, completions=10_000_000, completionMode=mode)
+    job = a_job(many, with_status(succeeded=2_000_000, completedIndexes="0-999999,1000001-2000000"))
+    began = time.process_time()
+    seen = observed(job)
+    considered = consider(seen)
+    assert not isinstance(considered, Nothing)
+    assert wanted_sizes(seen, considered) == {"llama-main-33333333": 3}
     assert time.process_time() - began < CPU_SECONDS
