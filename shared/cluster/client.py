@@ -19,6 +19,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from shared.cluster import errors
+from shared.cluster.deadline import seconds_left
 from shared.cluster.paging import Page, whole
 from shared.cluster.port import Object, Objects, PatchType
 from shared.objects.resources import NAME, Resource
@@ -26,6 +27,8 @@ from shared.objects.resources import NAME, Resource
 CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
 """Less than a trigger waits for its function (PT10S in eventing/triggers)."""
+LEAST_READ_SECONDS = 0.1
+"""A call that is begun in the last moment has a chance still."""
 
 PAGE = 500
 """Objects asked for in one page of a list."""
@@ -255,8 +258,10 @@ class Client:
         """Status, parsed body and headers of an answer, whatever the status.
 
         All but watches goes through here, so a client of a server in the same process replaces this alone.
+        It waits READ_SECONDS, or until the answer is of no use any more (`shared.cluster.deadline`).
         """
-        response = self._send(method, path, query, body, READ_SECONDS, content_type)
+        seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
+        response = self._send(method, path, query, body, seconds, content_type)
         try:
             return response.status, parsed(response.read()), response.headers
         except urllib3.exceptions.HTTPError as error:
@@ -283,7 +288,7 @@ class Client:
                 f"{self._configuration.host}{path}" + (f"?{given}" if given else ""),
                 body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
                 headers=headers,
-                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, read_seconds), total=read_seconds),
                 preload_content=False,
             )
         except urllib3.exceptions.HTTPError as error:

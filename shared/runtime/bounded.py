@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, TypeVar
 
+from shared.cluster import deadline
 from shared.cluster.errors import ClusterError, Unavailable
 from shared.cluster.paging import Page, whole
 from shared.cluster.port import SINGLE_READS, Cluster, Object, Objects, PatchType
@@ -21,13 +22,14 @@ Told = Callable[[str, str, str], None]
 
 
 class DeadlineExceeded(Unavailable):
-    """The time for one event was over before this call; it was not made."""
+    """The time for one event was over before this call, which was not made, or before its answer came."""
 
 
 class BoundedCluster:
     """Passes calls on, counts them, and refuses them once the time is over.
 
-    A call that is under way is not cut off; the client's own time-outs end it.
+    A call that is under way waits for its answer no longer than that either: the broker, which gives up on
+    the event soon after, would have it worked on a second time beside the first.
 
     Args:
         cluster: the cluster itself.
@@ -137,7 +139,8 @@ class BoundedCluster:
 
     def scheduling(self) -> SchedulingApi:
         """As the cluster's; known already, as a rule, and then no call."""
-        return self._cluster.scheduling()
+        with deadline.until(self._end):
+            return self._cluster.scheduling()
 
     def refresh(self) -> None:
         """As the cluster's."""
@@ -149,10 +152,12 @@ class BoundedCluster:
         with self._counting:
             self.calls += 1
         try:
-            with self._spans(f"{verb} {resource}"):
+            with self._spans(f"{verb} {resource}"), deadline.until(self._end):
                 answer = call()
         except ClusterError as error:
             self._told(verb, resource, str(error.status or "none"))
+            if isinstance(error, Unavailable) and not error.status and self.time_is_over:
+                raise DeadlineExceeded(f"the {self._seconds:g} s for one event are over: {error}") from error
             raise
         self._told(verb, resource, "404" if answer is None and verb == "get" else "ok")
         return answer

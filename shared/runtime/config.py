@@ -29,8 +29,8 @@ class Settings:
         retry_after_seconds: what a sender is asked to wait when an event must come again.
         body_limit_bytes: the largest body that is read. An object has at most 1.5 MiB in etcd (its
             `--max-request-bytes`), and escapes in JSON may make it several times longer.
-        deadline_seconds: after so long no more calls are made for one event or one sweep. Below the delivery
-            timeout of the triggers, else a sender gives up on an event that is still being worked on.
+        deadline_seconds: so long calls are made and waited for, for one event or one sweep. Below the
+            delivery timeout of the triggers, else a sender gives up on an event that is still worked on.
         sweep_limit: the most objects that one sweep runs the step on; what its lists tell needs no run.
         sweep_jitter_seconds: a sweep waits up to so long, or not at all, so that not all functions
             list at the same moment.

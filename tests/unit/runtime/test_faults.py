@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -148,6 +149,15 @@ def test_slow_api_server(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> Non
     server.may_answer.clear()
     answer = handled(server, "read")
     assert (answer.status, json.loads(answer.body)["reason"]) == (503, "Unavailable")
+
+
+def test_a_call_lasts_no_longer_than_the_time_for_its_event(server: Faulty) -> None:
+    """Else the broker would give up, and have the event worked on once more beside the first time."""
+    server.may_answer.clear()
+    began = time.monotonic()
+    answer = a_handler(cluster=cluster_of(server), deadline_seconds=0.2).handle(*an_event())
+    assert time.monotonic() - began < client.READ_SECONDS
+    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
 
 
 def handled(server: Faulty, moment: str) -> Any:
