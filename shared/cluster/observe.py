@@ -17,6 +17,7 @@ from shared.objects.resources import (
     EVENTS,
     JOBS,
     JOBSETS,
+    LABEL_VALUE,
     NAMESPACES,
     POD_GROUPS,
     PODS,
@@ -139,13 +140,11 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> tuple[Owner | None, JobSet | Non
         return trainjob, _jobset_of(cluster, trainjob) if trainjob else None
     if ref.kind == "JobSet":
         jobset = _get(cluster, JobSet, JOBSETS, ref)
-        parent = _parent(jobset, "trainer.kubeflow.org", "TrainJob")
-        if parent is None or jobset is None:
-            return jobset, jobset
-        return _get(cluster, TrainJob, TRAINJOBS, parent), jobset
+        parent = parent_of(jobset) if jobset else None
+        return (_get(cluster, TrainJob, TRAINJOBS, parent) if parent else jobset), jobset
     if ref.kind == "Job":
         job = _get(cluster, Job, JOBS, ref)
-        parent = _parent(job, "jobset.x-k8s.io", "JobSet")
+        parent = parent_of(job) if job else None
         return (job, None) if parent is None else _climb(cluster, parent)
     above = _owner_ref(cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace), ref)
     return (None, None) if above is None else _climb(cluster, above)
@@ -262,6 +261,8 @@ def _pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
     controller, namespace = group.metadata.controller, group.metadata.namespace
     labels = GROUP
     if controller is not None and (controller.group, controller.kind) in _GROUPED_KINDS:
+        if not LABEL_VALUE.fullmatch(controller.name):
+            return ()  # whoever made the group may have written anything there
         kind = "Job" if controller.kind == "Job" else "JobSet"
         labels = pods_of(ObjectRef("", kind, namespace, controller.name))
     pods = (Pod.read(body) for body in cluster.list(PODS, namespace, labels=labels))
@@ -285,6 +286,19 @@ def _failed_create(cluster: Cluster, observed: Observed) -> str:
     return max(told, default=("", ""))[1]
 
 
+def parent_of(child: KubernetesObject) -> ObjectRef | None:
+    """The TrainJob of a JobSet, which has its name (Trainer v2.3), or the JobSet of a Job; None of a root."""
+    controller = child.metadata.controller
+    if controller is None:
+        return None
+    match child.kind, controller.group, controller.kind:
+        case "JobSet", "trainer.kubeflow.org", "TrainJob" if controller.name == child.metadata.name:
+            return _as_ref(controller, child.metadata.namespace)
+        case "Job", "jobset.x-k8s.io", "JobSet":
+            return _as_ref(controller, child.metadata.namespace)
+    return None
+
+
 def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
     """All objects of a kind; none where the cluster does not serve it, for example without the Trainer."""
     try:
@@ -298,13 +312,6 @@ def _get(cluster: Cluster, view: type[_View], resource: Resource, ref: ObjectRef
     if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
         return None
     return view.read(body)
-
-
-def _parent(child: KubernetesObject | None, group: str, kind: str) -> ObjectRef | None:
-    controller = child.metadata.controller if child else None
-    if child is None or controller is None or (controller.group, controller.kind) != (group, kind):
-        return None
-    return _as_ref(controller, child.metadata.namespace)
 
 
 def _as_ref(owner: OwnerReference, namespace: str) -> ObjectRef:

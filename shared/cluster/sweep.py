@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from shared.cluster import errors
 from shared.cluster.listed import Listing
-from shared.cluster.observe import list_if_served
+from shared.cluster.observe import list_if_served, parent_of
 from shared.cluster.port import Cluster, Object
 from shared.objects.jobs import Job, JobSet, Pod, TrainJob
 from shared.objects.meta import KubernetesObject, ObjectRef
@@ -77,8 +77,7 @@ def owners(cluster: Cluster) -> Iterator[ObjectRef]:
             if owner is None:
                 yield _ref(body)
                 continue
-            controller = owner.metadata.controller
-            if owner.finished or (controller and controller.kind in {"TrainJob", "JobSet"}):
+            if owner.finished or parent_of(owner):
                 continue
             if isinstance(owner, Job) and marks.read_mark(owner.spec.template.metadata.labels) is None:
                 continue

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 """What Kubernetes lets be a name. Whatever else came into a URL's path might lead to another object."""
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""What Kubernetes lets be the value of a label, but for the empty one."""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,8 @@ def _owner_of(subject: ObjectRef, *objects: Object) -> str:
 
 
 OTHER = "another-uid"
+ASIDE = a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)])
+"""Made by hand, with the TrainJob as its controller."""
 VOLCANO = an_object("batch.volcano.sh/v1alpha1", "Job", "llama", "volcano-uid")
 VOLCANOS = a_users_workload()
 VOLCANOS["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
@@ -98,6 +100,9 @@ VOLCANOS["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Jo
             ref(CHILD), (CHILD, a_jobset(modifiers=[of_uid(OTHER)])), "", id="its JobSet was made anew"
         ),
         pytest.param(ref(JOBSET), (JOBSET, a_trainjob(of_uid(OTHER))), "", id="its TrainJob was made anew"),
+        pytest.param(
+            ref(ASIDE), (TRAINJOB, JOBSET, ASIDE), "JobSet aside", id="a TrainJob's JobSet has its name"
+        ),
         pytest.param(
             ref(GROUP),
             (*CHAIN, a_pod_group("llama-trainer-22222222", of_uid(OTHER))),
@@ -285,6 +290,22 @@ class TestPods:
         group = a_pod_group()
         del group["metadata"]["ownerReferences"]
         assert len(observe.for_pods(Counting(group, a_pod()), ref(group)).pods) == 1
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param("llama,of=mine in", id="a piece of a selector"),
+            pytest.param("l" * 64, id="longer than a label may be"),
+            pytest.param("system:llama", id="a name, but no label"),
+        ],
+    )
+    def test_from_a_group_whose_owner_has_an_impossible_name(self, name: str) -> None:
+        """No pod is labelled so; to ask for it would be answered with 400."""
+        group = a_pod_group()
+        group["metadata"]["ownerReferences"][0]["name"] = name
+        cluster = Counting(group, a_pod())
+        assert observe.for_pods(cluster, ref(group)).pods == ()
+        assert "list Pod" not in cluster.reads
 
     def test_the_owner_of_a_gang_that_was_placed_before(self) -> None:
         """Only then the Jobs tell whether the gates may go."""

@@ -41,13 +41,14 @@ class TestSweeps:
         objects = (
             *CHAIN,
             a_jobset(modifiers=[named("alone")]),
+            a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)]),
             a_job(named("plain"), mark=None),
             a_job(named("done"), with_condition("Complete")),
             a_job(named("marked")),
             a_job(named("flux"), owned_by(an_object("flux/v1", "MiniCluster", "m", "m"))),
         )
         found = [f"{one.kind} {one.name}" for one in sweep.owners(Counting(*objects))]
-        assert found == ["TrainJob llama", "JobSet alone", "Job marked", "Job flux"]
+        assert found == ["TrainJob llama", "JobSet alone", "JobSet aside", "Job marked", "Job flux"]
 
     def test_a_cluster_without_the_trainer(self) -> None:
         """A kind that is not served has no objects."""
