@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
 from shared.cluster import errors
 from shared.cluster.port import Cluster, PatchType
 from shared.objects.resources import by_kind
+from shared.policy.bodies import quoting
 from shared.policy.model import Action, Plan, Verb
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
@@ -61,7 +61,7 @@ def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
             return []
         if not action.if_refused:
             raise
-        instead = [_quoting(one, error.message) for one in action.if_refused]
+        instead = [quoting(one, error.message) for one in action.if_refused]
         return [written for one in instead for written in _stand_in(cluster, one, manager)]
     except errors.ClusterError:
         if not action.optional:
@@ -81,12 +81,6 @@ def _stand_in(cluster: Cluster, action: Action, manager: str) -> list[Action]:
 def _is_stood_in_for(action: Action, done: list[Action]) -> bool:
     """Whether what an action creates was made already, in place of an action that was refused."""
     return action.verb is Verb.CREATE and any(one.target == action.target for one in done)
-
-
-def _quoting(action: Action, refusal: str) -> Action:
-    """The action with the server's words where its texts say `{refusal}`."""
-    text = json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1])
-    return replace(action, body=json.loads(text))
 
 
 def _create(cluster: Cluster, action: Action, manager: str) -> None:

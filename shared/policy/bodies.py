@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -142,14 +144,12 @@ def create_event(
     about: ObjectRef, *, component: str, warning: bool, reason: str, message: str, now: datetime
 ) -> Action:
     """A core/v1 Event on an object. Its name is fixed by what it says, so a second delivery adds nothing."""
-    text = f"{about.uid}/{component}/{reason}/{message}"
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     body = {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {
-            "name": f"{about.name[:200].rstrip('-.')}.{digest}",
+            "name": _event_name(about.name, about.uid, component, reason, message),
             "namespace": about.namespace or CLUSTER_SCOPED_EVENTS,
         },
         "involvedObject": {
@@ -170,6 +170,17 @@ def create_event(
         "count": 1,
     }
     return Action(Verb.CREATE, _ref(body), body, optional=True)
+
+
+def quoting(action: Action, refusal: str) -> Action:
+    """The action with the server's words where its texts say `{refusal}`; an Event is named after them."""
+    body = json.loads(json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1]))
+    if action.target.kind != EVENTS.kind:
+        return replace(action, body=body)
+    about, component = body["involvedObject"], body["source"]["component"]
+    name = _event_name(about["name"], about["uid"], component, body["reason"], body["message"])
+    body["metadata"]["name"] = name
+    return replace(action, target=replace(action.target, name=name), body=body)
 
 
 def is_musters(labels: Mapping[str, str]) -> bool:
@@ -252,6 +263,12 @@ def _controller(root: ObjectRef) -> dict[str, Any]:
 
 def _create(body: dict[str, Any]) -> Action:
     return Action(Verb.CREATE, _ref(body), body)
+
+
+def _event_name(about: str, uid: str, component: str, reason: str, message: str) -> str:
+    text = f"{uid}/{component}/{reason}/{message}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{about[:200].rstrip('-.')}.{digest}"
 
 
 def _ref(body: Mapping[str, Any]) -> ObjectRef:

@@ -208,6 +208,24 @@ def test_the_stand_in_of_the_policy_has_the_servers_words() -> None:
     assert event["message"] == why
 
 
+def test_another_refusal_is_another_event() -> None:
+    """What was told before lives for an hour under its name; the same words again add nothing to it."""
+    plan = plan_pod_groups(observed(workload=a_workload()), NOW)
+    assert isinstance(plan, Plan)
+
+    def event_for(why: str) -> tuple[str, str]:
+        cluster = Recorder(**{"llama-main-33333333": errors.Forbidden(why)})
+        done = execute.in_order(cluster, plan, "m")
+        _, name, body, _ = cluster.written[0]
+        assert (body["kind"], body["metadata"]["name"]) == ("Event", name)
+        return name, done.actions[0].target.name
+
+    quota, role = event_for("exceeded quota"), event_for("no role")
+    assert quota == event_for("exceeded quota")
+    assert quota != role
+    assert len({*quota, *role}) == 2
+
+
 def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
     """A quota of no PodGroups: the owner has an Event, and the event comes again."""
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
