@@ -8,8 +8,8 @@ nothing of this is so, and the scheduler itself sees to it that all or nothing i
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 
 from shared.objects.scheduling import CompositePodGroup, PodGroup
 from shared.policy import bodies
@@ -51,13 +51,14 @@ def in_tree(group: PodGroup) -> bool:
 
 def placed_together(observed: Observed, group: AnyGroup) -> tuple[PodGroup, ...]:
     """The PodGroups below the same root as a group, or that group alone."""
-    root = root_of(observed, group).metadata.name
-    return tuple(one for one in observed.groups if root_of(observed, one).metadata.name == root)
+    composites = _by_name(observed)
+    root = _root_of(composites, group).metadata.name
+    return tuple(one for one in observed.groups if _root_of(composites, one).metadata.name == root)
 
 
 def root_of(observed: Observed, group: AnyGroup) -> AnyGroup:
     """The highest CompositePodGroup over a group that exists; the group itself where there is none."""
-    return [group, *_above(observed, group)][-1]
+    return _root_of(_by_name(observed), group)
 
 
 class _Together:
@@ -67,21 +68,28 @@ class _Together:
         staying = that_stay(observed.jobs, observed.pods)
         leaving = {pod.metadata.uid for pod in observed.pods if not pod.finished}
         leaving -= {pod.metadata.uid for pod in staying}
-        self._observed = observed
+        self._composites = _by_name(observed)
+        self._children: defaultdict[str, list[AnyGroup]] = defaultdict(list)
+        groups: list[AnyGroup] = [*observed.groups, *observed.composites]
+        for group in groups:
+            self._children[_parent(group)].append(group)
         self._follows = follows(observed, considered)
         self._sizes = wanted_sizes(observed, considered)
         self._quorums = wanted_quorums(observed, considered)
         self._staying = Counter(pod.pod_group_name for pod in staying)
         self._left = {pod.pod_group_name for pod in observed.pods if pod.metadata.uid in leaving}
+        self._why_composite = {name: self._why_at(one) for name, one in self._composites.items()}
 
     def why(self, group: PodGroup) -> Nothing | None:
         """Why the pods of a group have to wait: for its own sake, or for that of a group above it."""
-        chain: list[AnyGroup] = [group, *_above(self._observed, group)]
-        missing = _parent(chain[-1])
-        known = {one.metadata.name for one in self._observed.composites} | {""}
-        if missing not in known and self._follows and bodies.is_musters(chain[-1].metadata.labels):
+        above = list(_above(self._composites, group))
+        highest = above[-1] if above else group
+        missing = _parent(highest)
+        known = missing == "" or missing in self._composites
+        if not known and self._follows and bodies.is_musters(highest.metadata.labels):
             return Nothing(Reason.AWAITING_POD_GROUP, f"CompositePodGroup {missing} does not exist yet")
-        return next(filter(None, map(self._why_at, chain)), None)
+        whys = (self._why_composite[one.metadata.name] for one in above)
+        return self._why_at(group) or next(filter(None, whys), None)
 
     def _why_at(self, group: AnyGroup) -> Nothing | None:
         counts, parts = ("minCount", "pods exist")
@@ -103,7 +111,7 @@ class _Together:
         """
         if isinstance(group, PodGroup):
             return not in_tree(group) or group.metadata.name in self._left
-        return any(map(self._counted_wrongly, self._children(group)))
+        return any(map(self._counted_wrongly, self._children[group.metadata.name]))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
         return self._follows and is_of_wrong_size(group, self._wanted(group))
@@ -118,21 +126,26 @@ class _Together:
             return self._staying[group.metadata.name]
         return sum(
             self._there(child) >= max(1, child.spec.scheduling_policy.needs) and not self._is_wrong(child)
-            for child in self._children(group)
+            for child in self._children[group.metadata.name]
         )
 
-    def _children(self, composite: CompositePodGroup) -> Iterator[AnyGroup]:
-        groups: list[AnyGroup] = [*self._observed.groups, *self._observed.composites]
-        return (group for group in groups if _parent(group) == composite.metadata.name)
+
+def _by_name(observed: Observed) -> dict[str, CompositePodGroup]:
+    return {one.metadata.name: one for one in observed.composites}
 
 
-def _above(observed: Observed, group: AnyGroup) -> Iterator[CompositePodGroup]:
-    """The CompositePodGroups over a group that exist, from below."""
-    composites = {one.metadata.name: one for one in observed.composites}
-    above = composites.pop(_parent(group), None)
-    while above is not None:
+def _root_of(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> AnyGroup:
+    return [group, *_above(composites, group)][-1]
+
+
+def _above(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> Iterator[CompositePodGroup]:
+    """The CompositePodGroups over a group that exist, from below; each once, though they form a ring."""
+    seen: set[str] = set()
+    above = composites.get(_parent(group))
+    while above is not None and above.metadata.name not in seen:
+        seen.add(above.metadata.name)
         yield above
-        above = composites.pop(_parent(above), None)
+        above = composites.get(_parent(above))
 
 
 def _parent(group: AnyGroup) -> str:

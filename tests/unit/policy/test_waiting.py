@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from shared.policy.model import Nothing, Observed
 from shared.policy.pods import needs_owner, plan_pods
 from shared.policy.reasons import Reason
-from shared.policy.waiting import placed_together
+from shared.policy.waiting import placed_together, waits
 from tests.support.builders import (
     NOW,
     Object,
@@ -18,6 +19,7 @@ from tests.support.builders import (
     being_deleted,
     bound,
     labelled,
+    named,
     of_uid,
     pods_of,
     succeeded,
@@ -290,3 +292,13 @@ def test_a_failed_sibling_counts_in_full() -> None:
     with_condition("Failed")(failed)
     given = seen([NEW_PREFILL[0], *pods_of(DECODE, bound)], jobs=[PREFILL, failed])
     assert let_go(given) == ALL[:1]
+
+
+def test_what_a_tree_of_a_thousand_groups_costs() -> None:
+    """Each group is looked at a few times, not once for each of the others."""
+    groups = [a_child_group("prefill", named(f"group-{number}")) for number in range(1000)]
+    given = seen(NEW_PREFILL, groups=groups, quorum=1000)
+    began = time.process_time()
+    assert placed_together(given, given.groups[0]) == given.groups
+    assert len(waits(given)) == 1000
+    assert time.process_time() - began < 0.5
