@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from shared.objects.jobs import Pod
@@ -21,25 +22,17 @@ def plan_pods(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - 
         observed: one PodGroup, or all those of one tree; where they were placed before, their owner too.
         now: the time.
     """
-    held = _held(observed.pods)
-    stranded = [pod for pod in held if not (pod.pod_group_name and observed.scheduling.served)]
-    if stranded:
-        message = (
-            f"{len(stranded)} pods run without a group: the scheduling API is off, or was at their birth"
-        )
-        return Plan(Reason.API_NOT_SERVED, message, tuple(map(lift_gate, stranded)))
-    if not (observed.groups or observed.pods):
-        return Nothing(Reason.OBJECT_GONE, f"{observed.subject} does not exist, or another one has its name")
-    names = {group.metadata.name for group in observed.groups}
-    if names:  # with the owner, the pods of all its groups were read
-        held = [pod for pod in held if pod.pod_group_name in names]
-    if not held:
-        return Nothing(Reason.UP_TO_DATE, f"{observed.subject}: no pod has Muster's gate")
-    if not names:
-        return Nothing(Reason.AWAITING_POD_GROUP, f"PodGroup {held[0].pod_group_name} does not exist yet")
-    waiting = waits(observed)
-    free = [pod for pod in held if pod.pod_group_name not in waiting]
-    return _lift(free, observed) if free else waiting[held[0].pod_group_name]
+    held, served = _held(observed.pods), observed.scheduling.served
+    stranded = [pod for pod in held if not (pod.pod_group_name and served)]
+    grouped = _plan_grouped(observed, [pod for pod in held if pod.pod_group_name and served])
+    if not stranded:
+        return grouped
+    message = f"{len(stranded)} pods run without a group: the scheduling API is off, or was at their birth"
+    plan = Plan(Reason.API_NOT_SERVED, message, tuple(map(lift_gate, stranded)))
+    if isinstance(grouped, Nothing):
+        return plan
+    both = (*grouped.actions, *plan.actions)
+    return replace(grouped, reason=plan.reason, message=f"{grouped.message}; {message}", actions=both)
 
 
 def needs_owner(groups: tuple[PodGroup, ...], pods: tuple[Pod, ...]) -> bool:
@@ -59,6 +52,21 @@ def lift_gate(pod: Pod) -> Action:
         "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
     }
     return Action(Verb.PATCH, pod.ref, body, patch=PatchType.STRATEGIC)
+
+
+def _plan_grouped(observed: Observed, held: list[Pod]) -> Decision:
+    if not (observed.groups or observed.pods):
+        return Nothing(Reason.OBJECT_GONE, f"{observed.subject} does not exist, or another one has its name")
+    names = {group.metadata.name for group in observed.groups}
+    if names:  # with the owner, the pods of all its groups were read
+        held = [pod for pod in held if pod.pod_group_name in names]
+    if not held:
+        return Nothing(Reason.UP_TO_DATE, f"{observed.subject}: no pod has Muster's gate")
+    if not names:
+        return Nothing(Reason.AWAITING_POD_GROUP, f"PodGroup {held[0].pod_group_name} does not exist yet")
+    waiting = waits(observed)
+    free = [pod for pod in held if pod.pod_group_name not in waiting]
+    return _lift(free, observed) if free else waiting[held[0].pod_group_name]
 
 
 def _lift(free: list[Pod], observed: Observed) -> Plan:

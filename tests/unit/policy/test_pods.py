@@ -308,6 +308,24 @@ class TestWithoutAGroup:
         assert isinstance(plan, Plan)
         assert (plan.reason, list(plan.actions)) == (Reason.API_NOT_SERVED, lifted(a_pod()))
 
+    def test_beside_pods_of_a_group(self) -> None:
+        """An event about the group lets both go: those of the group do not wait for the next sweep."""
+        plan = plan_pods(
+            observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 0), a_pod(JOB, 1, unstamped, gated(GATE))]), NOW
+        )
+        assert isinstance(plan, Plan)
+        assert {action.target.name for action in plan.actions} == {"llama-0", "llama-1"}
+        assert plan.reason == Reason.API_NOT_SERVED
+        assert f"1 pods of {GROUP}" in plan.message
+        assert plan.reply is not None
+
+    def test_beside_pods_of_a_group_that_wait(self) -> None:
+        """Those of the group keep their gates."""
+        given = observed(JOB, groups=[AFTER], pods=[a_pod(JOB, 0), a_pod(JOB, 1, unstamped, gated(GATE))])
+        plan = plan_pods(given, NOW)
+        assert isinstance(plan, Plan)
+        assert list(plan.actions) == lifted(a_pod(JOB, 1))
+
     def test_a_pod_that_is_gone(self) -> None:
         """Neither pod nor group could be read."""
         subject = ObjectRef("v1", "Pod", "team-a", "llama-0", "old")
