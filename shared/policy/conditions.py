@@ -141,7 +141,9 @@ def _ignored(observed: Observed, fate: Verdict, now: datetime) -> Verdict | None
 def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdict]:
     """Both conditions of an owner, from its groups and pods as they are now."""
     if not observed.scheduling.served:
-        return _not_served()
+        return _in_no_gang(GivenUp(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
+    if considered.flaw is not None and not considered.tree:
+        return _in_no_gang(considered.flaw, held=considered.ruling.holds)
     groups = {group.metadata.name: group for group in observed.groups}
     fixed_in = "" if observed.scheduling.resizable else observed.scheduling.version
     needed = members_to_run(considered.gang, observed.jobs, observed.pods)
@@ -181,11 +183,11 @@ def _stand_ins_beside(observed: Observed, considered: Considered) -> list[PodGro
     ]
 
 
-def _not_served() -> tuple[Verdict, Verdict]:
-    alone = f"the pods are scheduled one by one: {HOW_TO_SWITCH_ON}"
+def _in_no_gang(why: GivenUp, *, held: bool = False) -> tuple[Verdict, Verdict]:
+    fate = f"the pods {'stay gated' if held else 'are scheduled one by one'}: {why.message}"
     return (
-        Verdict(READY, true=False, reason=Reason.API_NOT_SERVED, message=HOW_TO_SWITCH_ON),
-        Verdict(PLACED, true=False, reason=Reason.API_NOT_SERVED, message=alone),
+        Verdict(READY, true=False, reason=why.reason, message=why.message),
+        Verdict(PLACED, true=False, reason=why.reason, message=fate),
     )
 
 

@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+from shared.policy import marks
 from shared.policy.groups import GivenUp, Group
-from shared.policy.kinds import PodSet
+from shared.policy.kinds import Gang, PodSet
 from shared.policy.reasons import Reason
 from shared.policy.startup import Stuck, seats_of, stuck
 
 TEMPLATE_LIMIT = 8
 """Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
+
+GROUP_LIMIT = 10_000
+"""PodGroups of one owner. Marks can ask for thousands of millions, which nobody could hold in memory."""
+
+
+def crowd_of(gang: Gang) -> GivenUp | None:
+    """Why an owner's marks make more PodGroups than Muster makes for one owner, or None; by counts alone."""
+    # The PodGroups of a group are numbered from 0: templates that share the group share them too.
+    most: dict[str, tuple[int, PodSet]] = {}
+    for pod_set in gang.pod_sets:
+        groups = _numbered(pod_set)
+        if pod_set.mark and groups > most.get(pod_set.mark.group, (0, pod_set))[0]:
+            most[pod_set.mark.group] = groups, pod_set
+    total = sum(groups for groups, _ in most.values())
+    if total <= GROUP_LIMIT:
+        return None
+    groups, pod_set = max(most.values(), key=lambda one: one[0])
+    per_job = pod_set.mark is not None and pod_set.mark.per_job
+    label = marks.GROUP_PER if per_job else marks.GROUP_SIZE
+    counted = f"{groups} of {total}" if groups < total else str(total)
+    message = f"{pod_set.path}.metadata.labels[{label}]: makes {counted} PodGroups, but one owner can have"
+    return GivenUp(Reason.TOO_MANY_GROUPS, f"{message} {GROUP_LIMIT}")
+
+
+def _numbered(pod_set: PodSet) -> int:
+    """How many PodGroups a mark makes of its group, one for each Job or block; else at most one."""
+    mark, spec = pod_set.mark, pod_set.spec
+    if mark is not None and mark.per_job:
+        return pod_set.jobs
+    if mark is None or not (mark.size and spec.indexed):
+        return 1
+    indexes = spec.parallelism if spec.completions is None else spec.completions
+    return -(-indexes // mark.size)
 
 
 def flaw_of(tree: tuple[Group, ...], *, kept: bool = False) -> GivenUp | None:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 from shared.objects.jobs import Job, Pod
 from shared.policy import marks
 from shared.policy.kinds import Gang, PodSet
+from shared.policy.marks import Mark
 from shared.policy.priorities import NEVER
 from shared.policy.reasons import Reason
 
@@ -145,11 +145,21 @@ def tree_of(gang: Gang) -> tuple[Group, ...]:
     )
 
 
-def full_seats(pod_set: PodSet) -> Counter[Place]:
-    """The pods of a pod set at once, none of them finished, by place; a place of none has a 0."""
+def full_seats(pod_set: PodSet, but: Collection[int] = ()) -> Counter[Place]:
+    """The pods of a pod set at once, none of them finished, by place; a place of none has a 0.
+
+    Args:
+        pod_set: of an owner.
+        but: indexes of Jobs to leave out.
+    """
     total: Counter[Place] = Counter()
+    if pod_set.mark is None or not pod_set.mark.per_job:  # its Jobs are alike, and there may be millions
+        jobs = pod_set.jobs - len(but)
+        of_each = _full_seats_of_job(pod_set, 0) if jobs > 0 else total
+        return Counter({place: pods * jobs for place, pods in of_each.items()})
     for job_index in range(pod_set.jobs):
-        total.update(_full_seats_of_job(pod_set, job_index))
+        if job_index not in but:
+            total.update(_full_seats_of_job(pod_set, job_index))
     return total
 
 
@@ -171,8 +181,10 @@ def members_to_run(gang: Gang, jobs: Iterable[Job], pods: Iterable[Pod] = ()) ->
     succeeded = _succeeded(pods)
     total: Counter[Place] = Counter()
     for pod_set in gang.pod_sets:
-        for job_index in range(pod_set.jobs):
-            job = live.get((pod_set.replicated_job, str(job_index)))
+        its = {index: job for (name, index), job in live.items() if name == pod_set.replicated_job}
+        there = {index: job for index, job in its.items() if index < pod_set.jobs}
+        total.update(full_seats(pod_set, there))
+        for job_index, job in there.items():
             total.update(_seats_of_job(pod_set, job_index, job, succeeded))
     for pod in that_stay(jobs, pods):
         if not pod.pod_group_name:
@@ -204,12 +216,28 @@ def _seats(pod_set: PodSet, job_index: int, indexes: Collection[range], at_once:
         return Counter({leads: min(pods, at_once)})
     if not pod_set.spec.indexed:
         return Counter({leads: min(pods, at_once)} if pods else {})
-    places = Counter(mark.place(job_index, index) for index in chain.from_iterable(indexes))
+    places = _by_place(mark, job_index, indexes)
     # The leader runs beside its workers: with fewer pods at once than indexes they never all exist with it.
     beside = max(0, at_once - 1) if mark.leader_group and leads in places else at_once
     return Counter(
         {place: min(count, at_once if place == leads else beside) for place, count in places.items()}
     )
+
+
+def _by_place(mark: Mark, job_index: int, indexes: Iterable[range]) -> Counter[Place]:
+    """How many completion indexes there are in each place, counted a block at a time."""
+    total: Counter[Place] = Counter()
+    for one in indexes:
+        begin = one.start
+        while begin < one.stop:
+            end = one.stop
+            if mark.leader_group and begin == 0:
+                end = 1
+            elif mark.size and not mark.per_job:
+                end = min(end, (begin // mark.size + 1) * mark.size)
+            total[mark.place(job_index, begin)] += end - begin
+            begin = end
+    return total
 
 
 def _full_seats_of_job(pod_set: PodSet, job_index: int) -> Counter[Place]:
@@ -219,9 +247,9 @@ def _full_seats_of_job(pod_set: PodSet, job_index: int) -> Counter[Place]:
 
 
 def _seats_of_job(
-    pod_set: PodSet, job_index: int, job: Job | None, succeeded: Mapping[str, list[Pod]]
+    pod_set: PodSet, job_index: int, job: Job, succeeded: Mapping[str, list[Pod]]
 ) -> Counter[Place]:
-    if job is None or job.failed:
+    if job.failed:
         return _full_seats_of_job(pod_set, job_index)
     if job.finished:
         return Counter()
@@ -269,9 +297,9 @@ def _indexes(text: str) -> Iterator[range]:
         yield range(int(first), int(last or first) + 1)
 
 
-def _job_key(job: Job) -> tuple[str, str]:
+def _job_key(job: Job) -> tuple[str, int]:
     labels = job.metadata.labels
-    return labels.get(marks.REPLICATED_JOB, ""), labels.get(marks.JOB_INDEX, "0")
+    return labels.get(marks.REPLICATED_JOB, ""), marks.job_index(labels)
 
 
 def _place_of_unstamped(gang: Gang, pod: Pod) -> Place:

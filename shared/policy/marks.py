@@ -142,6 +142,11 @@ def completion_index(labels: Mapping[str, str]) -> int:
     return int(_index_text(labels, COMPLETION_INDEX))
 
 
+def job_index(labels: Mapping[str, str]) -> int:
+    """The index of a Job, or of a pod's Job, in its replicatedJob; 0 where it has none that can be read."""
+    return int(_index_text(labels, JOB_INDEX))
+
+
 def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) -> str | None:
     """The group that mark-jobs writes on the pod template of a Job at its creation, or None: left alone.
 

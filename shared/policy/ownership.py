@@ -16,7 +16,7 @@ from shared.objects.meta import ObjectRef
 from shared.objects.scheduling import CompositePodGroupTemplate, Workload
 from shared.objects.versions import HOW_TO_SWITCH_ON
 from shared.policy import bodies, marks
-from shared.policy.flaws import flaw_of
+from shared.policy.flaws import crowd_of, flaw_of
 from shared.policy.groups import GivenUp, Group, tree_of
 from shared.policy.homes import DEFAULT, Broken, Ruling, rule
 from shared.policy.kinds import Gang, gang_of
@@ -35,7 +35,7 @@ class Considered:
 
     Attributes:
         gang: its pod sets.
-        tree: its groups.
+        tree: its groups; empty where they are too many to look at.
         flaw: why they cannot be had; None where they can.
         own: the Workload of the user's own that says how; None where Muster's does.
         ruling: the policy and where it stands.
@@ -61,6 +61,17 @@ def consider(observed: Observed) -> Considered | Nothing:
     unmarked = _unmarked(gang, observed.owner)
     if unmarked is not None:
         return unmarked
+    crowd = crowd_of(gang)
+    if crowd is None:
+        return _grouped(observed, gang, ruling)
+    # Without pod sets nothing of it can be spelled out, neither groups nor names.
+    considered = _grouped(observed, replace(gang, pod_sets=()), ruling)
+    if isinstance(considered, Nothing) or not observed.scheduling.served:
+        return considered
+    return replace(considered, flaw=crowd)
+
+
+def _grouped(observed: Observed, gang: Gang, ruling: Ruling | Broken) -> Considered | Nothing:
     if not observed.scheduling.served:
         return Considered(gang, tree_of(gang), GivenUp(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON), None)
     own = own_workload(observed, gang.root)

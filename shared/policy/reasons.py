@@ -87,7 +87,8 @@ class Reason(StrEnum):
     EXCLUSIVE_PLACEMENT = "ExclusivePlacement"
     """JobSet's exclusive placement holds back all pods but one until that one is bound; no gang can start."""
     TOO_MANY_GROUPS = "TooManyGroups"
-    """More groups than a Workload has room for (8 templates, scheduling/v1beta1/types.go, v1.37.1)."""
+    """More groups than a Workload has room for (8 templates, scheduling/v1beta1/types.go, v1.37.1), or marks
+    that make more PodGroups than Muster makes for one owner (10,000)."""
     WAITS_FOR_ITSELF = "WaitsForItself"
     """A gang over replicatedJobs that wait for one another could never start."""
     PRIORITIES_DIFFER = "PrioritiesDiffer"

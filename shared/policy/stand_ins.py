@@ -26,20 +26,17 @@ def give_up(
 ) -> Decision:
     """Stand-ins for every group of the owner, its condition and an Event.
 
+    Where its groups are too many they are made for the pods that exist; later pods get theirs by sweeps.
+
     Args:
-        observed: with the groups that exist already.
+        observed: with the groups that exist already, and the owner's pods.
         considered: the owner.
         why: what makes its groups impossible.
         component: the step that gives up, for the Event.
         now: for the condition and the Event.
     """
-    there = {group.metadata.name for group in observed.groups}
-    leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
-    made = [
-        _of_leaf(considered.gang, leaves[place[0]], place[1], why)
-        for place, name in places_of(considered)
-        if name not in there and observed.scheduling.served and not considered.ruling.holds
-    ]
+    let_go = observed.scheduling.served and not considered.ruling.holds
+    made = tuple(_instead_of_groups(observed, considered, why)) if let_go else ()
     owner = observed.owner
     ready, _ = verdicts(observed, replace(considered, flaw=why))
     told = tuple(_tell(owner, ready, component, now)) if owner else ()
@@ -47,6 +44,17 @@ def give_up(
         return Nothing(why.reason, why.message)
     reply = Reply("gave-up", considered.gang.root, {"reason": why.reason, "message": why.message})
     return Plan(why.reason, why.message, (*made, *told), reply)
+
+
+def _instead_of_groups(observed: Observed, considered: Considered, why: GivenUp) -> Iterator[Action]:
+    if not considered.tree:
+        root = considered.gang.root
+        yield from (_of_pod(root, pod, why) for pod in _first_of_each_missing_group(observed))
+    there = {group.metadata.name for group in observed.groups}
+    leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
+    for (leaf, suffix), name in places_of(considered):
+        if name not in there:
+            yield _of_leaf(considered.gang, leaves[leaf], suffix, why)
 
 
 def may_have_strays(considered: Considered) -> bool:

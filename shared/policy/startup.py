@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shared.policy.groups import Group, full_seats
 from shared.policy.kinds import PodSet
@@ -158,7 +158,7 @@ def seats_of(leaf: Group) -> Counter[frozenset[Members]]:
 
 def _members(pod_set: PodSet, place: tuple[str, str], pods: int) -> Iterator[Members]:
     """The pods of a pod set in one PodGroup: under exclusive placement leaders first, then the others."""
-    leaders = _leaders(pod_set)[place] if pod_set.exclusive else 0
+    leaders = _leaders(pod_set, place) if pod_set.exclusive else 0
     followers = pods - leaders if pod_set.exclusive else 0
     said = (pod_set.path, pod_set.replicated_job, pod_set.waits_for, pod_set.ends_first)
     if pods > followers:
@@ -167,12 +167,14 @@ def _members(pod_set: PodSet, place: tuple[str, str], pods: int) -> Iterator[Mem
         yield Members(*said, follow=True, leads=False, pods=followers)
 
 
-def _leaders(pod_set: PodSet) -> Counter[tuple[str, str]]:
-    """How many index 0 there are in each place: one of each Job."""
+def _leaders(pod_set: PodSet, place: tuple[str, str]) -> int:
+    """How many index 0 there are in a place that has pods: one of each Job."""
     mark = pod_set.mark
-    if mark is None or not full_seats(replace(pod_set, jobs=1)).total():
-        return Counter()
-    return Counter(mark.place(job_index, 0) for job_index in range(pod_set.jobs))
+    if mark is None:
+        return 0
+    if mark.per_job and not mark.leader_group:
+        return 1
+    return pod_set.jobs if place == mark.place(0, 0) else 0
 
 
 def _pods_needed(leaf: Group, members: frozenset[Members]) -> int:

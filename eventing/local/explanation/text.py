@@ -26,7 +26,8 @@ def _lines(explained: Explanation) -> Iterator[str]:
         yield f"  left alone: {explained.left_alone.reason}: {explained.left_alone.message}"
     if explained.flaw is not None:
         yield f"  cannot be had: {explained.flaw.reason}: {explained.flaw.message}"
-        yield "  instead of these groups, basic stand-ins of their names:"
+        names = "of their names" if explained.tree else "for the pods there are"
+        yield f"  instead of these groups, basic stand-ins {names}:"
     elif explained.tree:
         yield "  groups:"
     if explained.gang is not None:

@@ -11,14 +11,17 @@ import pytest
 from shared.objects.jobs import Pod
 from shared.objects.scheduling import Workload
 from shared.policy import marks
-from shared.policy.conditions import places_of, verdicts
-from shared.policy.model import Nothing, Observed, Plan
+from shared.policy.conditions import places_of, plan_conditions, verdicts
+from shared.policy.flaws import GROUP_LIMIT
+from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
 from shared.policy.ownership import Considered, consider
 from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.resize import wanted_sizes
+from shared.policy.reasons import Reason
+from shared.policy.resize import plan_resize, wanted_sizes
 from shared.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
+    Object,
     a_child_job,
     a_job,
     a_jobset,
@@ -90,4 +93,115 @@ def test_what_a_job_of_many_completions_costs(mode: str) -> None:
     considered = consider(seen)
     assert not isinstance(considered, Nothing)
     assert wanted_sizes(seen, considered) == {"llama-main-33333333": 3}
+    assert time.process_time() - began < CPU_SECONDS
+
+
+MANY = 2_000_000
+"""The API server takes a thousand times as many; these fill no machine where they are spelled out."""
+
+CROWDS = [
+    pytest.param(
+        a_job(template_labelled({marks.GROUP_SIZE: "1"}), with_spec(parallelism=3, completions=MANY)),
+        "spec.template.metadata.labels[muster.dev/group-size]: makes 2000000 PodGroups, "
+        "but one owner can have 10000",
+        id="a Job with a group for each of its completions",
+    ),
+    pytest.param(
+        a_jobset(a_replicated_job("node", template_labelled({marks.GROUP_PER: "job"}), replicas=MANY)),
+        "spec.replicatedJobs[0].template.spec.template.metadata.labels[muster.dev/group-per]: "
+        "makes 2000000 PodGroups, but one owner can have 10000",
+        id="a JobSet with a group for each of its Jobs",
+    ),
+    pytest.param(
+        a_jobset(
+            a_replicated_job("a", template_labelled({marks.GROUP_PER: "job"}), replicas=6_000),
+            a_replicated_job("b", template_labelled({marks.GROUP_PER: "job"}), replicas=4_001),
+        ),
+        "spec.replicatedJobs[0].template.spec.template.metadata.labels[muster.dev/group-per]: "
+        "makes 6000 of 10001 PodGroups, but one owner can have 10000",
+        id="a JobSet of which two templates together make too many",
+    ),
+]
+
+
+@pytest.mark.parametrize(("owner", "message"), CROWDS)
+def test_an_owner_of_too_many_groups_is_given_up(owner: Object, message: str) -> None:
+    """Every step says so from the numbers alone, and the owner's two conditions and an Event do."""
+    began = time.process_time()
+    seen = observed(owner)
+    planned = [plan(seen, NOW) for plan in (plan_workload, plan_pod_groups, plan_resize, plan_conditions)]
+    assert time.process_time() - began < CPU_SECONDS
+    gave_up, *others, told = planned
+    assert isinstance(gave_up, Plan)
+    assert (gave_up.reason, gave_up.message) == (Reason.TOO_MANY_GROUPS, message)
+    assert [action.target.kind for action in gave_up.actions] == [owner["kind"], "Event"]
+    assert [(type(one), one.reason) for one in others] == [(Nothing, Reason.TOO_MANY_GROUPS)] * 2
+    assert isinstance(told, Plan)
+    said = (told.actions[0].body or {})["status"]["conditions"]
+    fate = f"the pods are scheduled one by one: {message}"
+    assert [(one["status"], one["reason"], one["message"]) for one in said[:2]] == [
+        ("False", "TooManyGroups", message),
+        ("False", "TooManyGroups", fate),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        pytest.param("Basic", [f"llama-main-33333333-{index}" for index in (0, 999_999)], id="let go"),
+        pytest.param("Hold", [], id="held"),
+    ],
+)
+def test_stand_ins_of_too_many_groups_are_those_of_the_pods_there_are(policy: str, names: list[str]) -> None:
+    """Nobody makes a million PodGroups: each pod there is gets the one that it names, unless it is held."""
+    size = template_labelled({marks.GROUP_SIZE: "1"})
+    job = a_job(size, with_spec(parallelism=3, completions=1_000_000))
+    pods = [a_pod(job, index) for index in (0, 999_999)]
+    home = Home(HomeKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {{onFailure: {policy}}}")
+    gave_up = plan_workload(observed(job, pods=pods, homes=(home,)), NOW)
+    assert isinstance(gave_up, Plan)
+    made = [one.target.name for one in gave_up.actions if one.target.kind == "PodGroup"]
+    assert made == names
+
+
+def test_the_most_groups_an_owner_can_have() -> None:
+    """One less than too many; templates that share a group share its PodGroups."""
+    per_job = template_labelled({marks.GROUP_PER: "job"})
+    entries = [a_replicated_job(name, per_job, replicas=GROUP_LIMIT, mark="main") for name in "ab"]
+    considered = consider(observed(a_jobset(*entries)))
+    assert isinstance(considered, Considered)
+    assert considered.flaw is None
+    assert len(list(places_of(considered))) == GROUP_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("labels", "sizes"),
+    [
+        pytest.param({}, {"llama-main-22222222": 2 * MANY}, id="one group"),
+        pytest.param(
+            {marks.LEADER_GROUP: "driver"},
+            {"llama-driver-22222222": MANY, "llama-main-22222222": MANY},
+            id="a leader and workers",
+        ),
+    ],
+)
+def test_what_a_jobset_of_many_jobs_costs(labels: dict[str, str], sizes: dict[str, int]) -> None:
+    """Jobs that are alike, and that do not exist yet, are counted; so are their indexes."""
+    began = time.process_time()
+    jobset = a_jobset(a_replicated_job("node", template_labelled(labels), replicas=MANY, pods=2, mark="main"))
+    seen = observed(jobset, jobs=[a_child_job(jobset, "node", MANY - 1)])
+    considered = consider(seen)
+    assert not isinstance(considered, Nothing)
+    assert wanted_sizes(seen, considered) == sizes
+    assert time.process_time() - began < CPU_SECONDS
+
+
+def test_what_blocks_of_many_completions_cost() -> None:
+    """A block is counted as a whole."""
+    size = template_labelled({marks.GROUP_SIZE: "999"})
+    began = time.process_time()
+    seen = observed(a_job(size, with_spec(parallelism=3, completions=MANY)))
+    considered = consider(seen)
+    assert not isinstance(considered, Nothing)
+    assert len(wanted_sizes(seen, considered)) == 2003
     assert time.process_time() - began < CPU_SECONDS
