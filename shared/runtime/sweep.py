@@ -23,6 +23,9 @@ from shared.runtime.step import Step
 
 Subject = ObjectRef | Observed
 
+ROUND_SECONDS = 30 * 60.0
+"""A round whose lists are older is begun anew. That of 10,000 Jobs took up to 19 sweeps, one each minute."""
+
 _PASSING = (errors.Unavailable, errors.TooManyRequests)
 """Failures after which a list is gone on with; after any other it is begun anew."""
 
@@ -32,8 +35,8 @@ class Sweeps:
 
     A round looks at everything the step is responsible for. It reads the lists that the step decides from,
     decides, and runs the step live where there is something to do. A sweep goes on with the round that the
-    one before it could not finish, so everything has its turn however much there is. After a restart a round
-    begins anew, and elsewhere: where is told by the id of the event.
+    one before it could not finish, so everything has its turn however much there is. After a restart, or
+    where its lists are old, a round begins anew, and elsewhere: where is told by the id of the event.
 
     Args:
         step: the step.
@@ -89,7 +92,9 @@ class Sweeps:
             self._one_at_a_time.release()
 
     def _go_on(self, cluster: BoundedCluster, event: Sweep) -> Outcome:
-        now = self._round or _Round(self._step, cluster)
+        now = self._round
+        if now is None or now.is_old:
+            now = _Round(self._step, cluster)
         self._round = None
         try:
             subjects = now.subjects(cluster, event)
@@ -158,6 +163,12 @@ class _Round:
         self._step = step
         self._subjects: deque[Subject] | None = None
         self._all = 0
+        self._began = time.monotonic()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether too much may have happened since its lists were read."""
+        return time.monotonic() - self._began >= ROUND_SECONDS
 
     def subjects(self, cluster: BoundedCluster, event: Sweep) -> deque[Subject] | None:
         """What is left to look at; None while the lists are not complete and the time is over."""

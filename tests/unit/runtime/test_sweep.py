@@ -13,6 +13,7 @@ from shared.objects.meta import ObjectRef
 from shared.objects.resources import PODS
 from shared.policy.model import Nothing, Observed
 from shared.policy.reasons import Reason
+from shared.runtime import sweep
 from shared.runtime.handle import Handler
 from shared.runtime.responses import Answer
 from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
@@ -154,6 +155,30 @@ def test_time_bounds_a_sweep(caplog: pytest.LogCaptureFixture) -> None:
     )
     assert swept(a_handler(step, deadline_seconds=0.02)).status == 202
     assert caplog.messages[-1] == "1 Finished; 2 of 3 objects left to the next sweep"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rounds"),
+    [
+        pytest.param(sweep.ROUND_SECONDS, 1, id="young lists are gone on with"),
+        pytest.param(0.0, 3, id="old ones are read anew"),
+    ],
+)
+def test_how_old_the_lists_of_a_round_may_be(
+    seconds: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made or changed since they were read would be out of sight as long."""
+    monkeypatch.setattr(sweep, "ROUND_SECONDS", seconds)
+    listed = []
+
+    def responsible_for(_cluster: Any) -> list[ObjectRef]:
+        listed.append(None)
+        return pods(5)
+
+    handler = a_handler(a_step(responsible_for=responsible_for), sweep_limit=1)
+    for number in range(3):
+        swept(handler, str(number))
+    assert len(listed) == rounds
 
 
 def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn(
