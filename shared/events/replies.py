@@ -31,11 +31,11 @@ class WorkloadCreated(_About):
 
 
 class PodGroupsCreated(_About):
-    """create_pod_groups made groups that a Workload names; those that were there already are not listed."""
+    """create_pod_groups made groups that a Workload names; none is listed that was there or was refused."""
 
     workload: str = Field(description="The Workload's name.")
     pod_groups: list[str] = Field(
-        description="Names of the PodGroups and CompositePodGroups made.", min_length=1
+        description="Names of the PodGroups, stand-ins among them, and CompositePodGroups made.", min_length=1
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from shared.objects.scheduling import (
     CompositePodGroupTemplate,
     Gang,
@@ -56,9 +58,23 @@ def _materialise(observed: Observed, considered: Considered, workload: Workload,
     if not missing:
         return Nothing(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
     names = [action.target.name for action in missing]
-    reply = Reply("created", root, {"workload": workload.metadata.name, "podGroups": names})
+    reply = Reply("created", root, {"workload": workload.metadata.name})
     message = f"PodGroups of {workload.ref}: {', '.join(names)}"
-    return Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, come_again=bool(on_their_way_out))
+    again = bool(on_their_way_out)
+    return naming_created(Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, come_again=again))
+
+
+def naming_created(plan: Plan) -> Plan:
+    """The plan with the groups that it creates in its reply; without a reply where there are none.
+
+    Of a plan that was carried out these are the groups that exist: what was refused is not in it, and the
+    stand-ins for it are.
+    """
+    kinds = {POD_GROUPS.kind, COMPOSITE_POD_GROUPS.kind}
+    names = [one.target.name for one in plan.actions if one.target.kind in kinds]
+    if plan.reply is None or not names:
+        return replace(plan, reply=None)
+    return replace(plan, reply=replace(plan.reply, data={**plan.reply.data, "podGroups": names}))
 
 
 def _wanted(

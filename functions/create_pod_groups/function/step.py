@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from shared.cluster import execute, observe, permissions, sweep
 from shared.cluster.permissions import may
+from shared.cluster.port import Cluster
 from shared.events import subjects
 from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
-from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.model import Plan
+from shared.policy.pod_groups import naming_created, plan_pod_groups
 from shared.runtime.step import Step
+
+
+def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
+    """Carry the plan out; the reply then names what was really created."""
+    return naming_created(execute.in_order(cluster, plan, manager))
+
 
 STEP = Step(
     name="create_pod_groups",
     subject=subjects.of_create_pod_groups,
     observe=observe.for_pod_groups,
     plan=plan_pod_groups,
-    execute=execute.in_order,
+    execute=create,
     responsible_for=sweep.owners,
     lists=sweep.FOR_POD_GROUPS,
     permissions=permissions.READ_GROUPS

@@ -6,17 +6,28 @@ from typing import Any
 
 import pytest
 
+from functions.create_pod_groups.function.step import STEP as CREATE_POD_GROUPS
 from shared.cluster import errors, execute
 from shared.cluster.port import Object
 from shared.cluster.snapshot import Snapshot
 from shared.objects.meta import ObjectRef
 from shared.objects.patches import PatchType
 from shared.objects.resources import Resource
-from shared.policy.model import Action, Plan, Verb
+from shared.policy.marks import GROUP_SIZE
+from shared.policy.model import Action, Home, HomeKind, Plan, Verb
 from shared.policy.pod_groups import plan_pod_groups
 from shared.policy.pods import lift_gate
 from shared.policy.reasons import Reason
-from tests.support.builders import NOW, a_pod, a_workload, observed, ref
+from tests.support.builders import (
+    NOW,
+    a_gang,
+    a_job,
+    a_pod,
+    a_workload,
+    observed,
+    ref,
+    template_labelled,
+)
 
 Written = tuple[str, str, Any, str]
 
@@ -235,6 +246,31 @@ def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
     with pytest.raises(errors.Forbidden):
         execute.in_order(cluster, plan, "m")
     assert [body["message"] for _, _, body, _ in cluster.written] == ["exceeded quota: no-groups"]
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "refused", "named"),
+    [
+        pytest.param("Hold", "01", None, id="all are refused and the pods held: nothing was created"),
+        pytest.param("Hold", "0", ["1"], id="one is refused and its pods held: the other was created"),
+        pytest.param("Basic", "0", ["0", "1"], id="one is refused: its stand-in and the other were created"),
+        pytest.param("Hold", "", ["0", "1"], id="none is refused"),
+    ],
+)
+def test_the_reply_names_what_was_really_created(
+    on_failure: str, refused: str, named: list[str] | None
+) -> None:
+    """Others hang their steps on it, and a group that was refused does not exist."""
+    group = "llama-main-33333333-"
+    blocks = a_job(template_labelled({GROUP_SIZE: "1"}), pods=2)
+    home = Home(HomeKind.OWNER, "home", f"workload: {{onFailure: {on_failure}}}")
+    given = observed(blocks, workload=a_workload(a_gang("main", 1), root=blocks), homes=(home,))
+    plan = CREATE_POD_GROUPS.plan(given, NOW)
+    assert isinstance(plan, Plan)
+    cluster = Recorder(**{f"{group}{index}": errors.Forbidden("no") for index in refused})
+    reply = CREATE_POD_GROUPS.execute(cluster, plan, "m").reply
+    assert (reply.data["podGroups"] if reply else None) == (named and [f"{group}{index}" for index in named])
+    assert reply is None or reply.data["workload"] == "llama-86f65b7bb7"
 
 
 PODS = [a_pod(None, index) for index in range(4)]
