@@ -16,6 +16,18 @@ from eventing.local.apiserver.status import bad_request, expired, not_found
 from eventing.local.apiserver.store import Record, Store, encoded
 from eventing.local.apiserver.watch import Watch
 
+NOW = -1
+"""In place of a resourceVersion in a continue token: the list goes on with what is there by then."""
+
+INCONSISTENT = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new "
+    "list without the continue parameter, or use the continue token in this response to retrieve the "
+    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+    "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+    "up in the list."
+)
+"""As in kubernetes, staging/src/k8s.io/apiserver/pkg/storage/etcd3/errors.go."""
+
 
 def get(store: Store, target: Target, request: Request) -> Answer:
     """One object, its scale, or its row of a table.
@@ -54,7 +66,7 @@ def list_objects(store: Store, target: Target, request: Request) -> Answer:
     """The objects of a kind, whole or by pages, as a list or a table.
 
     Raises:
-        ApiError: 400 or 410, the continue token is broken or too old.
+        ApiError: 400 or 410, the continue token is broken or too old; 410 has one that goes on now.
     """
     kind = target.kind
     matches = selector(kind, target, request)
@@ -69,7 +81,8 @@ def list_objects(store: Store, target: Target, request: Request) -> Answer:
     if kind.custom:
         metadata["continue"] = ""
     if rest:
-        metadata["continue"] = _token(found[-1], version)
+        last = found[-1].obj
+        metadata["continue"] = _token(namespace_of(last), name_of(last), version)
         if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
             metadata["remainingItemCount"] = len(rest)
     if tables.wanted(request):
@@ -89,10 +102,8 @@ def listed(kind: Kind, record: Record) -> bytes:
     return encoded(kind.api_version, kind.kind, record) if kind.custom else b"{" + record.tail
 
 
-def _token(last: Record, version: int) -> str:
-    text = json.dumps(
-        {"v": "meta.k8s.io/v1", "rv": version, "start": [namespace_of(last.obj), name_of(last.obj)]}
-    )
+def _token(namespace: str, name: str, version: int) -> str:
+    text = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": [namespace, name]})
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -105,12 +116,10 @@ def _after(store: Store, found: list[Record], token: str, version: int) -> tuple
         then = int(read["rv"])
     except (ValueError, KeyError, TypeError) as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
-    if then < store.forgotten:
-        raise expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a "
-            "new list without the continue parameter, or use the continue token in this response to retrieve "
-            "the remainder of the results."
-        )
+    if then == NOW:
+        then = version
+    elif then < store.forgotten:
+        raise expired(INCONSISTENT, _token(namespace, name, NOW))
     rest = [record for record in found if (namespace_of(record.obj), name_of(record.obj)) > (namespace, name)]
     return rest, then
 

@@ -117,23 +117,31 @@ class ApiError(Exception):
         reason: the machine-readable reason, `AlreadyExists` and the like.
         message: the words.
         details: `Status.details`; None leaves it out.
+        token: `Status.metadata.continue`; empty leaves it out.
     """
 
     def __init__(
-        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        *,
+        token: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.details = details
+        self.token = token
 
     def status(self) -> dict[str, Any]:
         """The `Status` object of the answer."""
         found: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.token} if self.token else {},
             "status": "Failure",
             "message": self.message,
         }
@@ -230,9 +238,14 @@ def method_not_allowed() -> ApiError:
     )
 
 
-def expired(message: str) -> ApiError:
-    """410: a resourceVersion or a continue token from before what is remembered."""
-    return ApiError(410, "Expired", message)
+def expired(message: str, token: str = "") -> ApiError:
+    """410: a resourceVersion or a continue token from before what is remembered.
+
+    Args:
+        message: the words.
+        token: goes on where the old one pointed to.
+    """
+    return ApiError(410, "Expired", message, token=token)
 
 
 def success(group: str, plural: str, name: str, uid: str) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_history_that_is_forgotten_ends_watches(server: ApiServer) -> None:
 
 
 def test_a_token_of_forgotten_history_is_expired(server: ApiServer, api: Api) -> None:
-    """After a compaction a continue token from before it is answered with 410 Expired."""
+    """After a compaction a continue token from before it is answered with one for what is there by now."""
     for name in ("a", "b"):
         api.must("POST", core(NS, "pods"), pod(name))
     token = api.must("GET", core(NS, "pods"), query={"limit": "1"})["metadata"]["continue"]
@@ -174,6 +174,11 @@ def test_a_token_of_forgotten_history_is_expired(server: ApiServer, api: Api) ->
     server.forget_history()
     answer = api.request("GET", core(NS, "pods"), query={"limit": "1", "continue": token})
     assert (answer.status, answer.reason) == (410, "Expired")
+    later = {"continue": answer.body["metadata"]["continue"]}
+    rest = api.must("GET", core(NS, "pods"), query=later)
+    assert [one["metadata"]["name"] for one in rest["items"]] == ["b", "c"]
+    now = api.must("GET", core(NS, "pods"))["metadata"]["resourceVersion"]
+    assert rest["metadata"]["resourceVersion"] == now
 
 
 def test_a_watch_sees_changes_as_they_happen(server: ApiServer, api: Api) -> None:
