@@ -40,6 +40,9 @@ ADMISSION = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
 NODES = tuple(node(f"node-{number}", cpu="8", memory="32Gi", gpu=4) for number in (1, 2, 3))
 """What the embedded cluster has room for."""
 
+LETTERS_KEPT = 100
+"""As many as the function dead_letter keeps unless told otherwise; the oldest make room."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -69,7 +72,7 @@ class Stack:
     Attributes:
         server: the embedded API server; None with a real cluster.
         client: a client of the API server.
-        dead_letters: events that no retry could deliver.
+        dead_letters: events that no retry could deliver, the last LETTERS_KEPT of them.
     """
 
     def __init__(
@@ -176,6 +179,7 @@ class Stack:
     def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
         with self._letters:
             self.dead_letters.append(CloudEvent.from_http(headers, body))
+            del self.dead_letters[:-LETTERS_KEPT]
         return Answer(202)
 
 

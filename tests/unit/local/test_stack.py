@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from eventing.local import stack
 from eventing.local.broker import Answer, Broker, CloudEvent, Wiring
 from eventing.local.broker.delivery import Delivery
@@ -25,3 +27,12 @@ def test_a_full_queue_is_an_answer_to_the_source() -> None:
     broker = Broker(WIRING, {"one": _take}, workers=0, capacity=1)
     sink = stack._into(broker)
     assert [sink(SWEEP.headers(), SWEEP.data) for _ in range(2)] == [202, 503]
+
+
+def test_the_newest_dead_letters_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the stack runs without a function."""
+    monkeypatch.setattr(stack, "LETTERS_KEPT", 2)
+    running = stack.Stack(stack.Options())
+    for number in range(3):
+        running._bury(SWEEP.with_attributes(id=str(number)).headers(), b"", None)
+    assert [letter["id"] for letter in running.dead_letters] == ["1", "2"]
