@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from eventing.local.inputs.worlds import Object, Objects
 from shared.cluster.client import Client
-from shared.cluster.errors import ClusterError
+from shared.cluster.errors import ClusterError, Expired
 from shared.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
 
 KINDS = (TRAINJOBS, JOBSETS, JOBS, PODS, WORKLOADS, POD_GROUPS)
@@ -114,6 +114,7 @@ class Recorder:
     def _follow(self, resource: Resource, version: str) -> None:
         while not self._stopped.is_set():
             try:
+                version = version or self._catch_up(resource)
                 for change, found in self._client.watch(
                     resource, resource_version=version, timeout_seconds=WATCH_SECONDS
                 ):
@@ -122,9 +123,26 @@ class Recorder:
                         return
                     if change != "BOOKMARK":
                         self._take(Seen(time.time(), change, found))
+            except Expired:
+                version = ""
             except ClusterError:
                 if self._stopped.wait(0.5):
                     return
+
+    def _catch_up(self, resource: Resource) -> str:
+        """Take what the API server has forgotten, as far as a list tells; the version to go on from."""
+        found, version = self._client.list_with_version(resource)
+        of_kind = (resource.api_version, resource.kind)
+        before = {_uid(one): one for one in self.objects() if (one["apiVersion"], one["kind"]) == of_kind}
+        for one in found:
+            known = before.pop(_uid(one), None)
+            if known is None:
+                self._take(Seen(time.time(), "ADDED", one))
+            elif known["metadata"]["resourceVersion"] != one["metadata"]["resourceVersion"]:
+                self._take(Seen(time.time(), "MODIFIED", one))
+        for one in before.values():
+            self._take(Seen(time.time(), "DELETED", one))
+        return version
 
     def _take(self, seen: Seen) -> None:
         with self._changed:
@@ -139,3 +157,7 @@ class Recorder:
 
 def _version(seen: Seen) -> int:
     return seen.version
+
+
+def _uid(one: Object) -> str:
+    return str(one["metadata"]["uid"])

@@ -1,0 +1,54 @@
+"""The recorder of a story sees what happened, also where the API server has forgotten it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from eventing.local.stories.watching import Recorder
+from shared.cluster.client import Client
+from shared.cluster.errors import Expired
+from shared.cluster.port import Object
+from shared.objects.resources import JOBS
+from tests.support.builders import a_job, named, of_uid
+
+
+def _job(name: str, version: str) -> Object:
+    job = a_job(named(name), of_uid(f"{name}-uid"))
+    job["metadata"]["resourceVersion"] = version
+    return job
+
+
+class Forgetful(Client):
+    """An API server whose history begins at version 9: three Jobs were there before."""
+
+    def __init__(self) -> None:
+        self.lists = [
+            ([_job("same", "1"), _job("changed", "2"), _job("gone", "3")], "5"),
+            ([_job("same", "1"), _job("changed", "7"), _job("new", "8")], "9"),
+        ]
+        self.resumed = threading.Event()
+
+    def list_with_version(self, *_: Any, **__: Any) -> tuple[list[Object], str]:
+        """The next one."""
+        return self.lists.pop(0)
+
+    def watch(self, *_: Any, resource_version: str = "", **__: Any) -> Iterator[tuple[str, Object]]:
+        """From version 9 on: one more Job."""
+        if resource_version == "5":
+            raise Expired("too old resource version: 5 (9)")
+        if not self.resumed.is_set():
+            yield "ADDED", _job("last", "10")
+            self.resumed.set()
+
+
+def test_what_was_forgotten_is_seen_from_a_list() -> None:
+    """The watch goes on from there, instead of asking for the forgotten version for ever."""
+    client = Forgetful()
+    with Recorder(client, [JOBS]) as recorder:
+        assert client.resumed.wait(5)
+        seen = {(one.change, one.name) for one in recorder.history("team-a")}
+        there = {one["metadata"]["name"] for one in recorder.objects()}
+    assert seen == {("MODIFIED", "changed"), ("ADDED", "new"), ("DELETED", "gone"), ("ADDED", "last")}
+    assert there == {"same", "changed", "new", "last"}
