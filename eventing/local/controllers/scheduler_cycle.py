@@ -99,10 +99,11 @@ def disagreement(root: Group) -> str:
                 "all pods in a single pod group should have the same priority as the pod group's priority, "
                 f"got {spec.get('priority') or 0} and {root.priority}"
             )
-        if spec.get("preemptionPolicy", DEFAULT_PREEMPTION) != preemption:
+        own = spec.get("preemptionPolicy", DEFAULT_PREEMPTION)
+        if own != preemption:
             return (
                 "all pods in a single pod group should have the same preemption policy, "
-                f"got {spec['preemptionPolicy']} and {preemption}"
+                f"got {own} and {preemption}"
             )
     return ""
 

@@ -388,3 +388,10 @@ def test_devices_count() -> None:
     container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": 2}}}
     pods = [_pod(f"gpu-{index}", group="", containers=[container]) for index in range(3)]
     assert len(_bound(_look(*_nodes(1, gpu=4), *pods))) == 2
+
+
+def test_a_loaded_pod_without_a_preemption_policy_has_the_default_one() -> None:
+    """Nobody has admitted it, so nothing was filled in; beside a pod that never preempts it is told of."""
+    pods = [_pod("gang-0", preemptionPolicy="Never"), _pod("gang-1")]
+    _, _, message = _group_conditions(_look(_group(min_count=2), *pods, *_nodes(2)))["gang"]
+    assert "same preemption policy, got PreemptLowerPriority and Never" in message
