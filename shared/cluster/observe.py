@@ -111,12 +111,12 @@ def for_runtime(cluster: Cluster, subject: ObjectRef) -> Observed:
     body = cluster.get(by_kind(subject.api_version, subject.kind), subject.name, subject.namespace)
     if body is None or (subject.uid and body["metadata"]["uid"] != subject.uid):
         return Observed(subject)
-    told: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     if of_runtime(body):
         fields = f"involvedObject.uid={body['metadata']['uid']}"
         events = cluster.list(EVENTS, subject.namespace or bodies.CLUSTER_SCOPED_EVENTS, fields=fields)
-        told = frozenset(event["metadata"]["name"] for event in events)
-    return Observed(subject, runtime=body, told=told)
+        names = frozenset(event["metadata"]["name"] for event in events)
+    return Observed(subject, runtime=body, event_names=names)
 
 
 def _owner(cluster: Cluster, subject: ObjectRef) -> Observed:

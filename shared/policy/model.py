@@ -143,7 +143,7 @@ class Observed:
         orphan: a Workload or group of Muster's that a sweep asks about.
         live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
         runtime: a (Cluster)TrainingRuntime as parsed JSON, whole, because it is put back whole.
-        told: names of the Events about it.
+        event_names: those of the Events about it.
         failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
     """
 
@@ -165,4 +165,4 @@ class Observed:
     live_uids: frozenset[str] = frozenset()
     failed_create: str = ""
     runtime: Mapping[str, Any] | None = None
-    told: frozenset[str] = frozenset()
+    event_names: frozenset[str] = frozenset()

@@ -157,7 +157,7 @@ def _told(observed: Observed, ref: ObjectRef, reason: Reason, message: str, now:
     event = bodies.create_event(
         ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
     )
-    if event.target.name in observed.told:
+    if event.target.name in observed.event_names:
         return Nothing(reason, message)
     return Plan(reason, message, (event,), Reply("refused", ref, {"reason": reason, "message": message}))
 

@@ -248,5 +248,5 @@ def test_a_broken_policy_is_told_once_and_changes_nothing(policy: str, message: 
     assert event.body is not None
     assert (decision.reason, event.body["type"]) == (Reason.INVALID_POLICY, "Warning")
     assert event.body["message"] == f"annotation {ANNOTATION} of ClusterTrainingRuntime mpi: {message}"
-    assert decided(body, told=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
-    assert isinstance(decided(body, told=frozenset({event.target.name})), Nothing)
+    assert decided(body, event_names=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
+    assert isinstance(decided(body, event_names=frozenset({event.target.name})), Nothing)

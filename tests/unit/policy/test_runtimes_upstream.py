@@ -93,7 +93,7 @@ class TestAWholeRuntime:
         assert event.body is not None
         assert (event.body["type"], event.body["reason"]) == ("Warning", "UpstreamGroups")
         assert event.body["message"] == f"{field} of {KIND}: upstream groups these pods"
-        assert isinstance(decided(body, told=frozenset({event.target.name})), Nothing)
+        assert isinstance(decided(body, event_names=frozenset({event.target.name})), Nothing)
 
     def test_marks_of_before_are_taken_back(self, path: tuple[str, ...], value: Any, field: str) -> None:
         """The field came later than the policy."""
