@@ -32,7 +32,11 @@ def of_create_workload(event: ResourceEvent) -> ObjectRef | Nothing:
 
 
 def of_create_pod_groups(event: ResourceEvent) -> ObjectRef | Nothing:
-    """Workload add; JobSet and Job add, for an owner whose Workload was there before it."""
+    """Workload add; JobSet and Job add, for an owner whose Workload was there before it.
+
+    Not Job update: it does not tell whether the Job grew by a block of indexes, and to look would cost five
+    reads and more at every change of its status. A sweep makes the groups of new blocks.
+    """
     foreign = _foreign(event, {"Workload": {_ADD}, "JobSet": {_ADD}, "Job": {_ADD}})
     return foreign or (event.ref if event.ref.kind == "Workload" else _owner(event))
 

@@ -1,0 +1,59 @@
+"""A Job in blocks that grows: the sweep makes the groups of its new blocks, as docs/policy.md says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eventing.local import planning
+from eventing.local.apiserver import ApiServer, resource_definitions
+from shared.cluster.port import Cluster
+from shared.events.model import Happened, ResourceEvent
+from shared.objects.resources import POD_GROUPS
+from shared.policy.model import Nothing
+from shared.policy.reasons import Reason
+from shared.runtime.app import wall_clock
+from shared.runtime.config import Settings, connect
+from shared.runtime.handle import Handler, run_step
+from tests.support.builders import (
+    a_gang,
+    a_job,
+    a_namespace,
+    a_pod_group,
+    a_workload,
+    ref,
+    template_labelled,
+    with_spec,
+)
+from tests.unit.runtime.fakes import an_event
+
+BLOCK = "llama-main-33333333-{}".format
+GROWN = a_job(template_labelled({"muster.dev/group-size": "2"}), with_spec(parallelism=4, completions=4))
+"""Of a Job that had one block of two."""
+
+
+@pytest.fixture(name="cluster")
+def _cluster() -> Iterator[Cluster]:
+    with ApiServer() as server:
+        server.load(resource_definitions())
+        workload = a_workload(a_gang("main", 2), root=GROWN)
+        server.load([a_namespace(), GROWN, workload, a_pod_group(BLOCK(0), root=GROWN)])
+        yield connect(Settings(api_server=server.url))
+
+
+def _groups(cluster: Cluster) -> list[str]:
+    return [group["metadata"]["name"] for group in cluster.list(POD_GROUPS, "team-a")]
+
+
+def test_the_group_of_a_new_block_is_made_by_the_next_sweep(cluster: Cluster) -> None:
+    """No step takes the Job's update for it: each look would cost reads, at every change of a status."""
+    create, resize = map(planning.step_named, ("create_pod_groups", "resize_gang"))
+    told = create.subject(ResourceEvent("1", Happened.UPDATE, ref(GROWN), GROWN))
+    assert isinstance(told, Nothing)
+    assert told.reason == Reason.NOT_FOR_THIS_STEP
+    assert run_step(resize, cluster, ref(GROWN), wall_clock).reason == Reason.UP_TO_DATE
+    assert _groups(cluster) == [BLOCK(0)]
+    headers, _ = an_event(type="dev.muster.sweep")
+    Handler(create, cluster, Settings(sweep_jitter_seconds=0), wall_clock).handle(headers, b"")
+    assert _groups(cluster) == [BLOCK(0), BLOCK(1)]
