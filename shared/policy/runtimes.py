@@ -194,6 +194,12 @@ def _wish(runtime: Mapping[str, Any], ruling: Ruling | None) -> _Wish:
         wish.values[Slot((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))] = ruling.queue or None
         if any(entry.get("dependsOn") for entry in entries.values()):
             wish.values[Slot((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
+    foreign = _foreign(runtime, wish)
+    wish.kept += [
+        f"{slot} is {slot.value_in(runtime)}, by somebody else; the policy asks for {value}"
+        for slot, value in wish.values.items()
+        if value is not None and slot in foreign
+    ]
     return wish
 
 
@@ -221,18 +227,19 @@ def _changed(runtime: Mapping[str, Any], wish: _Wish) -> dict[str, Any] | None:
 
     What somebody else wrote is left, whatever is wished; what is not wished any more goes only if it is ours.
     """
-    mine = owned_by(runtime, COMPONENT)
     changed = deepcopy(dict(runtime))
+    foreign = _foreign(runtime, wish)
     for slot, value in wish.values.items():
-        there = slot.value_in(runtime)
-        if there == value:
-            continue
-        if there is not None and slot not in mine:
-            if value is not None:
-                wish.kept.append(f"{slot} is {there}, by somebody else; the policy asks for {value}")
-            continue
-        slot.write(changed, value)
+        if slot not in foreign and slot.value_in(runtime) != value:
+            slot.write(changed, value)
     return None if changed == runtime else changed
+
+
+def _foreign(runtime: Mapping[str, Any], wish: _Wish) -> set[Slot]:
+    """The places that hold something else than is wished, written by somebody else."""
+    mine = owned_by(runtime, COMPONENT)
+    there = {slot: slot.value_in(runtime) for slot in wish.values.keys() - mine}
+    return {slot for slot, value in there.items() if value not in {None, wish.values[slot]}}
 
 
 def _slots(runtime: Mapping[str, Any]) -> Iterator[Slot]:

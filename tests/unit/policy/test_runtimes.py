@@ -215,6 +215,17 @@ def test_a_mark_by_hand_that_differs_is_told() -> None:
     )
 
 
+def test_a_sweep_says_of_a_label_that_a_person_chose_what_an_event_says() -> None:
+    """Beside our own mark; all else is as the policy asks."""
+    labels = {marks.GROUP: "workers", marks.GROUP_SIZE: "2"}
+    plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), marks.GROUP))
+    assert isinstance(plan, Plan)
+    body = dict(plan.actions[0].body or {})
+    decision = decided(body)
+    assert "is 2, by somebody else; the policy asks for 4" in decision.message
+    assert settled(body) == decision
+
+
 def test_a_scheduler_that_a_person_chose_stays_and_is_told() -> None:
     """It was there before, and is not in our record."""
     decision = decided(a_runtime("kaiScheduler: {}", pods={"schedulerName": "mine"}))
