@@ -14,13 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cluster
+from tests.cluster import cluster, manifests
 from tests.cluster.__main__ import state_file
+from tests.cluster.api import Api
 from tests.cluster.control_plane import Release
 from tests.cluster.modules import CACHE_VARIABLE, REPOSITORY, cache_folder
 from tests.cluster.processes import NotReady, Process, start, until
+from tests.e2e.support.muster import policies_at_work
 
 Done = subprocess.CompletedProcess[str]
+OPTED_IN = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "probe", "labels": {"muster.dev/gang-jobs": "enabled"}},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -85,9 +92,13 @@ def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
         assert "/torch-distributed" in _typed(*exports, get).stdout
         with _running(exports, stays, tmp_path) as muster:
             assert until(lambda: "at work on " in muster.log.read_text(), 60), muster.tail()
-            tried = _typed(*lines)
+            (*prepare, create, look) = lines
+            assert _typed(*prepare).returncode == 0
+            api = Api.from_kubeconfig(Path(state["folder"]) / "admin.kubeconfig")
+            manifests.apply(api, [OPTED_IN])
+            assert policies_at_work(api, "probe"), "a person would have been slower than the API server"
+            tried = _typed(*exports, create, look)
             assert tried.returncode == 0, tried.stderr
-            (*_, look) = lines
             assert until(lambda: _typed(*exports, look).stdout.count(" Running ") == 3, 60), muster.tail()
             groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
             (gang,) = [one for one in groups if one["kind"] == "PodGroup"]

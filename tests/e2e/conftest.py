@@ -128,7 +128,7 @@ def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[...,
         story = Story(stage.cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
         stories.append(story)
         if opted_in:
-            assert muster.policies_at_work(stage.cluster, story.namespace)
+            assert muster.policies_at_work(stage.cluster.api, story.namespace)
         return story
 
     request.node.stash[_STORIES] = stories

@@ -28,14 +28,15 @@ def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
     story.wait("the pods are gone", lambda now: not now.pods(), 90)
     assert muster_on_it.idle()
     old = _named(story.group("trainer"))
-    story.delete(old)
-    story.wait("it is gone", lambda now: now.groups() == {}, 60)
+    with muster_on_it.without_sweeps():
+        story.delete(old)
+        story.wait("it is gone", lambda now: now.groups() == {}, 60)
 
-    story.patch(owner, {"spec": {"suspend": False}})
-    story.wait("three pods are made", lambda now: len(now.pods()) == 3, 60)
-    story.recording.quiet()
-    assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 3
-    assert story.groups() == {}
+        story.patch(owner, {"spec": {"suspend": False}})
+        story.wait("three pods are made", lambda now: len(now.pods()) == 3, 60)
+        story.recording.quiet()
+        assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 3
+        assert story.groups() == {}
 
     muster_on_it.sweep()
     story.wait("three pods run", lambda now: now.running() == 3, 90)
@@ -86,11 +87,13 @@ def test_a_stand_in_places_what_has_room(story: Story) -> None:
     story.wait("three pods run", lambda now: now.running() == 3, 90)
 
 
-def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(story: Story) -> None:
+def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(
+    story: Story, muster_on_it: Muster
+) -> None:
     """Before any node is there it is replaced by hand; of three pods two have room, and none is bound."""
     _broken_job(story)
     story.wait("the gates are lifted", lambda now: _ungated(now) == 3, 60)
-    _replace_by_gang(story)
+    _replace_by_gang(story, muster_on_it)
 
     story.add_nodes(1)
     story.recording.quiet(4)
@@ -99,13 +102,15 @@ def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(story: Story)
     story.wait("three pods run", lambda now: now.running() == 3, 90)
 
 
-def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(story: Story) -> None:
+def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(
+    story: Story, muster_on_it: Muster
+) -> None:
     """They run on where they are, and the replacement of one that fails joins the gang."""
     story.add_nodes(2)
     _broken_job(story)
     story.wait("three pods run", lambda now: now.running() == 3, 60)
     before = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in story.pods()}
-    _replace_by_gang(story)
+    _replace_by_gang(story, muster_on_it)
     story.recording.quiet()
     assert {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in story.pods()} == before
     assert story.running() == 3
@@ -126,16 +131,18 @@ def _broken_job(story: Story) -> None:
     assert story.policy("main") == {"basic": {}}
 
 
-def _replace_by_gang(story: Story) -> None:
+def _replace_by_gang(story: Story, muster: Muster) -> None:
     """What a person does: the policy cannot be changed, and a deleted group hangs on its finalizer."""
     stand_in, gang = _named(story.group("main")), {"gang": {"minCount": 3}}
     path = manifests.path(stand_in)
     change = {"spec": {"schedulingPolicy": {"basic": None, **gang}}}
     assert story.api.request("PATCH", path, change, MERGE_PATCH).status == 422
-    story.delete(stand_in)
-    story.wait("it hangs", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
-    story.patch(stand_in, {"metadata": {"finalizers": None}})
-    story.create(_anew(stand_in, gang))
+    assert muster.idle()
+    with muster.without_sweeps():  # which would make the stand-in anew
+        story.delete(stand_in)
+        story.wait("it hangs", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
+        story.patch(stand_in, {"metadata": {"finalizers": None}})
+        story.create(_anew(stand_in, gang))
     story.wait("it is a gang", lambda now: len(now.groups()) == 1 and now.policy("main") == gang)
 
 

@@ -22,8 +22,7 @@ from tests.e2e.support.story import Story
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 OPTIONS = Options(release=Release("1.36"))
 STEP = "## 7. Kubernetes from 1.36 to 1.37"
-GROUPS = "/apis/scheduling.k8s.io/{}/podgroups"
-BEFORE, AFTER = GROUPS.format("v1alpha2"), GROUPS.format("v1beta1")
+BEFORE, AFTER = "/apis/scheduling.k8s.io/v1alpha2", "/apis/scheduling.k8s.io/v1beta1"
 
 
 def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
@@ -70,10 +69,9 @@ def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
 
 def _nothing_is_listed_deleted_or_scheduled(later: Later) -> None:
     """One group that the new API server cannot read hides all, and kube-scheduler waits for its caches."""
-    assert until(lambda: "v1alpha2" in later.api.request("GET", AFTER).message, 60)
-    name = min(later.names)
-    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{later.namespace}/podgroups/{name}"
-    assert later.api.request("DELETE", path).status == 500
+    groups = later.path_of_groups(AFTER)
+    assert until(lambda: "v1alpha2" in later.api.request("GET", groups).message, 60)
+    assert later.api.request("DELETE", f"{groups}/{min(later.names)}").status == 500
     client = Client.from_kubeconfig(str(later.kubeconfig))
     (found,) = [one for one in of_the_cluster(client, "default") if one.about == "stored groups"]
     assert (found.level, "docs/install.md, step 7" in found.message) == (Level.FAIL, True)
@@ -100,9 +98,13 @@ class Later:
         self.namespace = story.namespace
         self.names = set(story.groups())
 
-    def groups(self, path: str) -> set[str]:
-        """The names of all PodGroups of the cluster; empty where they cannot be listed."""
-        answer = self.api.request("GET", path)
+    def path_of_groups(self, version: str) -> str:
+        """Where the API server has the namespace's PodGroups."""
+        return f"{version}/namespaces/{self.namespace}/podgroups"
+
+    def groups(self, version: str) -> set[str]:
+        """The names of the PodGroups; empty where they cannot be listed."""
+        answer = self.api.request("GET", self.path_of_groups(version))
         return {one["metadata"]["name"] for one in answer.body["items"]} if answer.ok else set()
 
     def pods(self, prefix: str = "") -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ def _house(stages: Stages) -> Iterator[House]:
     with running(OPTIONS) as cluster:
         team = Story(cluster, TEAM)
         with muster.installed(cluster, OVERLAY) as installation:
-            assert muster.policies_at_work(cluster, TEAM)
+            assert muster.policies_at_work(cluster.api, TEAM)
             team.add_nodes(3)
             yield House(cluster, installation, team)
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def without_adapters(muster_on_it: Muster) -> Iterator[Callable[[], None]]:
-    """Stops the adapters at once, and starts them when called or at the end."""
+    """Stops the adapters at once, and starts them when called or at the end; sweeps come by hand alone."""
     muster_on_it.stop_adapters()
     started: list[bool] = []
 
@@ -24,9 +24,10 @@ def without_adapters(muster_on_it: Muster) -> Iterator[Callable[[], None]]:
         muster_on_it.start_adapters()
         started.append(True)
 
-    yield start
-    if not started:
-        start()
+    with muster_on_it.without_sweeps():
+        yield start
+        if not started:
+            start()
 
 
 @pytest.mark.parametrize("function", ["create-workload", "create-pod-groups", "patch-pods"])

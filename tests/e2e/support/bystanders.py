@@ -18,7 +18,7 @@ def job_controller_is_asked(story: Story) -> bool:
         stored = story.api.must("POST", path, a_job("probe", pods=2), query={"dryRun": "All"})
         return bool(stored["spec"].get("scheduling") == {"schedulingPolicy": {"gang": {}}})
 
-    return until(asks, 30)
+    return until(asks, 90)
 
 
 def groupers(story: Story) -> dict[str, set[str]]:

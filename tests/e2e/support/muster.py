@@ -68,9 +68,11 @@ class Muster:
         wiring = Wiring.from_manifests(self.manifests)
         self.broker = Broker(wiring, {**self._services, DEAD_LETTER: self._bury}, observe=self._observe)
         self._ingress = Ingress(self.broker)
-        for part in (self.broker, self._ingress, PingTimer(wiring.pings, self.broker.publish)):
+        for part in (self.broker, self._ingress):
             part.start()
             self._stops.callback(part.stop)
+        self._start_sweeps()
+        self._stops.callback(self._stop_sweeps)
         self._stops.callback(self.stop_adapters)
         self.start_adapters()
 
@@ -173,6 +175,20 @@ class Muster:
         }
         self.broker.publish(CloudEvent(event, b""))
 
+    @contextlib.contextmanager
+    def without_sweeps(self) -> Iterator[None]:
+        """For as long as nothing but events may help; those that `sweep` sends come all the same."""
+        self._stop_sweeps()
+        yield
+        self._start_sweeps()
+
+    def _stop_sweeps(self) -> None:
+        self._pings.stop()
+
+    def _start_sweeps(self) -> None:
+        self._pings = PingTimer(Wiring.from_manifests(self.manifests).pings, self.broker.publish)
+        self._pings.start()
+
     def idle(self, seconds: float = 60.0) -> bool:
         """Waits until the broker has delivered everything; returns whether it has. One that stopped has."""
         return self._stopped or self.broker.drain(seconds)
@@ -204,7 +220,7 @@ def installed(cluster: Cluster, overlay: str) -> Iterator[Muster]:
         muster.stop()
 
 
-def policies_at_work(cluster: Cluster, namespace: str) -> bool:
+def policies_at_work(api: Api, namespace: str) -> bool:
     """Waits until the admission policies act in a namespace: they are compiled after they were made."""
     containers = [{"name": "main", "image": "example.com/train"}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
@@ -215,10 +231,10 @@ def policies_at_work(cluster: Cluster, namespace: str) -> bool:
         # A JobSet's, because with the overlay native-jobs plain Jobs get no mark.
         labels = {"jobset.sigs.k8s.io/jobset-uid": "12345678"}
         probe = {"metadata": {"name": "probe", "labels": labels}, "spec": spec}
-        job = cluster.api.must("POST", path, probe, query={"dryRun": "All"})
+        job = api.must("POST", path, probe, query={"dryRun": "All"})
         return "muster.dev/group" in job["spec"]["template"]["metadata"].get("labels", {})
 
-    return until(marks, 30)
+    return until(marks, 90)
 
 
 class _Service:

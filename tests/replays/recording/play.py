@@ -69,7 +69,7 @@ class Play(Story):
         self._moments: list[Object] = []
         for resource in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES):
             self.recording.follow(resource.kind, resource.path(namespace=namespace))
-        assert policies_at_work(cluster, namespace), "jobs get no mark"
+        assert policies_at_work(cluster.api, namespace), "jobs get no mark"
         home = f"/api/v1/namespaces/{namespace}"
         assert until(lambda: self.api.request("GET", f"{home}/serviceaccounts/default").ok, 20), "no pods"
         self._home = _named(self.api.must("GET", home))
