@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage cluster cluster-down e2e record bench golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage cluster cluster-down e2e e2e-again record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,10 +56,14 @@ cluster: $(READY) ## Start the real control plane from Go modules and leave it u
 cluster-down: $(READY) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down
 
+REAL := $(BIN)/pytest -m real --timeout 900 tests/contract tests/docs tests/manifests tests/e2e
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
-	$(BIN)/pytest -m real --timeout 900 -n 2 --dist loadfile --no-loadscope-reorder tests/contract tests/docs tests/manifests tests/e2e
+	$(REAL) -n 2 --dist loadfile --no-loadscope-reorder
 	$(BIN)/pytest -m real tests/rights
+
+e2e-again: $(READY) ## Run what failed in the last `make e2e` once more, one by one
+	$(REAL) --last-failed --last-failed-no-failures none
 
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record
