@@ -49,11 +49,33 @@ def test_the_policy_asks_for(gate_on: Api, made: dict[str, Any], asked: dict[str
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_a_job_that_mark_jobs_marks_asks_too(gate_on: Api) -> None:
-    """The mark of one policy is seen by the other in the same request, so no event has to tell."""
-    spec = _stored(gate_on, job())
-    assert spec["template"]["metadata"]["labels"][marks.GROUP] == "main"
-    assert spec["scheduling"] == GANG
+def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: Api) -> None:
+    """Their order is chance, thrown anew with every change of a policy: six times it makes no difference."""
+    (binding,) = [
+        one
+        for one in manifests.documents([ADMISSION / "schedule-jobs.yaml"])
+        if one["kind"].endswith("Binding")
+    ]
+    by_hand = job(template_labels=MARKED)
+    for _ in range(6):
+        gate_on.must("DELETE", manifests.path(binding))
+        assert until(lambda: "scheduling" not in _stored(gate_on, by_hand), 90), "the policy still acts"
+        manifests.apply(gate_on, [binding])
+        assert until(lambda: _stored(gate_on, by_hand).get("scheduling") == GANG, 90), "no policy acts"
+        spec = _stored(gate_on, job())
+        assert spec["template"]["metadata"]["labels"][marks.GROUP] == "main"
+        assert spec["scheduling"] == GANG
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_where_nobody_opted_in_an_unmarked_job_asks_for_nothing(gate_on: Api) -> None:
+    """Not for a basic group either, which the Job controller makes unasked."""
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    made = {**job(), "metadata": {**job()["metadata"], "namespace": "default"}}
+    stored = gate_on.must("POST", path, made, query={"dryRun": "All"})["spec"]
+    assert "scheduling" not in stored
+    assert marks.GROUP not in _labels(stored)
 
 
 @pytest.mark.real
