@@ -47,7 +47,7 @@ def api(real_server: Cluster) -> Iterator[Api]:
     policies = list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     namespaces = [_namespace("variants-in", ENABLED), _namespace("variants-out", {})]
     manifests.apply(api, [*namespaces, *policies])
-    assert until(lambda: _at_work(api), 30), "the policies did not take effect"
+    assert until(lambda: _at_work(api), 90), "the policies did not take effect"
     yield api
     for policy in policies:
         api.must("DELETE", manifests.path(policy))

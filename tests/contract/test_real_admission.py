@@ -37,7 +37,7 @@ def api(real_server: Cluster) -> Iterator[Api]:
     classes = [_priority_class(name, value) for name, value in generated.PRIORITY_CLASSES.items()]
     policies = list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     manifests.apply(api, [*namespaces, *classes, *policies])
-    assert until(lambda: _at_work(api), 30), "the admission policies did not come into effect"
+    assert until(lambda: _at_work(api), 90), "the admission policies did not come into effect"
     yield api
     for policy in policies:
         api.must("DELETE", manifests.path(policy))

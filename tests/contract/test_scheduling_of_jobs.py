@@ -35,7 +35,7 @@ def gate_on() -> Iterator[Api]:
     release = Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob"))
     with cluster.running(cluster.Options(release, controllers=(), types=())) as made:
         manifests.apply(made.api, [_home(), *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
-        assert until(lambda: _stored(made.api, job()).get("scheduling") == GANG, 30), "no policy acts"
+        assert until(lambda: _stored(made.api, job()).get("scheduling") == GANG, 90), "no policy acts"
         yield made.api
 
 
@@ -84,7 +84,7 @@ def test_without_the_gate_nothing_is_asked(real_server: Cluster) -> None:
     """1.37 drops the field, 1.36 does not know it: the Job is marked as ever, and never refused."""
     api, policies = real_server.api, list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     manifests.apply(api, [_home(), *policies])
-    assert until(lambda: marks.GROUP in _labels(_stored(api, job())), 30), "no policy acts"
+    assert until(lambda: marks.GROUP in _labels(_stored(api, job())), 90), "no policy acts"
     for made in (job(), job(template_labels=MARKED), job(template_labels=MARKED, completions=6)):
         assert "scheduling" not in _stored(api, made)
     for policy in policies:
@@ -100,7 +100,7 @@ def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: Api) 
     for name in names:
         gate_on.must("DELETE", f"{policies}/{name}")
     manifests.apply(gate_on, manifests.documents([NATIVE_JOBS]))
-    assert until(lambda: _asked_but_not_marked(_stored(gate_on, job())), 30), "native-jobs does not act"
+    assert until(lambda: _asked_but_not_marked(_stored(gate_on, job())), 90), "native-jobs does not act"
 
     assert _stored(gate_on, job(template_labels=MARKED))["scheduling"] == GANG
     for left_alone in (
