@@ -103,17 +103,12 @@ def test_scaling_changes_nothing_of_a_workload_that_a_user_brought(
 def test_scaling_changes_nothing_of_a_group_that_a_user_brought(story: Story, muster_on_it: Muster) -> None:
     """Made under the stamped name before Muster could: only the template in Muster's own Workload follows."""
     story.add_nodes(1)
-    muster_on_it.stop_function("create-pod-groups")
-    try:
+    with muster_on_it.without_function("create-pod-groups"):
         job = story.create(a_job("sweep", pods=3))
         story.wait("three pods wait", lambda now: len(now.pods()) == 3)
         (name,) = {group_of(pod) for pod in story.pods()}
         metadata, spec = {"name": name}, {"schedulingPolicy": GANG_OF_2, "disruptionMode": {"all": {}}}
         own = story.create({"apiVersion": VERSION, "kind": "PodGroup", "metadata": metadata, "spec": spec})
-    finally:
-        muster_on_it.start_function("create-pod-groups")
-    assert muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
     story.wait("three pods run", lambda now: now.running() == 3, 60)
     _scale_up_and_down(story, muster_on_it, job)
     (group,) = story.groups().values()

@@ -40,16 +40,11 @@ def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
     story.wait(
         "the owner says why", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Unschedulable"
     )
-    muster_on_it.stop_function("resize-gang")
-    try:
+    with muster_on_it.without_function("resize-gang"):
         story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
         story.wait("two pods are left", lambda now: len(now.pods()) == 2)
         story.recording.quiet()
         assert _bound(story) == []
-    finally:
-        muster_on_it.start_function("resize-gang")
-    assert muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
     muster_on_it.sweep()
     story.wait("two pods run", lambda now: now.running() == 2, 60)
 

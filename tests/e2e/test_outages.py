@@ -34,16 +34,11 @@ def without_adapters(muster_on_it: Muster) -> Iterator[Callable[[], None]]:
 def test_a_function_that_was_down_catches_up(story: Story, muster_on_it: Muster, function: str) -> None:
     """While it is down the pods wait, gated; once it is back they run: retries, or else the next sweep."""
     story.add_nodes(2)
-    muster_on_it.stop_function(function)
-    try:
+    with muster_on_it.without_function(function):
         story.create(a_job("sweep", pods=3))
         story.wait("three pods are made", lambda now: len(now.pods()) == 3)
         story.recording.quiet()
         assert story.running() == 0
-    finally:
-        muster_on_it.start_function(function)
-    assert muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # what was sent while it was away, if that was longer than retries last
     muster_on_it.sweep()
     story.wait("three pods run", lambda now: now.running() == 3, 60)
 

@@ -68,8 +68,7 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
     if outcome == "Failed":
         _fail(story, "0")
         story.wait("index 0 has its second try", lambda now: now.running() == 3, 60)
-    muster_on_it.stop_function("resize-gang")
-    try:
+    with muster_on_it.without_function("resize-gang"):
         story.finish_pods([_running_of_index(story, "0")], outcome)
         story.wait("two pods are left", lambda now: now.running() == 2)
         if outcome == "Failed":
@@ -83,10 +82,6 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
         story.recording.quiet(5)
         assert (story.running(), story.policy("main")) == (1, GANG_OF[3])
         assert "nodeName" not in _pod(story, replaced)["spec"]
-    finally:
-        muster_on_it.start_function("resize-gang")
-    muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
     muster_on_it.sweep()
     story.wait("the replacement runs", lambda now: now.running() == 2, 60)
     assert story.policy("main") == GANG_OF[2]
@@ -104,8 +99,7 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster
     story.wait("four run again", lambda now: now.running() == 4, 60)
     assert story.policy("main") == GANG_OF[4]
 
-    muster_on_it.stop_function("resize-gang")
-    try:
+    with muster_on_it.without_function("resize-gang"):
         group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", **story.group("main")}
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[6]}})
         story.finish_pods(_running(story)[:1], "Failed")
@@ -115,10 +109,6 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster
         assert story.running() == 3
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[4]}})
         story.wait("four run again", lambda now: now.running() == 4, 60)
-    finally:
-        muster_on_it.start_function("resize-gang")
-    muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 def test_pods_without_a_gate_wait_for_their_group_without_a_word(story: Story, muster_on_it: Muster) -> None:
     """Annotation `muster.dev/gate: "off"`: nothing is lifted, and they are bound when the group is made."""
     story.add_nodes(1)
-    muster_on_it.stop_function("create-pod-groups")
-    try:
+    with muster_on_it.without_function("create-pod-groups"):
         job = a_job("sweep", pods=3)
         job["spec"]["template"]["metadata"]["annotations"] = {"muster.dev/gate": "off"}
         story.create(job)
@@ -23,10 +22,6 @@ def test_pods_without_a_gate_wait_for_their_group_without_a_word(story: Story, m
         story.recording.quiet(6)
         assert [story.gates(pod) for pod in story.pods()] == [set()] * 3
         assert _words_of_the_scheduler(story) == []
-    finally:
-        muster_on_it.start_function("create-pod-groups")
-    assert muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # what was sent while it was away longer than the retries last
     muster_on_it.sweep()
     story.wait("three pods run", lambda now: now.running() == 3, 60)
     assert ("patch", "pods") not in {(write.verb, write.resource) for write in story.writes()}

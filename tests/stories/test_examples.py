@@ -18,7 +18,7 @@ from shared.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
 from shared.policy.marks import GATE, stamped_name
 
 EXAMPLES = EVENTING / "examples"
-SECONDS = 20.0
+SECONDS = 40.0
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 
 
