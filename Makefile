@@ -56,7 +56,7 @@ cluster: $(READY) ## Start the real control plane from Go modules and leave it u
 cluster-down: $(READY) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down
 
-REAL := $(BIN)/pytest -m real --timeout 900 tests/contract tests/docs tests/manifests tests/e2e
+REAL := $(BIN)/pytest -m real --timeout 900 -o cache_dir=.pytest_cache/real tests/contract tests/docs tests/manifests tests/e2e
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
 	$(REAL) -n 2 --dist loadfile --no-loadscope-reorder

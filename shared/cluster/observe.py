@@ -51,7 +51,7 @@ def for_workload(cluster: Cluster, subject: ObjectRef) -> Observed:
     observed = _with_priority_classes(cluster, observed, to_make=True)
     if not needs_groups(observed):
         return observed
-    return _with_groups(cluster, _with_pods(cluster, observed))
+    return _with_groups(cluster, _with_pods(cluster, observed), above=False)
 
 
 def for_pod_groups(cluster: Cluster, subject: ObjectRef) -> Observed:
@@ -228,8 +228,14 @@ def _controller_lives(cluster: Cluster, workload: Workload, owner: Owner) -> boo
     return body is not None and body["metadata"]["uid"] == uid
 
 
-def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
-    """The PodGroups the owner should have and those its pods are stamped with, whoever made them."""
+def _with_groups(cluster: Cluster, observed: Observed, *, above: bool = True) -> Observed:
+    """The PodGroups the owner should have and those its pods are stamped with, whoever made them.
+
+    Args:
+        cluster: where to look.
+        observed: the owner, and its pods where they count.
+        above: whether the groups of those groups count.
+    """
     if observed.owner is None or not observed.scheduling.served:
         return observed
     considered = consider(observed)
@@ -237,8 +243,8 @@ def _with_groups(cluster: Cluster, observed: Observed) -> Observed:
     names = {pod.pod_group_name for pod in observed.pods if pod.pod_group_name}
     if not isinstance(considered, Nothing):
         names |= {name for _, name in places_of(considered)}
-        above = composite_names(considered) if observed.scheduling.composites else ()
-        found = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in above)
+        parents = composite_names(considered) if above and observed.scheduling.composites else ()
+        found = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in parents)
         composites = tuple(CompositePodGroup.read(body) for body in found if body)
         observed = replace(observed, composites=composites)
     if len(names) <= cluster.single_reads:

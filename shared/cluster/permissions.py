@@ -65,13 +65,16 @@ def may(verbs: str, *resources: Resource, subresource: str = "") -> Permissions:
 
 READ_GROUPS_OF_ONE = (
     may("get list", JOBS, WORKLOADS, POD_GROUPS)
-    | may("get", TRAINJOBS, JOBSETS, NAMESPACES, COMPOSITE_POD_GROUPS)
+    | may("get", TRAINJOBS, JOBSETS, NAMESPACES)
     | may("get", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES, CONFIGMAPS)
 )
 """To read an owner, the policy that rules it and what was made for it (`shared.cluster.observe`)."""
 
 READ_GROUPS = READ_GROUPS_OF_ONE | may("list", TRAINJOBS, JOBSETS)
 """Likewise, and in a sweep all owners."""
+
+READ_GROUPS_ABOVE = may("get", COMPOSITE_POD_GROUPS)
+"""To read the groups of those groups as well."""
 
 TELL_OWNERS = may("patch", TRAINJOBS, JOBSETS, JOBS, subresource="status") | may("create", EVENTS)
 """To write conditions on owners, and Events about them."""

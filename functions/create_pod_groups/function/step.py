@@ -26,6 +26,7 @@ STEP = Step(
     responsible_for=sweep.owners,
     lists=sweep.FOR_POD_GROUPS,
     permissions=permissions.READ_GROUPS
+    | permissions.READ_GROUPS_ABOVE
     | may("create", POD_GROUPS, EVENTS)
     | may("list create", COMPOSITE_POD_GROUPS),
 )

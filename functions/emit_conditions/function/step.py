@@ -18,6 +18,7 @@ STEP = Step(
     responsible_for=sweep.owners,
     lists=sweep.FOR_CONDITIONS,
     permissions=permissions.READ_GROUPS
+    | permissions.READ_GROUPS_ABOVE
     | permissions.TELL_OWNERS
     | may("list", PODS, EVENTS, PRIORITY_CLASSES, COMPOSITE_POD_GROUPS),
 )

@@ -18,5 +18,5 @@ STEP = Step(
     responsible_for=sweep.gated_pods,
     lists=sweep.FOR_PODS,
     lists_tell_all=False,  # only the pods that wait are listed
-    permissions=permissions.READ_GROUPS_OF_ONE | may("get list patch", PODS),
+    permissions=permissions.READ_GROUPS_OF_ONE | permissions.READ_GROUPS_ABOVE | may("get list patch", PODS),
 )

@@ -18,6 +18,7 @@ STEP = Step(
     responsible_for=sweep.owners,
     lists=sweep.FOR_RESIZE,
     permissions=permissions.READ_GROUPS
+    | permissions.READ_GROUPS_ABOVE
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)
     | may("list create delete", COMPOSITE_POD_GROUPS),
