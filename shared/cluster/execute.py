@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from shared.cluster import errors
 from shared.cluster.port import Cluster, PatchType
+from shared.objects.meta import ObjectRef
 from shared.objects.resources import by_kind
 from shared.policy.bodies import quoting
 from shared.policy.model import Action, Plan, Verb
@@ -24,9 +25,13 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
         ClusterError: an action failed; those before it are done, and the event must be delivered again.
     """
     done: list[Action] = []
+    made: set[ObjectRef] = set()
     for action in plan.actions:
-        if not _is_stood_in_for(action, done):
-            done += _carry_out(cluster, action, manager)
+        if action.verb is Verb.CREATE and action.target in made:
+            continue  # in place of one that was refused
+        written = _carry_out(cluster, action, manager)
+        done += written
+        made.update(one.target for one in written)
     return replace(plan, actions=tuple(done))
 
 
@@ -76,11 +81,6 @@ def _stand_in(cluster: Cluster, action: Action, manager: str) -> list[Action]:
         return _carry_out(cluster, action, manager)
     except errors.AlreadyExists:
         return []
-
-
-def _is_stood_in_for(action: Action, done: list[Action]) -> bool:
-    """Whether what an action creates was made already, in place of an action that was refused."""
-    return action.verb is Verb.CREATE and any(one.target == action.target for one in done)
 
 
 def _create(cluster: Cluster, action: Action, manager: str) -> None:

@@ -33,7 +33,7 @@ from shared.objects.resources import (
 from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from shared.policy import bodies, marks
 from shared.policy.model import Observed
-from shared.policy.orphans import Orphan, is_orphan, living
+from shared.policy.orphans import Orphan, is_orphan, living, owner_is_out_of_sight
 
 _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (TRAINJOBS, TrainJob),
@@ -45,8 +45,6 @@ _MADE: tuple[tuple[Resource, type[Orphan]], ...] = (
     (COMPOSITE_POD_GROUPS, CompositePodGroup),
     (WORKLOADS, Workload),
 )
-_NAMED_AFTER = {"TrainJob": ("TrainJob", "JobSet"), "JobSet": ("JobSet",), "Job": ("Job",)}
-"""Kinds of which something has to live for what an owner of a kind has."""
 
 _MUSTERS = f"{bodies.MANAGED_BY}={bodies.MUSTER}"
 
@@ -94,7 +92,7 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | Observed]:
     for resource, view in _MADE:
         for body in list_if_served(cluster, resource, labels=_MUSTERS):
             found = _readable(view, body)
-            if found is None or _owner_is_out_of_sight(found, not_served):
+            if found is None or owner_is_out_of_sight(found, not_served):
                 continue
             if is_orphan(found, live):
                 yield Observed(found.ref, orphan=found, live_uids=live)
@@ -141,15 +139,6 @@ def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
         except errors.ApiGone:
             not_served.add(resource.kind)
     return living(uids), frozenset(not_served)
-
-
-def _owner_is_out_of_sight(found: Orphan, not_served: frozenset[str]) -> bool:
-    """Whether nobody can tell if its owner lives, as after an upgrade that no longer serves a version.
-
-    Where the owner was deleted and left it behind, the reference is gone, too.
-    """
-    controller = found.metadata.controller
-    return controller is not None and not not_served.isdisjoint(_NAMED_AFTER.get(controller.kind, ()))
 
 
 def _readable(view: type[_View], body: Object) -> _View | None:

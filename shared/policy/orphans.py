@@ -6,7 +6,7 @@ owner references of everything Muster made for it (pkg/registry/batch/job/strate
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from shared.objects.scheduling import CompositePodGroup, PodGroup, Workload
@@ -17,6 +17,9 @@ from shared.policy.reasons import Reason
 
 Orphan = Workload | CompositePodGroup | PodGroup
 """What Muster makes for owners."""
+
+_NAMED_AFTER = {"TrainJob": ("TrainJob", "JobSet"), "JobSet": ("JobSet",), "Job": ("Job",)}
+"""Kinds of which something has to live for what an owner of a kind has."""
 
 
 def plan_orphan(found: Orphan, live_uids: frozenset[str]) -> Decision:
@@ -47,3 +50,18 @@ def is_orphan(found: Orphan, live_uids: frozenset[str]) -> bool:
     if isinstance(found, Workload):
         return False
     return live_uids.isdisjoint(found.metadata.name.split("-"))
+
+
+def owner_is_out_of_sight(found: Orphan, not_served: Collection[str]) -> bool:
+    """Whether nobody can tell if its owner lives, as after an upgrade that no longer serves a version.
+
+    Where the owner was deleted and left it behind, the reference is gone, too.
+
+    Args:
+        found: the object.
+        not_served: kinds of owners that cannot be listed.
+    """
+    controller = found.metadata.controller
+    return controller is not None and any(
+        kind in not_served for kind in _NAMED_AFTER.get(controller.kind, ())
+    )

@@ -190,8 +190,10 @@ class Muster:
     def without_sweeps(self) -> Iterator[None]:
         """For as long as nothing but events may help; those that `sweep` sends come all the same."""
         self._stop_sweeps()
-        yield
-        self._start_sweeps()
+        try:
+            yield
+        finally:
+            self._start_sweeps()
 
     def _stop_sweeps(self) -> None:
         self._pings.stop()
