@@ -81,7 +81,10 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
         story.wait("the gate is gone", lambda now: not now.gates(_pod(now, replaced)))
         story.recording.quiet(5)
         assert (story.running(), story.policy("main")) == (1, GANG_OF[3])
-        assert "nodeName" not in _pod(story, replaced)["spec"]
+        stuck = _pod(story, replaced)
+        assert "nodeName" not in stuck["spec"]
+        assert _condition(stuck, "PodScheduled") == ("False", "SchedulingGated"), "nobody said more"
+        assert _is_placed(story)
     muster_on_it.sweep()
     story.wait("the replacement runs", lambda now: now.running() == 2, 60)
     assert story.policy("main") == GANG_OF[2]
@@ -107,6 +110,7 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster
         story.wait("it has no gate", lambda now: not any(map(now.gates, now.pods())), 60)
         story.recording.quiet(5)
         assert story.running() == 3
+        assert _is_placed(story)
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[4]}})
         story.wait("four run again", lambda now: now.running() == 4, 60)
 
@@ -134,6 +138,17 @@ def _running(story: Story) -> list[Object]:
 
 def _running_of_index(story: Story, index: str) -> Object:
     return next(pod for pod in _running(story) if _index(pod) == index)
+
+
+def _is_placed(story: Story) -> bool:
+    """What the scheduler says of the group: it was placed once, and that stays."""
+    return _condition(story.group("main"), "PodGroupInitiallyScheduled") == ("True", "Scheduled")
+
+
+def _condition(found: Object, of_type: str) -> tuple[str, str]:
+    """The status and the reason of a condition."""
+    (condition,) = (one for one in found["status"]["conditions"] if one["type"] == of_type)
+    return condition["status"], condition["reason"]
 
 
 def _pod(story: Story, name: str) -> Object:
