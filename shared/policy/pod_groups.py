@@ -65,7 +65,7 @@ def _materialise(observed: Observed, considered: Considered, workload: Workload,
 
 
 def naming_created(plan: Plan) -> Plan:
-    """The plan with the groups that it creates in its reply; without a reply where there are none.
+    """The plan with the groups that it creates in its reply; RefusedByApi without one where there are none.
 
     Of a plan that was carried out these are the groups that exist: what was refused is not in it, and the
     stand-ins for it are.
@@ -73,7 +73,7 @@ def naming_created(plan: Plan) -> Plan:
     kinds = {POD_GROUPS.kind, COMPOSITE_POD_GROUPS.kind}
     names = [one.target.name for one in plan.actions if one.target.kind in kinds]
     if plan.reply is None or not names:
-        return replace(plan, reply=None)
+        return replace(plan, reason=Reason.REFUSED_BY_API, message=f"refused: {plan.message}", reply=None)
     return replace(plan, reply=replace(plan.reply, data={**plan.reply.data, "podGroups": names}))
 
 

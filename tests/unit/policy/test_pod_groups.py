@@ -8,7 +8,7 @@ import pytest
 
 from shared.policy import marks
 from shared.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
-from shared.policy.pod_groups import plan_pod_groups
+from shared.policy.pod_groups import naming_created, plan_pod_groups
 from shared.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
@@ -112,6 +112,24 @@ def test_the_pod_group_of_a_trainjob() -> None:
     )
 
 
+def test_what_was_carried_out_names_what_was_made() -> None:
+    """Where all was refused and the policy holds the pods, only Events are left: nothing was created."""
+    workload = a_workload(a_gang("left", 2), a_gang("right", 1), root=PAIR)
+    plan = plan_pod_groups(observed(PAIR, workload=workload), NOW)
+    assert isinstance(plan, Plan)
+    left, right = plan.actions
+    one = naming_created(replace(plan, actions=(left.if_refused[0], right)))
+    assert (one.reason, one.reply and one.reply.data["podGroups"]) == (
+        Reason.POD_GROUPS_CREATED,
+        ["llama-right-22222222"],
+    )
+    none = naming_created(replace(plan, actions=(left.if_refused[0], right.if_refused[0])))
+    assert (none.reason, none.reply) == (Reason.REFUSED_BY_API, None)
+    names = "llama-left-22222222, llama-right-22222222"
+    assert none.message == f"refused: PodGroups of Workload team-a/llama: {names}"
+
+
+PAIR = a_jobset(a_replicated_job("a", pods=2, mark="left"), a_replicated_job("b", pods=1, mark="right"))
 PER_JOB = template_labelled({marks.GROUP_PER: "job"})
 TWO_JOBS = a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, mark="g"))
 
