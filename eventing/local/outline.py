@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from eventing.local.inputs.worlds import Object
-from shared.policy.conditions import JOB_PREFIX, PLACED, READY
 from shared.policy.marks import GATE
+from shared.policy.status import JOB_PREFIX, PLACED, READY
 
 OWNER_KINDS = ("TrainJob", "JobSet", "Job")
 OUR_CONDITIONS = (READY, PLACED)

@@ -15,8 +15,8 @@ from shared.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS,
 from shared.objects.scheduling import PLACED as GROUP_PLACED
 from shared.objects.scheduling import PodGroup
 from shared.policy import bodies, marks
-from shared.policy.conditions import JOB_PREFIX, PLACED, READY
 from shared.policy.reasons import Reason
+from shared.policy.status import JOB_PREFIX, PLACED, READY
 
 _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (TRAINJOBS, TrainJob),

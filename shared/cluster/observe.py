@@ -29,7 +29,6 @@ from shared.objects.resources import (
 )
 from shared.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from shared.policy import bodies
-from shared.policy.conditions import composite_names, places_of
 from shared.policy.homes import of_runtime
 from shared.policy.kinds import pods_of
 from shared.policy.marks import GATE, GROUP
@@ -242,8 +241,8 @@ def _with_groups(cluster: Cluster, observed: Observed, *, above: bool = True) ->
     namespace = observed.owner.metadata.namespace
     names = {pod.pod_group_name for pod in observed.pods if pod.pod_group_name}
     if not isinstance(considered, Nothing):
-        names |= {name for _, name in places_of(considered)}
-        parents = composite_names(considered) if above and observed.scheduling.composites else ()
+        names |= {name for _, name in considered.places()}
+        parents = considered.composite_names() if above and observed.scheduling.composites else ()
         found = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in parents)
         composites = tuple(CompositePodGroup.read(body) for body in found if body)
         observed = replace(observed, composites=composites)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shared.objects.jobs import (
@@ -17,7 +18,7 @@ from shared.objects.scheduling import CompositePodGroupTemplate, Workload
 from shared.objects.versions import HOW_TO_SWITCH_ON
 from shared.policy import bodies, marks
 from shared.policy.flaws import crowd_of, flaw_of
-from shared.policy.groups import GivenUp, Group, tree_of
+from shared.policy.groups import GivenUp, Group, Place, tree_of
 from shared.policy.homes import DEFAULT, Broken, Ruling, rule
 from shared.policy.kinds import Gang, gang_of
 from shared.policy.model import Nothing, Observed, Owner
@@ -46,6 +47,22 @@ class Considered:
     flaw: GivenUp | None
     own: Workload | None
     ruling: Ruling = DEFAULT
+
+    def places(self) -> Iterator[tuple[Place, str]]:
+        """Every PodGroup the owner should have: its place in the tree and its name."""
+        for root in self.tree:
+            for leaf in root.leaves():
+                for suffix in leaf.sizes:
+                    yield (leaf.name, suffix), self.gang.pod_group_name(leaf.name, suffix)
+
+    def composite_names(self) -> Iterator[str]:
+        """Every CompositePodGroup the owner should have, by the user's own Workload where that rules."""
+        if self.own is not None:
+            own = (template for template, _ in self.own.hierarchy())
+            names = [template.name for template in own if isinstance(template, CompositePodGroupTemplate)]
+        else:
+            names = [group.name for root in self.tree for group in root.composites()]
+        return (self.gang.pod_group_name(name, "") for name in names)
 
 
 def consider(observed: Observed) -> Considered | Nothing:

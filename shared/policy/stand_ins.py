@@ -9,7 +9,7 @@ from datetime import datetime
 from shared.objects.jobs import Pod
 from shared.objects.meta import ObjectRef
 from shared.policy import bodies
-from shared.policy.conditions import READY, Verdict, places_of, status_write, verdicts
+from shared.policy.conditions import verdicts
 from shared.policy.groups import GivenUp, Group
 from shared.policy.kinds import Gang
 from shared.policy.marks import REPLICATED_JOB, stamped_name
@@ -17,6 +17,7 @@ from shared.policy.model import Action, Decision, Nothing, Observed, Owner, Plan
 from shared.policy.ownership import Considered
 from shared.policy.priorities import NEVER
 from shared.policy.reasons import Reason
+from shared.policy.status import READY, Verdict, status_write
 
 _NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
 
@@ -52,7 +53,7 @@ def _instead_of_groups(observed: Observed, considered: Considered, why: GivenUp)
         yield from (_of_pod(root, pod, why) for pod in _first_of_each_missing_group(observed))
     there = {group.metadata.name for group in observed.groups}
     leaves = {leaf.name: leaf for root in considered.tree for leaf in root.leaves()}
-    for (leaf, suffix), name in places_of(considered):
+    for (leaf, suffix), name in considered.places():
         if name not in there:
             yield _of_leaf(considered.gang, leaves[leaf], suffix, why)
 
@@ -151,7 +152,7 @@ def refused(
 
 
 def _of_strays(observed: Observed, considered: Considered) -> Iterator[Action]:
-    wanted = {name for _, name in places_of(considered)}
+    wanted = {name for _, name in considered.places()}
     templates = {pod_set.replicated_job: pod_set for pod_set in considered.gang.pod_sets}
     for pod in _first_of_each_missing_group(observed):
         template = templates.get(pod.metadata.labels.get(REPLICATED_JOB, ""))

@@ -11,7 +11,7 @@ import pytest
 from shared.objects.jobs import Pod
 from shared.objects.scheduling import Workload
 from shared.policy import marks
-from shared.policy.conditions import places_of, plan_conditions, verdicts
+from shared.policy.conditions import plan_conditions, verdicts
 from shared.policy.flaws import GROUP_LIMIT
 from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
 from shared.policy.ownership import Considered, consider
@@ -48,7 +48,7 @@ def large() -> tuple[Observed, Considered]:
     considered = consider(seen)
     assert not isinstance(considered, Nothing)
     pods = []
-    for (_, group), job in zip(places_of(considered), jobs, strict=True):
+    for (_, group), job in zip(considered.places(), jobs, strict=True):
         first = a_pod(job, 0)
         first["spec"]["schedulingGroup"]["podGroupName"] = group
         pods += [Pod.read(first)] * PODS
@@ -171,7 +171,7 @@ def test_the_most_groups_an_owner_can_have() -> None:
     considered = consider(observed(a_jobset(*entries)))
     assert isinstance(considered, Considered)
     assert considered.flaw is None
-    assert len(list(places_of(considered))) == GROUP_LIMIT
+    assert len(list(considered.places())) == GROUP_LIMIT
 
 
 @pytest.mark.parametrize(
