@@ -70,7 +70,7 @@ def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> 
         pod["spec"] |= {"nodeName": "node", "schedulingGates": []}
         pod["status"] = {"phase": "Running"}
     for body in (job, *pods):
-        fields = {"f:spec": {f"f:field-{number}": {} for number in range(MANAGED_FIELDS_BYTES // 17)}}
+        fields: Object = {"f:spec": {f"f:field-{number}": {} for number in range(MANAGED_FIELDS_BYTES // 17)}}
         body["metadata"]["managedFields"] = [{"manager": "kube-controller-manager", "fieldsV1": fields}]
     load([a_namespace(), job, *pods])
     for name in ("create_workload", "create_pod_groups"):

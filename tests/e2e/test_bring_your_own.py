@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import pytest
@@ -19,7 +20,12 @@ GANG_OF_2: Object = {"gang": {"minCount": 2}}
 
 
 def a_workload(
-    name: str, owner: str, *, group: str = "jobset.x-k8s.io", kind: str = "JobSet", **min_counts: int
+    name: str,
+    owner: str,
+    min_counts: Mapping[str, int],
+    *,
+    group: str = "jobset.x-k8s.io",
+    kind: str = "JobSet",
 ) -> Object:
     """A user's Workload for a JobSet, or a Job: a gang of that minCount for each mark."""
     templates = [
@@ -34,7 +40,7 @@ def a_workload(
 def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: Story) -> None:
     """Two of three pods run at once, as it says; neither Workload nor group follows the pods that end."""
     story.add_nodes(1, cpu=2)
-    own = story.create(a_workload("by-hand", "sim", workers=2))
+    own = story.create(a_workload("by-hand", "sim", {"workers": 2}))
     story.create(a_jobset("sim", {"workers": (1, 3)}))
     story.wait("two pods run", lambda now: now.running() == 2)
     story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"])
@@ -58,7 +64,7 @@ def test_workloads_that_cannot_rule_are_told(
 ) -> None:
     """The pods run in a stand-in, the owner says why, and the Workloads stay as they are."""
     story.add_nodes(1)
-    brought = {name: story.create(a_workload(name, "sim", **marks)) for name in names}
+    brought = {name: story.create(a_workload(name, "sim", marks)) for name in names}
     story.create(a_jobset("sim", {"workers": (1, 2)}))
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
@@ -89,7 +95,7 @@ def test_scaling_changes_nothing_of_a_workload_that_a_user_brought(
 ) -> None:
     """The Job grows and shrinks; its Workload is as it was made, and so is the gang that came of it."""
     story.add_nodes(1)
-    own = story.create(a_workload("by-hand", "sweep", group="batch", kind="Job", main=2))
+    own = story.create(a_workload("by-hand", "sweep", {"main": 2}, group="batch", kind="Job"))
     job = story.create(a_job("sweep", pods=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     before = story.group("main")["spec"]

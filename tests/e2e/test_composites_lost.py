@@ -51,7 +51,8 @@ def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
     policies = {
         name.rsplit("-", 1)[0]: one["spec"]["schedulingPolicy"] for name, one in story.groups().items()
     }
-    gang, basic = {"gang": {"minCount": 2}}, {"basic": {}}
+    gang: Object = {"gang": {"minCount": 2}}
+    basic: Object = {"basic": {}}
     assert policies == {
         "chat-prefill": gang,
         "chat-decode": gang,

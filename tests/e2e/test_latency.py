@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 import pytest
@@ -46,7 +47,7 @@ def test_every_pod_of_many_is_stamped_and_gated_at_its_birth(
         for story in (plain, stamped):
             story.create(a_trainjob(f"llama-{number}", "torch-distributed", nodes=NODES))
             wanted = (number + 1) * NODES
-            story.wait(f"{wanted} pods run", lambda now, wanted=wanted: now.running() == wanted, 90)
+            story.wait(f"{wanted} pods run", partial(_runs, pods=wanted), 90)
 
     born = [one.body for one in stamped.recording.entries() if _is_born(one)]
     assert [(stamped.gates(pod), bool(stamped.group_name(pod))) for pod in born] == [
@@ -85,6 +86,10 @@ def _delays(story: Story, happened: Callable[[Entry], bool]) -> list[float]:
         next(one.seconds for one in entries if happened(one) and one.name.startswith(name)) - seconds
         for name, seconds in made.items()
     ]
+
+
+def _runs(story: Story, pods: int) -> bool:
+    return story.running() == pods
 
 
 def _is_born(entry: Entry) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.e2e.conftest import Stage, Stages
@@ -44,7 +46,7 @@ def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Sta
     story.create(a_trainjob("llama", "torch-distributed", nodes=2))
     story.wait("four pods run", lambda now: now.running() == 4)
     for name in ("bert", "llama"):
-        story.wait("it says so", lambda now, name=name: _is_scheduled(now, name))
+        story.wait("it says so", partial(_is_scheduled, name=name))
     groups = {name: group["metadata"]["uid"] for name, group in story.groups().items()}
 
     stage.cluster.stop_process(stage.cluster.process("trainer"))

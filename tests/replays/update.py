@@ -11,6 +11,7 @@ import sys
 from datetime import datetime
 
 from eventing.local import outline
+from eventing.local.inputs.worlds import Object
 from eventing.local.recordings.replay import Order, replay
 from tests.replays import recorded
 from tests.replays.cases import CHOSEN, SWEEP, Chosen
@@ -44,15 +45,13 @@ def write_inputs(function: str, chosen: Chosen) -> None:
     write(folder / "cluster.yaml", {"apiVersion": "v1", "kind": "List", "items": objects})
 
 
-def recorded_event(chosen: Chosen) -> recorded.Object:
+def recorded_event(chosen: Chosen) -> Object:
     """The chosen event, without what no step reads."""
-    event: recorded.Object = recorded.slim(
-        recorded.event(chosen.story, chosen.what, chosen.number, chosen.mode)
-    )
+    event: Object = recorded.slim(recorded.event(chosen.story, chosen.what, chosen.number, chosen.mode))
     return event
 
 
-def conditions(story: str) -> dict[str, list[recorded.Object]]:
+def conditions(story: str) -> dict[str, list[Object]]:
     """What the owners say after the stream, at every moment."""
     told = {}
     for world in recorded.moments(story):
@@ -61,7 +60,7 @@ def conditions(story: str) -> dict[str, list[recorded.Object]]:
     return told
 
 
-def sweep() -> recorded.Object:
+def sweep() -> Object:
     """The event of a sweep sent by hand."""
     return {
         "specversion": "1.0",

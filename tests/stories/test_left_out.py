@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventing.local.controllers import node
+from eventing.local.inputs.worlds import Object
 from eventing.local.stories.catalogue import story_named
 from shared.objects.patches import PatchType
 from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS
@@ -135,7 +136,7 @@ def test_without_resize_gang_a_gang_that_shrank_is_not_placed_again(tmp_path: Pa
     with without("resize-gang", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
-        size = {"spec": {"parallelism": 2, "completions": 2}}
+        size: Object = {"spec": {"parallelism": 2, "completions": 2}}
         stage.stack.client.patch(JOBS, "sweep", TEAM, size, patch=PatchType.MERGE, manager="kubectl")
         stage.until("two pods are left", lambda: len(stage.all("Pod")) == 2)
         stage.settle()

@@ -52,7 +52,7 @@ EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 @st.composite
 def jobsets(draw: st.DrawFn) -> Object:
     """One to four replicatedJobs with marks of every kind, which may wait for one another."""
-    entries = []
+    entries: list[Object] = []
     alike, different = ["high", "urgent"], ["", "low", "polite"]
     classes = draw(st.sampled_from([[""], ["polite"], alike, alike, different, different, different]))
     for index in range(draw(st.integers(1, 4))):
@@ -107,7 +107,7 @@ _SETTINGS = st.fixed_dictionaries(
 
 def _policy(count: str) -> st.SearchStrategy[dict[str, Any]]:
     gangs = st.integers(1, 3).map(lambda number: {"schedulingPolicy": {"gang": {count: number}}})
-    basic = st.just({"schedulingPolicy": {"basic": {}}})
+    basic: st.SearchStrategy[dict[str, Any]] = st.just({"schedulingPolicy": {"basic": {}}})
     return st.one_of(st.just({}), gangs, basic)
 
 

@@ -33,7 +33,7 @@ class NoAnswerError(Exception):
 class Target(Protocol):
     """One subscriber or dead letter sink. Raises NoAnswerError when there is no answer."""
 
-    def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
+    def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None, /) -> Answer:
         """Deliver one event; `timeout` in seconds, None means for ever."""
         ...
 

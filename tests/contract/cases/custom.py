@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.cluster.api import MERGE_PATCH
 from tests.contract.bodies import DEFINITIONS, Object, core, serve_widgets, widget, widgets
 from tests.contract.case import Cases, Conversation
@@ -11,7 +13,7 @@ CASES = case.all
 BOTH = ("1.37", "1.36")
 
 
-def _refused(api: Conversation, ns: str, words: str, body: Object | None = None, **spec: object) -> None:
+def _refused(api: Conversation, ns: str, words: str, body: Object | None = None, **spec: Any) -> None:
     answer = api.request("POST", widgets(ns), body or widget(**spec))
     assert (answer.status, answer.reason) == (422, "Invalid")
     assert words in answer.message

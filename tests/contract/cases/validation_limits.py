@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH, Answer
 from tests.contract.bodies import (
     CLASSES,
@@ -23,8 +25,12 @@ KINDS = ("workloads", "podgroups", "compositepodgroups")
 
 
 def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> Answer:
-    makers = {"workloads": workload, "podgroups": pod_group, "compositepodgroups": composite_group}
-    body: Object = makers[plural]()
+    makers: dict[str, Callable[[], Object]] = {
+        "workloads": workload,
+        "podgroups": pod_group,
+        "compositepodgroups": composite_group,
+    }
+    body = makers[plural]()
     body["metadata"] = metadata
     version = "v1alpha3" if plural == "compositepodgroups" else "v1beta1"
     return api.request("POST", groups(ns, plural, version=version), body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.cluster.api import MERGE_PATCH
 from tests.contract.bodies import (
     FINALIZER,
+    Object,
     gang,
     groups,
     pod_group,
@@ -33,12 +34,13 @@ def older(api: Conversation, ns: str) -> None:
 def older_refused(api: Conversation, ns: str) -> None:
     """In v1alpha2 a PodGroup has one policy and a whole reference."""
     path = groups(ns, "podgroups", version="v1alpha2")
-    for spec in (
+    specs: tuple[Object, ...] = (
         {"schedulingPolicy": {}},
         {"schedulingPolicy": gang(0)},
         {"podGroupTemplateRef": {"workload": {"workloadName": "work"}}},
         {"podGroupTemplateRef": {}},
-    ):
+    )
+    for spec in specs:
         assert api.request("POST", path, pod_group(version="v1alpha2", **spec)).status == 422
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.bodies import (
     CLASSES,
@@ -20,7 +22,7 @@ CASES = case.all
 REFERENCE = {"workloadName": "work", "templateName": "main"}
 
 
-def _refused(api: Conversation, ns: str, *words: str, **spec: object) -> None:
+def _refused(api: Conversation, ns: str, *words: str, **spec: Any) -> None:
     answer = api.request("POST", groups(ns, "podgroups"), pod_group(**spec))
     assert (answer.status, answer.reason) == (422, "Invalid")
     for word in words:

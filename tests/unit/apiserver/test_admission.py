@@ -11,7 +11,7 @@ import yaml
 
 from eventing.local.apiserver import ApiServer
 from tests.cluster.api import Api
-from tests.contract.bodies import core, job, jobs, pod
+from tests.contract.bodies import Object, core, job, jobs, pod
 
 ADMISSION = Path(__file__).parents[3] / "eventing/admission"
 GROUP = "muster.dev/group"
@@ -23,7 +23,7 @@ MEMBER = {
         "batch.kubernetes.io/job-name": "j",
     }
 }
-INDEXED = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
+INDEXED: Object = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
 PATHS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",

@@ -11,6 +11,7 @@ from eventing.local.apiserver import ApiServer, Gates
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.contract.bodies import (
     CLASSES,
+    Object,
     composite,
     core,
     gang,
@@ -159,7 +160,7 @@ def test_job_scheduling_holds_to_its_rules_while_its_gate_is_on(server: ApiServe
     answer = api.request("POST", jobs(NS), too_many)
     assert "minCount: Invalid value: 3: must not be greater than parallelism (2)" in answer.message
     api.must("POST", jobs(NS), job(parallelism=2, scheduling={"schedulingPolicy": gang(2)}))
-    change = {"spec": {"scheduling": {"schedulingPolicy": {"gang": None, "basic": {}}}}}
+    change: Object = {"spec": {"scheduling": {"schedulingPolicy": {"gang": None, "basic": {}}}}}
     answer = api.request("PATCH", jobs(NS, "job"), change, MERGE_PATCH)
     assert "the basic/gang policy variant is immutable after creation" in answer.message
     answer = api.request("PATCH", jobs(NS, "job"), {"spec": {"scheduling": None}}, MERGE_PATCH)

@@ -15,8 +15,9 @@ from eventing.local.apiserver import ApiServer, resource_definitions
 from eventing.local.apiserver.requests import Request
 from shared.cluster.client import Client
 from shared.cluster.errors import Conflict, Expired, Forbidden, TooManyRequests, Unauthorized, Unavailable
+from shared.objects.patches import PatchType
 from shared.objects.resources import CONFIGMAPS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
-from tests.cluster.api import MERGE_PATCH, Api
+from tests.cluster.api import Api
 from tests.contract.bodies import DEFINITIONS, config_map, core, job, jobs, jobsets, pod, widget_definition
 
 NS = "default"
@@ -109,10 +110,10 @@ def test_requests_are_counted_by_who_asked_for_what(server: ApiServer) -> None:
         "pod",
         NS,
         {"status": {"phase": "Running"}},
-        patch=MERGE_PATCH,
+        patch=PatchType.MERGE,
         manager="m",
         subresource="status",
-    )  # type: ignore[arg-type]
+    )
     client.get(PODS, "none", NS)
     client.list(PODS)
     assert server.calls() == {

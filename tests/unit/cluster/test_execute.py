@@ -242,7 +242,8 @@ def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
     assert isinstance(plan, Plan)
     quota = errors.Forbidden("exceeded quota: no-groups")
-    cluster = Recorder(**{"llama-main-33333333": [quota, quota]})
+    failures: dict[str, Exception | list[Exception]] = {"llama-main-33333333": [quota, quota]}
+    cluster = Recorder(**failures)
     with pytest.raises(errors.Forbidden):
         execute.in_order(cluster, plan, "m")
     assert [body["message"] for _, _, body, _ in cluster.written] == ["exceeded quota: no-groups"]

@@ -11,7 +11,7 @@ import yaml
 from shared.cluster import homes
 from shared.cluster.observe import for_workload
 from shared.cluster.snapshot import Snapshot
-from shared.policy.homes import ANNOTATION, annotations_of, rule
+from shared.policy.homes import ANNOTATION, Ruling, annotations_of, rule
 from shared.policy.model import Home, HomeKind
 from tests.support.builders import (
     Object,
@@ -132,6 +132,7 @@ def test_a_namespaced_runtime_is_read_in_the_namespace_of_the_trainjob() -> None
 def test_a_workload_that_exists_keeps_its_policy() -> None:
     """A new policy in the namespace counts for the next owner, not for one whose groups were made."""
     ruling = rule((Home(HomeKind.NAMESPACE, "then", "workload: {onScale: Flag}"),))
+    assert isinstance(ruling, Ruling)
     made = a_workload(root=a_trainjob(), modifiers=(annotated(annotations_of(ruling)),))
     (home,) = found(CONFIG_MAP, RUNTIME, made)
     assert (home.kind, home.where) == (HomeKind.STORED, "then")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -32,7 +32,7 @@ def seen() -> list[CloudEvent]:
 def url(seen: list[CloudEvent]) -> Iterator[str]:
     """A broker with one trigger for everything, served on loopback."""
 
-    def step(headers: dict[str, str], body: bytes, _timeout: float | None) -> Answer:
+    def step(headers: Mapping[str, str], body: bytes, _timeout: float | None) -> Answer:
         seen.append(CloudEvent.from_http(headers, body))
         return Answer(202)
 

@@ -15,10 +15,11 @@ import pytest
 
 from eventing.local.broker import CloudEvent
 from eventing.local.inputs.captures import read_events
+from eventing.local.inputs.worlds import Object
 from eventing.local.recordings.appending import Pieces
 from eventing.local.recordings.recording import NOT_JSON, SECRET, Recording
 
-JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "sweep"}}
+JOB: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "sweep"}}
 ATTRIBUTES = {
     "specversion": "1.0",
     "id": "1",
@@ -98,7 +99,7 @@ def test_what_is_secret_or_cannot_be_looked_into_is_taken_and_left_out(
 
 def test_objects_are_cleaned(pieces: Pieces) -> None:
     """As tests/unit/local/test_redaction.py shows in full."""
-    found = {
+    found: Object = {
         **JOB,
         "metadata": {**JOB["metadata"], "managedFields": [{}]},
         "env": [{"name": "A", "value": "x"}],

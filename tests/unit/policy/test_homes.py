@@ -30,6 +30,7 @@ def test_the_first_home_rules() -> None:
     """Lower homes are not looked at."""
     ruling = homes.rule((a_home(HomeKind.OWNER, FLAG), a_home(HomeKind.NAMESPACE, "workload: {}")))
     assert isinstance(ruling, Ruling)
+    assert ruling.workload is not None
     assert (ruling.where, ruling.workload.on_scale) == ("the owner", "Flag")
 
 

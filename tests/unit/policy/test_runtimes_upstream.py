@@ -16,7 +16,7 @@ from shared.policy.workload import plan_workload
 from tests.support.builders import NOW, Object, a_jobset_of_trainjob, a_trainjob, a_users_workload, observed
 from tests.support.runtimes import REF, a_runtime, ours
 
-SCHEDULING = {"schedulingPolicy": {"gang": {}}}
+SCHEDULING: Object = {"schedulingPolicy": {"gang": {}}}
 POLICY = "workload: {}"
 KIND = "ClusterTrainingRuntime mpi"
 

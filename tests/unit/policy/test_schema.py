@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from shared.policy import schema
-from shared.policy.schema import InvalidPolicyError
+from shared.policy.schema import (
+    DisruptionMode,
+    Empty,
+    GangPolicy,
+    GroupPolicy,
+    InvalidPolicyError,
+    SchedulingPolicyChoice,
+)
 
 FULL = """
 workload:
@@ -39,13 +46,19 @@ def test_every_field_of_the_design_is_read() -> None:
     (root,) = policy.groups
     trainer, launcher = root.groups
     assert (policy.on_scale, policy.on_failure) == ("Flag", "Hold")
-    assert root.scheduling_policy.gang.min_group_count == 2
+    assert _gang_of(root).min_group_count == 2
     assert (trainer.replicated_jobs, trainer.size, trainer.per, trainer.leader) == (["node"], 4, None, False)
-    assert trainer.scheduling_policy.gang.min_count == 4
+    assert _gang_of(trainer).min_count == 4
     assert [claim.name for claim in trainer.resource_claims] == ["gpu", "nic"]
-    assert launcher.scheduling_policy.gang is None
-    assert root.disruption_mode.all is not None
+    assert launcher.scheduling_policy == SchedulingPolicyChoice(basic=Empty())
+    assert root.disruption_mode == DisruptionMode(all=Empty())
     assert root.preemption_policy == "Never"
+
+
+def _gang_of(group: GroupPolicy) -> GangPolicy:
+    assert group.scheduling_policy is not None
+    assert group.scheduling_policy.gang is not None
+    return group.scheduling_policy.gang
 
 
 def test_an_empty_workload_is_a_complete_policy() -> None:

@@ -49,7 +49,7 @@ class Caller:
 
     async def call(self, function: Function) -> tuple[int, dict[bytes, bytes], bytes]:
         """Status, headers and body of the answer."""
-        await function.handle(self.scope, self.receive, self.send)  # type: ignore[arg-type]  # plain dicts
+        await function.handle(self.scope, self.receive, self.send)
         body = b"".join(message.get("body", b"") for message in self.sent[1:])
         return self.sent[0]["status"], dict(self.sent[0]["headers"]), body
 

@@ -102,10 +102,10 @@ def test_calls_to_the_api_server(cluster: FakeCluster, calls: dict[tuple[str, ..
     assert read(client, "muster_api_calls_total") == calls
 
 
-def test_object_that_is_gone_is_a_404() -> None:
+def test_object_that_is_gone_is_a_404(monkeypatch: pytest.MonkeyPatch) -> None:
     """A read that finds nothing is no error, but no success either."""
     cluster = FakeCluster()
-    cluster.get = lambda *_: None  # type: ignore[method-assign] - the one call that this test is about
+    monkeypatch.setattr(cluster, "get", lambda *_: None)
     client = a_client(cluster)
     send(client)
     assert read(client, "muster_api_calls_total")[("get", "pods", "404")] == 1

@@ -169,7 +169,7 @@ def test_how_old_the_lists_of_a_round_may_be(
 ) -> None:
     """What was made or changed since they were read would be out of sight as long."""
     monkeypatch.setattr(sweep, "ROUND_SECONDS", seconds)
-    listed = []
+    listed: list[None] = []
 
     def responsible_for(_cluster: Any) -> list[ObjectRef]:
         listed.append(None)
