@@ -59,7 +59,7 @@ cluster-down: $(READY) ## Stop what `make cluster` started
 REAL := $(BIN)/pytest -m real --timeout 900 -o cache_dir=.pytest_cache/real tests/contract tests/docs tests/manifests tests/e2e
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
-	$(REAL) -n 2 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(REAL) -n 2 --dist loadfile --no-loadscope-reorder
 	$(BIN)/pytest -m real tests/rights
 
 e2e-again: $(READY) ## Run what failed in the last `make e2e` once more, one by one

@@ -20,7 +20,7 @@ from tests.cluster.api import Api
 from tests.cluster.control_plane import Release
 from tests.cluster.modules import CACHE_VARIABLE, REPOSITORY, cache_folder
 from tests.cluster.processes import NotReady, Process, start, until
-from tests.e2e.support.muster import policies_at_work
+from tests.e2e.support.admission import policies_at_work
 
 Done = subprocess.CompletedProcess[str]
 OPTED_IN = {

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster import audit
 from tests.cluster.cluster import Cluster, Options, running
 from tests.cluster.control_plane import Release
-from tests.e2e.support import muster
+from tests.e2e.support import admission, muster
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.rights import Rights
 from tests.e2e.support.seen import Seen, forget
@@ -128,7 +128,7 @@ def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[...,
         story = Story(stage.cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
         stories.append(story)
         if opted_in:
-            assert muster.policies_at_work(stage.cluster.api, story.namespace)
+            assert admission.policies_at_work(stage.cluster.api, story.namespace)
         return story
 
     request.node.stash[_STORIES] = stories

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster import manifests
+from tests.cluster.processes import until
 from tests.contract.bodies import priority_class
+from tests.e2e.support import admission
 from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.e2e.support.owners import Object, a_jobset
 from tests.e2e.support.runtimes import POLICY
@@ -56,12 +58,12 @@ def make(story: Story) -> Iterator[Make]:
         story.api.must("DELETE", manifests.path(one))
 
 
-def polite(make: Make) -> str:
+def polite(story: Story, make: Make) -> str:
     """Makes a PriorityClass whose pods take nobody's place; returns its name."""
     body = priority_class("polite", 1000, preemptionPolicy="Never")
-    name: str = make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body})["metadata"][
-        "name"
-    ]
+    made = make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body})
+    name: str = made["metadata"]["name"]
+    assert until(lambda: admission.knows_class(story.api, story.namespace, name), 30)
     return name
 
 
@@ -100,7 +102,7 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: Story, 
     one_device(make, story, node)
     jobset = a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2), "router": (1, 1)})
     jobset["metadata"]["annotations"] = {POLICY: AT_EVERY_LEVEL}
-    one_class = polite(make)
+    one_class = polite(story, make)
     for entry in jobset["spec"]["replicatedJobs"]:
         entry["template"]["spec"]["template"]["spec"]["priorityClassName"] = one_class
     prefill = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
@@ -129,9 +131,8 @@ def test_pods_that_never_preempt_get_their_group_without_a_policy_for_it(
     story.add_nodes(1)
     jobset = a_jobset("sim", {"workers": (1, 2)})
     jobset["metadata"]["annotations"] = {POLICY: policy}
-    jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["priorityClassName"] = polite(
-        make
-    )
+    workers = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    workers["spec"]["priorityClassName"] = polite(story, make)
     story.create(jobset)
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.group("workers")["spec"]["preemptionPolicy"] == "Never"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster import manifests
+from tests.cluster.processes import until
+from tests.e2e.support import admission
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import Story
 
@@ -32,6 +34,7 @@ def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: Story) -> None:
     hard = {"hard": {"pods": "2"}}
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": hard}
     created = story.create(quota)
+    story.wait_for(created, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
     story.create(a_job("sweep", pods=4))
     story.wait("two pods are made", lambda now: len(now.pods()) == 2)
     story.recording.quiet()
@@ -49,6 +52,7 @@ def test_a_gang_has_the_priority_of_its_pods(story: Story) -> None:
     version = "scheduling.k8s.io/v1"
     urgent = {"apiVersion": version, "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
     manifests.apply(story.api, [urgent])
+    assert until(lambda: admission.knows_class(story.api, story.namespace, "urgent"), 30)
     job = a_job("sweep", pods=2)
     job["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
     story.create(job)

@@ -13,7 +13,7 @@ from shared.events.dead_letters import SELECTOR
 from tests.cluster.cluster import Cluster, Options, running
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stages
-from tests.e2e.support import muster
+from tests.e2e.support import admission, muster
 from tests.e2e.support.dead_letters import nonsense
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job, a_trainjob
@@ -65,7 +65,7 @@ def _house(stages: Stages) -> Iterator[House]:
     with running(OPTIONS) as cluster:
         team = Story(cluster, TEAM)
         with muster.installed(cluster, OVERLAY) as installation:
-            assert muster.policies_at_work(cluster.api, TEAM)
+            assert admission.policies_at_work(cluster.api, TEAM)
             team.add_nodes(3)
             yield House(cluster, installation, team)
 

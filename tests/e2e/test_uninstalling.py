@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.cluster.processes import until
 from tests.e2e.conftest import Stage, Stages
+from tests.e2e.support import admission
 from tests.e2e.support.laws import GATE, min_count
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import Story
@@ -31,6 +33,7 @@ def test_jobs_outlive_muster(stage: Stage, stages: Stages, tell: Callable[..., S
 
     story.opt_out()
     stage.muster.remove_policies()
+    assert until(lambda: not admission.stamps_pods(story.api, story.namespace), 30)
     story.wait("no pod has the gate", lambda now: not any(GATE in now.gates(pod) for pod in now.pods()))
     waiting = [pod for pod in story.pods() if "nodeName" not in pod["spec"]]
     story.delete({"apiVersion": "v1", "kind": "Pod", **waiting[0]})

@@ -20,7 +20,7 @@ from shared.events.parse import UnreadableEvent
 from tests.cluster import manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
-from tests.cluster.processes import Process, start, until, wait_ready
+from tests.cluster.processes import Process, start, wait_ready
 
 NAMESPACE = "muster-system"
 OVERLAYS = Path(kustomize.EVENTING) / "overlays"
@@ -231,23 +231,6 @@ def installed(cluster: Cluster, overlay: str) -> Iterator[Muster]:
         yield muster
     finally:
         muster.stop()
-
-
-def policies_at_work(api: Api, namespace: str) -> bool:
-    """Waits until the admission policies act in a namespace: they are compiled after they were made."""
-    containers = [{"name": "main", "image": "example.com/train"}]
-    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
-    spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": template}
-
-    def marks() -> bool:
-        path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-        # A JobSet's, because with the overlay native-jobs plain Jobs get no mark.
-        labels = {"jobset.sigs.k8s.io/jobset-uid": "12345678"}
-        probe = {"metadata": {"name": "probe", "labels": labels}, "spec": spec}
-        job = api.must("POST", path, probe, query={"dryRun": "All"})
-        return "muster.dev/group" in job["spec"]["template"]["metadata"].get("labels", {})
-
-    return until(marks, 90)
 
 
 class _Service:

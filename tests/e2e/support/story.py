@@ -10,7 +10,7 @@ from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
-from tests.e2e.support import laws, rights
+from tests.e2e.support import admission, laws, rights
 from tests.e2e.support.laws import Write
 from tests.e2e.support.rights import Right
 from tests.e2e.support.timeline import Entry, Recording
@@ -113,9 +113,10 @@ class Story:
         )
 
     def opt_out(self) -> None:
-        """Takes the label away by which the namespace opted in."""
+        """Takes the label away by which the namespace opted in; the next Job gets no mark."""
         change = {"metadata": {"labels": {"muster.dev/gang-jobs": None}}}
         self.api.must("PATCH", f"/api/v1/namespaces/{self.namespace}", change, MERGE_PATCH)
+        assert until(lambda: not admission.marks_jobs(self.api, self.namespace), 30)
 
     def pods(self) -> list[Object]:
         """Returns the pods that exist."""

@@ -21,7 +21,8 @@ from tests.cluster.api import MERGE_PATCH
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
 from tests.cluster.sink import Sink
-from tests.e2e.support.muster import NAMESPACE, SWEEP, policies_at_work
+from tests.e2e.support.admission import policies_at_work
+from tests.e2e.support.muster import NAMESPACE, SWEEP
 from tests.e2e.support.story import Story
 from tests.e2e.support.timeline import Entry, state
 from tests.replays.recording.adapters import REFERENCE, RESOURCE, events
