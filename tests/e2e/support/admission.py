@@ -18,8 +18,8 @@ _DRY_RUN = {"dryRun": "All"}
 
 
 def policies_at_work(api: Api, namespace: str) -> bool:
-    """Waits until the admission policies act in a namespace: they are compiled after they were made."""
-    return until(lambda: marks_jobs(api, namespace), 90)
+    """Waits until the admission policies act in a namespace: each is compiled some time after it was made."""
+    return until(lambda: marks_jobs(api, namespace) and stamps_pods(api, namespace), 90)
 
 
 def marks_jobs(api: Api, namespace: str) -> bool:
@@ -34,10 +34,11 @@ def marks_jobs(api: Api, namespace: str) -> bool:
 
 
 def stamps_pods(api: Api, namespace: str) -> bool:
-    """Whether a pod of a marked Job made now would be given a group."""
+    """Whether a pod of a marked Job made now would be taken, and gated."""
     of_job = {"batch.kubernetes.io/job-name": "probe", "batch.kubernetes.io/controller-uid": "12345678"}
-    pod = api.must("POST", _pods(namespace), _pod({**of_job, "muster.dev/group": "main"}), query=_DRY_RUN)
-    return "schedulingGroup" in pod["spec"]
+    probe = _pod({**of_job, "muster.dev/group": "main"})
+    answer = api.request("POST", _pods(namespace), probe, query=_DRY_RUN)
+    return answer.status == 201 and "schedulingGates" in answer.body["spec"]
 
 
 def knows_class(api: Api, namespace: str, name: str) -> bool:
