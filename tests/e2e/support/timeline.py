@@ -7,6 +7,7 @@ import http.client
 import socket
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,9 +60,11 @@ class Entry:
 class Recording:
     """Watches a namespace from its beginning to the end of a story."""
 
-    def __init__(self, api: Api, namespace: str, release: str = "1.37") -> None:
+    def __init__(self, api: Api, namespace: str, release: str = "1.37", watch_seconds: int = 3600) -> None:
         self._api = api
+        self._watch_seconds = watch_seconds
         self._entries: list[Entry] = []
+        self._now: defaultdict[str, dict[str, Object]] = defaultdict(dict)
         self._changed = threading.Condition()
         self._began = time.monotonic()
         self._errors: list[str] = []
@@ -83,13 +86,14 @@ class Recording:
     def entries(self) -> list[Entry]:
         """Returns what happened so far, in the API server's order."""
         with self._changed:
-            if self._errors:
-                raise AssertionError(f"the recording has gaps: {self._errors}")
+            self._refuse_gaps()
             return sorted(self._entries)
 
     def now(self, kind: str) -> dict[str, Object]:
         """Returns the objects of a kind that exist, by name."""
-        return state(self.entries(), kind)
+        with self._changed:
+            self._refuse_gaps()
+            return dict(self._now[kind])
 
     def wait(self, what: str, condition: Callable[[Recording], bool], seconds: float = 20.0) -> None:
         """Waits until a condition on this recording holds, asking again at every change.
@@ -139,6 +143,10 @@ class Recording:
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
+    def _refuse_gaps(self) -> None:
+        if self._errors:
+            raise AssertionError(f"the recording has gaps: {self._errors}")
+
     def _is_served(self, path: str) -> bool:
         until(lambda: self._status(path) != INITIALIZING, 60)
         return self._status(path) != NOT_SERVED
@@ -170,12 +178,17 @@ class Recording:
         thread.start()
 
     def _follow(self, kind: str, path: str, version: str) -> None:
+        """Goes on from the last version where a watch ends: the server ends those that read too slowly."""
         try:
-            for event in self._api.watch(path, version, 3600, self._connections.append):
-                if self._stopped:
-                    return
-                self._take(kind, event)
-            self._gap(f"{kind}: the watch ended")
+            while not self._stopped:
+                for event in self._api.watch(path, version, self._watch_seconds, self._connections.append):
+                    if self._stopped:
+                        return
+                    if event["type"] == "ERROR":
+                        self._gap(f"{kind}: {event['object'].get('message')}")
+                        return
+                    self._take(kind, event)
+                    version = str(max(int(version), _version(event["object"])))
         except Exception as error:  # noqa: BLE001 - a thread's error has to reach the story, whatever it is
             self._gap(f"{kind}: {error!r}")
 
@@ -187,13 +200,10 @@ class Recording:
             self._changed.notify_all()
 
     def _take(self, kind: str, event: Mapping[str, Any]) -> None:
-        body = event["object"]
-        if event["type"] == "ERROR":
-            self._gap(f"{kind}: {body.get('message')}")
-            return
-        version = _version(body)
+        entry = Entry(_version(event["object"]), self._elapsed(), event["type"], kind, event["object"])
         with self._changed:
-            self._entries.append(Entry(version, self._elapsed(), event["type"], kind, body))
+            self._entries.append(entry)
+            _put(self._now[kind], entry)
             self._changed.notify_all()
 
     def _elapsed(self) -> float:
@@ -208,10 +218,13 @@ def state(entries: Iterable[Entry], kind: str) -> dict[str, Object]:
     """Returns the objects of a kind that exist after the entries, by name."""
     objects: dict[str, Object] = {}
     for entry in entries:
-        if entry.kind != kind:
-            continue
-        if entry.change == "DELETED":
-            objects.pop(entry.name, None)
-        else:
-            objects[entry.name] = entry.body
+        if entry.kind == kind:
+            _put(objects, entry)
     return objects
+
+
+def _put(objects: dict[str, Object], entry: Entry) -> None:
+    if entry.change == "DELETED":
+        objects.pop(entry.name, None)
+    else:
+        objects[entry.name] = entry.body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -50,7 +51,18 @@ def test_what_changed_in_an_interruption_is_told_after_it(api: Api) -> None:
     recording.stop()
 
 
-def test_a_watch_that_ends_by_itself_is_a_gap(api: Api) -> None:
+def test_a_watch_that_the_server_ends_goes_on_where_it_ended(api: Api) -> None:
+    """As the server does with a reader that is too slow: nothing is lost, and nothing is told twice."""
+    recording = Recording(api, HOME, watch_seconds=1)
+    for number in range(6):
+        api.must("POST", JOBS, _job(f"job-{number}"))
+        time.sleep(0.5)
+    recording.wait("all Jobs are seen", lambda now: len(now.now("Job")) == 6)
+    assert [entry.name for entry in recording.entries()] == [f"job-{number}" for number in range(6)]
+    recording.stop()
+
+
+def test_a_watch_that_is_refused_is_a_gap(api: Api) -> None:
     """A story must not be judged by what was not seen."""
     recording = Recording(api, HOME)
     api.must("POST", JOBS, _job("one"))
