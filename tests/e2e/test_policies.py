@@ -139,8 +139,8 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("main") == {"basic": {}}
     story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
-    events = [one for one in story.recording.now("Event").values() if one["reason"] == "InvalidPolicy"]
-    assert any("workload.groups[0].name: no pod template" in one["message"] for one in events)
+    told = "workload.groups[0].name: no pod template"
+    story.wait("an Event has the path", lambda now: any(told in one for one in _messages(now)))
 
     story.patch(broken, {"metadata": {"annotations": {POLICY: "workload: {groups: [{name: main}]}"}}})
     story.recording.quiet()
@@ -150,6 +150,12 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     groups = story.groups()
     again = next(name for name in groups if name.startswith("again-main-"))
     assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+
+
+def _messages(story: Story) -> list[str]:
+    """What the Events about invalid policies say."""
+    events = story.recording.now("Event").values()
+    return [one["message"] for one in events if one["reason"] == "InvalidPolicy"]
 
 
 def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: Story) -> None:

@@ -47,6 +47,15 @@ def knows_class(api: Api, namespace: str, name: str) -> bool:
     return api.request("POST", _pods(namespace), probe, query=_DRY_RUN).status == 201
 
 
+def knows_roles(api: Api) -> bool:
+    """Whether functions have their rights: a server that was just started has yet to read its roles."""
+    about = {"verb": "get", "group": "batch", "resource": "jobs"}
+    account = "system:serviceaccount:muster-system:resize-gang"
+    review = {"spec": {"user": account, "resourceAttributes": about}}
+    answer = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return answer.ok and bool(answer.body["status"]["allowed"])
+
+
 def _pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
