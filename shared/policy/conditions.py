@@ -111,7 +111,8 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
     needed = members_to_run(considered.gang, observed.jobs, observed.pods)
     states: list[GroupState] = []
     composites = {group.metadata.name for group in observed.composites}
-    missing = [name for name in considered.composite_names() if name not in composites]
+    wanted_composites = list(considered.composite_names())
+    missing = [name for name in wanted_composites if name not in composites]
     stand_ins: list[PodGroup] = []
     members: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in observed.pods:
@@ -125,7 +126,7 @@ def verdicts(observed: Observed, considered: Considered) -> tuple[Verdict, Verdi
         stuck = too_few(group, members[name], needed[place], fixed_in) if group and fixed_in else None
         states.append(stuck or state_of(name, group, members[name], needed[place]))
     stand_ins += _stand_ins_beside(observed, considered)
-    total = len(states) + len(list(considered.composite_names()))
+    total = len(states) + len(wanted_composites)
     ready = _ready(considered.flaw, missing, stand_ins, total)
     if ready.true:
         ready = _with_dropped(observed, considered, _with_sizes(observed, considered, ready))

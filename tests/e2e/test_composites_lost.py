@@ -37,7 +37,7 @@ def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
     assert story.recording.now("Workload")["late"]["spec"]["compositePodGroupTemplates"]
 
     stage.muster.stop_adapters()
-    with story.interrupted(), stage.muster.without_sweeps():
+    with story.interrupted():
         stages.switch(WITHOUT)
         stage.muster.start_function("create-pod-groups")
     stage.muster.start_adapters()

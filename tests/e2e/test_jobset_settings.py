@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster import manifests
-from tests.cluster.processes import until
 from tests.contract.bodies import priority_class
 from tests.e2e.support import admission
 from tests.e2e.support.gates import WITH_OPTIONAL_GATES
@@ -63,7 +62,7 @@ def polite(story: Story, make: Make) -> str:
     body = priority_class("polite", 1000, preemptionPolicy="Never")
     made = make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body})
     name: str = made["metadata"]["name"]
-    assert until(lambda: admission.knows_class(story.api, story.namespace, name), 30)
+    assert admission.class_is_known(story.api, story.namespace, name)
     return name
 
 

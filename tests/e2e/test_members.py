@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster import manifests
-from tests.cluster.processes import until
 from tests.e2e.support import admission
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import Story
@@ -52,7 +51,7 @@ def test_a_gang_has_the_priority_of_its_pods(story: Story) -> None:
     version = "scheduling.k8s.io/v1"
     urgent = {"apiVersion": version, "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
     manifests.apply(story.api, [urgent])
-    assert until(lambda: admission.knows_class(story.api, story.namespace, "urgent"), 30)
+    assert admission.class_is_known(story.api, story.namespace, "urgent")
     job = a_job("sweep", pods=2)
     job["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
     story.create(job)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.processes import until
 from tests.contract.bodies import CLASSES, priority_class
 from tests.e2e.support import admission
 from tests.e2e.support.laws import group_of
@@ -27,7 +26,7 @@ def a_class(story: Story) -> Iterator[Make]:
     def make(name: str, value: int, **fields: Any) -> str:
         made.append(f"{story.namespace}-{name}")
         story.api.must("POST", CLASSES, priority_class(made[-1], value, **fields))
-        assert until(lambda: admission.knows_class(story.api, story.namespace, made[-1]), 30)
+        assert admission.class_is_known(story.api, story.namespace, made[-1])
         return made[-1]
 
     yield make

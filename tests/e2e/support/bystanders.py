@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.processes import until
+from tests.contract.bodies import jobs
 from tests.e2e.support import laws
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import Story
@@ -12,10 +13,11 @@ OURS = ("app.kubernetes.io/managed-by", "muster")
 
 def job_controller_is_asked(story: Story) -> bool:
     """Waits until a plain Job asks the Job controller for a gang; policies are compiled some time later."""
-    path = f"/apis/batch/v1/namespaces/{story.namespace}/jobs"
 
     def asks() -> bool:
-        stored = story.api.must("POST", path, a_job("probe", pods=2), query={"dryRun": "All"})
+        stored = story.api.must(
+            "POST", jobs(story.namespace), a_job("probe", pods=2), query={"dryRun": "All"}
+        )
         return bool(stored["spec"].get("scheduling") == {"schedulingPolicy": {"gang": {}}})
 
     return until(asks, 90)

@@ -97,7 +97,7 @@ class Story:
         self._refused |= set(rights.refused(self._audited(self._roles_known_at)))
         with self.recording.interrupted():
             yield
-            assert until(lambda: admission.knows_roles(self.api), 60), "it does not know its roles"
+            assert admission.roles_are_known(self.api), "it does not know its roles"
         self._roles_known_at = audit.size(self._audit_log)
 
     def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = 20.0) -> None:
