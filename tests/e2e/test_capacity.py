@@ -27,7 +27,7 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: Story) -
     assert _bound(story) == []
 
     story.add_nodes(1)
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
     story.wait("conditions say so", lambda now: now.condition("Job", "big", "PodGroupsScheduled") == "True")
 
 
@@ -46,7 +46,7 @@ def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
         story.recording.quiet()
         assert _bound(story) == []
     muster_on_it.sweep()
-    story.wait("two pods run", lambda now: now.running() == 2, 60)
+    story.wait("two pods run", lambda now: now.running() == 2)
 
 
 def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(story: Story) -> None:
@@ -61,9 +61,7 @@ def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(stor
 
     first = [pod for pod in story.pods() if laws.group_of(pod) in winners]
     story.finish_pods(first)
-    story.wait(
-        "the other one runs", lambda now: now.running() == 4 and not winners & _groups_running(now), 60
-    )
+    story.wait("the other one runs", lambda now: now.running() == 4 and not winners & _groups_running(now))
 
 
 def _groups_running(story: Story) -> set[str]:

@@ -41,19 +41,19 @@ def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: Story)
     hang(story, hanging, "true")
 
     story.finish_pods(story.running_of("prefill")[:1], "Failed")
-    story.wait("prefill is there again", lambda now: len(uids(now.pods()) - before) == 2, 60)
+    story.wait("prefill is there again", lambda now: len(uids(now.pods()) - before) == 2)
     story.recording.quiet()
     assert bound(story, before) == []
 
     takes_the_room(story)
     hang(story, hanging, None)
-    story.wait("decode is there again", lambda now: len(uids(now.pods()) - before) == 6, 60)
+    story.wait("decode is there again", lambda now: len(uids(now.pods()) - before) == 6)
     story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())))
     story.recording.quiet()
     assert bound(story, before) == []
 
     story.add_nodes(1, cpu=4)
-    story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6, 60)
+    story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)
 
 
 def test_a_quorum_that_fell_is_raised_before_a_restarted_gang_runs(story: Story) -> None:
@@ -62,14 +62,14 @@ def test_a_quorum_that_fell_is_raised_before_a_restarted_gang_runs(story: Story)
     runs(story)
     before = uids(story.pods())
     story.finish_pods(story.running_of("decode"))
-    story.wait("prefill is enough", lambda now: min_group_count(now) == 1, 30)
+    story.wait("prefill is enough", lambda now: min_group_count(now) == 1)
     takes_the_room(story)
 
     story.finish_pods(story.running_of("prefill")[:1], "Failed")
-    story.wait("all are there again", lambda now: len(uids(now.pods()) - before) == 6, 60)
+    story.wait("all are there again", lambda now: len(uids(now.pods()) - before) == 6)
     story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())))
     story.recording.quiet()
     assert (min_group_count(story), bound(story, before)) == (2, [])
 
     story.add_nodes(1, cpu=4)
-    story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6, 60)
+    story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)

@@ -59,8 +59,8 @@ def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
         "late-prefill": basic,
         "late-decode": basic,
     }
-    story.wait("both say why", lambda now: _says_why(now, "chat") and _says_why(now, "late"), 60)
-    story.wait("Events say so", lambda now: _told(now) == {"chat", "late"}, 60)
+    story.wait("both say why", lambda now: _says_why(now, "chat") and _says_why(now, "late"))
+    story.wait("Events say so", lambda now: _told(now) == {"chat", "late"})
 
 
 def _told(story: Story) -> set[str]:

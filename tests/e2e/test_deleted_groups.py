@@ -23,17 +23,17 @@ def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
     """No pod names it, so nothing holds it; no step hears of it, and new pods wait gated until the sweep."""
     story.add_nodes(1)
     owner = story.create(a_trainjob("llama", "torch-distributed", nodes=3))
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("the pods are gone", lambda now: not now.pods(), 90)
     assert muster_on_it.idle()
     old = _named(story.group("trainer"))
     with muster_on_it.without_sweeps():
         story.delete(old)
-        story.wait("it is gone", lambda now: now.groups() == {}, 60)
+        story.wait("it is gone", lambda now: now.groups() == {})
 
         story.patch(owner, {"spec": {"suspend": False}})
-        story.wait("three pods are made", lambda now: len(now.pods()) == 3, 60)
+        story.wait("three pods are made", lambda now: len(now.pods()) == 3)
         story.recording.quiet()
         assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 3
         assert story.groups() == {}
@@ -50,7 +50,7 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
     """Until then it is marked, nobody can make it anew, and it places the replacement of a failed pod."""
     story.add_nodes(1)
     owner = story.create(a_job("sweep", pods=3))
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     group = _named(story.group("main"))
     story.delete(group)
     story.wait("it is marked", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
@@ -61,7 +61,7 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
 
     before = uids(story.pods())
     story.finish_pods(story.pods()[:1], "Failed")
-    story.wait("a replacement runs", lambda now: now.running() == 3 and bool(uids(now.pods()) - before), 60)
+    story.wait("a replacement runs", lambda now: now.running() == 3 and bool(uids(now.pods()) - before))
     assert story.group("main")["metadata"]["uid"] == group["metadata"]["uid"]
 
     story.patch(owner, {"spec": {"suspend": True}})
@@ -78,9 +78,9 @@ def test_a_stand_in_places_what_has_room(story: Story) -> None:
     story.add_nodes(1, cpu=2)
     _broken_job(story)
     told = "minCount (1) cannot be satisfied"
-    story.wait("the scheduler says so", lambda now: told in str(now.group("main").get("status")), 60)
+    story.wait("the scheduler says so", lambda now: told in str(now.group("main").get("status")))
     story.add_nodes(1)
-    story.wait("two pods run", lambda now: now.running() == 2, 60)
+    story.wait("two pods run", lambda now: now.running() == 2)
     story.recording.quiet()
     assert story.running() == 2
     story.add_nodes(1)
@@ -92,7 +92,7 @@ def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(
 ) -> None:
     """Before any node is there it is replaced by hand; of three pods two have room, and none is bound."""
     _broken_job(story)
-    story.wait("the gates are lifted", lambda now: _ungated(now) == 3, 60)
+    story.wait("the gates are lifted", lambda now: _ungated(now) == 3)
     _replace_by_gang(story, muster_on_it)
 
     story.add_nodes(1)
@@ -108,7 +108,7 @@ def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(
     """They run on where they are, and the replacement of one that fails joins the gang."""
     story.add_nodes(2)
     _broken_job(story)
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     before = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in story.pods()}
     _replace_by_gang(story, muster_on_it)
     story.recording.quiet()
@@ -116,9 +116,7 @@ def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(
     assert story.running() == 3
 
     story.finish_pods(story.pods()[:1], "Failed")
-    story.wait(
-        "a replacement runs", lambda now: now.running() == 3 and bool(uids(now.pods()) - set(before)), 60
-    )
+    story.wait("a replacement runs", lambda now: now.running() == 3 and bool(uids(now.pods()) - set(before)))
     assert story.policy("main") == {"gang": {"minCount": 3}}
 
 
@@ -127,7 +125,7 @@ def _broken_job(story: Story) -> None:
     job = a_job("sweep", pods=3, cpu=4)
     job["metadata"]["annotations"] = {POLICY: "workload: {gangs: []}"}
     story.create(job)
-    story.wait("the stand-in is made", lambda now: len(now.groups()) == 1, 60)
+    story.wait("the stand-in is made", lambda now: len(now.groups()) == 1)
     assert story.policy("main") == {"basic": {}}
 
 

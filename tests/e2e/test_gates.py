@@ -26,7 +26,7 @@ def test_many_lift_their_gates_and_label_the_pods_at_once(story: Story) -> None:
     job = a_job("sweep", pods=PODS)
     job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": gate} for gate in OTHERS]
     story.create(job)
-    story.wait("the pods are made", lambda now: len(now.pods()) == PODS, 60)
+    story.wait("the pods are made", lambda now: len(now.pods()) == PODS)
     pods = story.pods()
     changes: list[Object] = [
         {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}} for gate in OTHERS
@@ -42,7 +42,7 @@ def test_many_lift_their_gates_and_label_the_pods_at_once(story: Story) -> None:
     with ThreadPoolExecutor(len(changes)) as writers:
         answers = [answer for given in writers.map(write, changes) for answer in given]
     assert [answer.message for answer in answers if answer.status != 200] == []
-    story.wait("ten pods run", lambda now: now.running() == PODS, 60)
+    story.wait("ten pods run", lambda now: now.running() == PODS)
     assert [story.gates(pod) for pod in story.pods()] == [set()] * PODS
     assert all(set(LABELLERS) <= set(pod["metadata"]["labels"]) for pod in story.pods())
     assert {entry.name for entry in _all_gated(story)} == {pod["metadata"]["name"] for pod in pods}
@@ -57,7 +57,7 @@ def test_a_gate_of_another_is_left_to_it(story: Story, policy: str) -> None:
     job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": OTHERS[0]}]
     story.create(job)
     held = [{OTHERS[0]}] * 3
-    story.wait("Muster's are lifted", lambda now: [now.gates(pod) for pod in now.pods()] == held, 60)
+    story.wait("Muster's are lifted", lambda now: [now.gates(pod) for pod in now.pods()] == held)
     first, *others = story.pods()
     lifted = {"spec": {"schedulingGates": [{"$patch": "delete", "name": OTHERS[0]}]}}
     for pod in others:
@@ -65,7 +65,7 @@ def test_a_gate_of_another_is_left_to_it(story: Story, policy: str) -> None:
     story.recording.quiet()
     assert not any(pod["spec"].get("nodeName") for pod in story.pods())
     story.api.must("PATCH", manifests.path({**_POD, **first}), lifted, STRATEGIC_PATCH)
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
 
 
 def _all_gated(story: Story) -> list[Entry]:

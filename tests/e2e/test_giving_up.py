@@ -77,7 +77,6 @@ def test_a_repaired_policy_counts_for_the_next_jobset_only(story: Story) -> None
     story.wait(
         "two new pods run",
         lambda now: now.running() == 2 and not before & {pod["metadata"]["uid"] for pod in now.pods()},
-        60,
     )
     assert set(story.groups()) == {stand_in}
     assert story.policy("workers") == {"basic": {}}

@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.support.owners import Object, a_job
 from tests.e2e.support.story import Story
+from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -16,10 +17,15 @@ def _scale(story: Story, job: Object, pods: int) -> None:
 
 def _min_counts(story: Story) -> tuple[int, int]:
     """Returns minCount of the only Workload's only template and of its PodGroup."""
-    (workload,) = story.recording.now("Workload").values()
-    (template,) = workload["spec"]["podGroupTemplates"]
-    gang: dict[str, int] = template["schedulingPolicy"]["gang"]
-    return gang["minCount"], story.policy("main")["gang"]["minCount"]
+    (template,) = story.templates().values()
+    return template["gang"]["minCount"], story.policy("main")["gang"]["minCount"]
+
+
+def _fail_and_be_replaced(story: Story, pod: Object) -> None:
+    """Let one of two running pods fail, and wait until another one runs in its place."""
+    before = uids(story.pods())
+    story.finish_pods([pod], "Failed")
+    story.wait("its replacement runs", lambda now: now.running() == 2 and bool(uids(now.pods()) - before))
 
 
 def test_an_indexed_job_runs_as_one_gang(story: Story) -> None:
@@ -57,9 +63,7 @@ def test_a_job_scaled_down_shrinks_its_gang(story: Story) -> None:
     story.wait("minCount is two", lambda now: _min_counts(now) == (2, 2))
     story.wait("two pods run", lambda now: now.running() == 2 and len(now.pods()) == 2)
 
-    (first, _) = story.pods()
-    story.finish_pods([first], "Failed")
-    story.wait("its replacement runs", lambda now: now.running() == 2)
+    _fail_and_be_replaced(story, story.pods()[0])
 
 
 def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: Story) -> None:
@@ -74,7 +78,6 @@ def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: Story) -> N
     story.wait(
         "the new Job's pods run and only its group is left",
         lambda now: now.running() == 3 and len(now.groups()) == 1 and old not in now.groups(),
-        60,
     )
 
 
@@ -87,5 +90,4 @@ def test_a_replacement_after_others_finished_is_placed(story: Story) -> None:
     first, second, _ = sorted(story.pods(), key=lambda pod: pod["metadata"]["name"])
     story.finish_pods([first])
     story.wait("minCount is two", lambda now: _min_counts(now)[1] == 2)
-    story.finish_pods([second], "Failed")
-    story.wait("its replacement runs", lambda now: now.running() == 2)
+    _fail_and_be_replaced(story, second)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import pytest
 
@@ -31,7 +32,7 @@ def scale(story: Story, jobset: Object, name: str, pods: int) -> None:
     story.patch(jobset, scaled(jobset, name, pods))
     (job,) = (one for one in jobset["spec"]["replicatedJobs"] if one["name"] == name)
     running = pods * job["replicas"]
-    story.wait(f"{running} {name} run", lambda now: len(now.running_of(name)) == running, 60)
+    story.wait(f"{running} {name} run", lambda now: len(now.running_of(name)) == running)
 
 
 def follows(story: Story, name: str, pods: int) -> None:
@@ -40,11 +41,9 @@ def follows(story: Story, name: str, pods: int) -> None:
     story.wait(f"the gang is of {pods}", lambda now: now.policy(name) == gang)
 
 
-def templates(story: Story, jobset: Object) -> dict[str, int]:
-    """The minCounts of the Workload's templates."""
-    workload = story.recording.now("Workload")[jobset["metadata"]["name"]]
-    found = workload["spec"]["podGroupTemplates"]
-    return {one["name"]: one["schedulingPolicy"]["gang"]["minCount"] for one in found}
+def _has_templates(story: Story, *, workers: int) -> bool:
+    counts = {"driver": 1, "workers": workers}
+    return story.templates() == {name: {"gang": {"minCount": count}} for name, count in counts.items()}
 
 
 def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: Story) -> None:
@@ -58,7 +57,7 @@ def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: Story) -> None:
     for pods in (3, 1, 2):
         scale(story, jobset, "workers", pods)
         follows(story, "workers", 2 * pods)
-        assert templates(story, jobset) == {"driver": 1, "workers": 2 * pods}
+        story.wait("its template is as well", partial(_has_templates, workers=2 * pods))
     assert story.policy("driver") == {"gang": {"minCount": 1}}
     answer = story.api.request("PATCH", manifests.path(jobset), scaled(jobset, "workers", 0), MERGE_PATCH)
     assert (answer.status, "parallelism must be >= 1" in answer.message) == (422, True), answer.message
@@ -88,7 +87,6 @@ def test_one_child_is_restarted_while_its_sibling_runs(story: Story) -> None:
     story.wait(
         "decode runs again",
         lambda now: len(uids(now.running_of("decode")) - decode) == 2 and now.running() == 4,
-        60,
     )
     assert uids(story.running_of("prefill")) == prefill
     assert min_group_count(story) == 2

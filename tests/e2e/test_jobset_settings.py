@@ -108,7 +108,7 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: Story, 
     prefill["resourceClaims"] = [SHARED]
     prefill["containers"][0]["resources"]["claims"] = [{"name": "nic"}]
     story.create(jobset)
-    story.wait("five pods run", lambda now: now.running() == 5, 60)
+    story.wait("five pods run", lambda now: now.running() == 5)
 
     groups = {**story.recording.now("CompositePodGroup"), **story.groups()}
     kept = {name.split("-")[1]: one["spec"].get("preemptionPolicy") for name, one in groups.items()}

@@ -52,7 +52,6 @@ def test_a_restarted_jobset_runs_again_in_its_old_group(story: Story) -> None:
     story.wait(
         "three new pods run",
         lambda now: now.running() == 3 and not before & {pod["metadata"]["uid"] for pod in now.pods()},
-        60,
     )
     assert set(story.groups()) == groups
     assert story.recording.now("JobSet")["sim"]["status"]["restarts"] == 1

@@ -39,7 +39,7 @@ def test_an_indexed_job_that_does_not_fit_waits_as_a_whole(story: Story) -> None
     assert not any(pod["spec"].get("nodeName") for pod in story.pods())
 
     story.add_nodes(1)
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
 
 
 def test_a_job_of_a_gang_cannot_be_scaled(story: Story) -> None:

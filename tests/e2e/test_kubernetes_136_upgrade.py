@@ -32,12 +32,10 @@ def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
     story = tell()
     story.add_nodes(2)
     story.create(a_job("runs", pods=3, cpu=4))
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     story.create(a_job("waits", pods=3, cpu=3))
     story.wait(
-        "the other one waits",
-        lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable",
-        60,
+        "the other one waits", lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable"
     )
     story.recording.stop()
     later = Later(stage.cluster, story)

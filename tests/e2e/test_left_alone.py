@@ -61,11 +61,11 @@ def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: St
     """The mark is in its template: replacements are stamped and lifted as before, and new Jobs are plain."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=3))
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     (group,) = story.groups()
     story.opt_out()
     story.create(a_job("later", pods=2))
-    story.wait("the new Job's pods run", lambda now: now.running() == 5, 60)
+    story.wait("the new Job's pods run", lambda now: now.running() == 5)
     assert len(story.ungrouped()) == 2
 
     (first, *_) = story.members(group)
@@ -73,7 +73,6 @@ def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: St
     story.wait(
         "a replacement runs",
         lambda now: now.running() == 5 and first["metadata"]["name"] not in _names(now.members(group)),
-        60,
     )
     assert len(story.members(group)) == 3
 

@@ -25,14 +25,14 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, m
 
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("the pods are gone", lambda now: not now.pods(), 90)
-    story.wait("it is suspended", lambda now: now.condition("TrainJob", "llama", "Suspended") == "True", 60)
+    story.wait("it is suspended", lambda now: now.condition("TrainJob", "llama", "Suspended") == "True")
     story.patch(owner, {"spec": {"suspend": False}})
     _runs_and_says_so(story)
 
     story.delete({"apiVersion": "scheduling.k8s.io/v1beta1", **story.recording.now("Workload")["llama"]})
     story.wait("the Workload is gone", lambda now: not now.recording.now("Workload"))
     muster_on_it.sweep()
-    story.wait("the Workload is back", lambda now: "llama" in now.recording.now("Workload"), 60)
+    story.wait("the Workload is back", lambda now: "llama" in now.recording.now("Workload"))
 
     before, old = uids(story.pods()), set(story.groups())
     story.delete({"apiVersion": "jobset.x-k8s.io/v1alpha2", **story.recording.now("JobSet")["llama"]})
@@ -43,7 +43,7 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, m
     _runs_and_says_so(story)
 
     story.finish_pods(story.pods())
-    story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True", 60)
+    story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
     assert muster_on_it.idle()
     story.recording.quiet()
     types = _histories(story)
@@ -58,28 +58,24 @@ def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: Story
     story.add_nodes(1)
     body = a_trainjob("llama", "torch-distributed", nodes=3)
     owner = story.create(body)
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     (old,), hanging = story.groups(), story.pods()
     for pod in hanging:
         story.patch({**_POD, **pod}, {"metadata": {"finalizers": ["example.com/hang"]}})
     story.delete(owner)
-    story.wait("the TrainJob is gone", lambda now: not now.recording.now("TrainJob"), 60)
+    story.wait("the TrainJob is gone", lambda now: not now.recording.now("TrainJob"))
     story.create(body)
 
     story.wait("three new pods run", lambda now: len(_running_elsewhere(now, old)) == 3, 120)
     assert uids(hanging) <= uids(story.pods())
     assert all("deletionTimestamp" in pod["metadata"] for pod in story.pods() if story.group_name(pod) == old)
-    story.wait(
-        "the old group is ending", lambda now: "deletionTimestamp" in now.groups()[old]["metadata"], 60
-    )
+    story.wait("the old group is ending", lambda now: "deletionTimestamp" in now.groups()[old]["metadata"])
     (new,) = set(story.groups()) - {old}
     assert story.groups()[new]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
 
     for pod in hanging:
         story.api.must("PATCH", manifests.path({**_POD, **pod}), _LET_GO, MERGE_PATCH)
-    story.wait(
-        "old pods and group are gone", lambda now: set(now.groups()) == {new} and len(now.pods()) == 3, 60
-    )
+    story.wait("old pods and group are gone", lambda now: set(now.groups()) == {new} and len(now.pods()) == 3)
     assert story.running() == 3
     assert not any(GATE in story.gates(pod) for pod in story.pods())
 
@@ -95,7 +91,7 @@ def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
     (old,) = story.groups()
     with muster_on_it.without_sweeps():
         story.delete(owner, "Orphan")
-        story.wait("the TrainJob is gone", lambda now: not now.recording.now("TrainJob"), 60)
+        story.wait("the TrainJob is gone", lambda now: not now.recording.now("TrainJob"))
         orphan = {**_WORKLOAD, **story.recording.now("Workload")["llama"]}
         assert "ownerReferences" not in orphan["metadata"]
         again = {**_WORKLOAD, "metadata": {"name": "llama"}, "spec": orphan["spec"]}
@@ -103,25 +99,25 @@ def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
         assert (answer.status, answer.reason) == (409, "AlreadyExists")
     for _ in range(2):  # one takes the Workload away, the other makes the JobSet's
         muster_on_it.sweep()
-    story.wait("the JobSet has a Workload", lambda now: _controller_of_workload(now) == "JobSet", 60)
+    story.wait("the JobSet has a Workload", lambda now: _controller_of_workload(now) == "JobSet")
 
     again = story.create(body)
-    story.wait("the Trainer refuses it", lambda now: "owned by another object" in _of_the_trainer(now), 60)
+    story.wait("the Trainer refuses it", lambda now: "owned by another object" in _of_the_trainer(now))
     assert (story.running(), set(story.groups())) == (2, {old})
 
     story.delete({"apiVersion": "jobset.x-k8s.io/v1alpha2", **story.recording.now("JobSet")["llama"]})
     snapshot = {"name": "llama-runtime-snapshot", "namespace": story.namespace}
     story.delete({"apiVersion": "v1", "kind": "ConfigMap", "metadata": snapshot})
-    story.wait("the old group is gone", lambda now: old not in now.groups(), 60)
+    story.wait("the old group is gone", lambda now: old not in now.groups())
     story.patch(again, {"metadata": {"annotations": {"example.com/try": "again"}}})
-    story.wait("the TrainJob has a Workload", lambda now: _controller_of_workload(now) == "TrainJob", 60)
+    story.wait("the TrainJob has a Workload", lambda now: _controller_of_workload(now) == "TrainJob")
     _runs_and_says_so(story)
     assert story.policy("trainer") == {"gang": {"minCount": 2}}
 
 
 def _runs_and_says_so(story: Story) -> None:
     story.wait("two pods run", lambda now: now.running() == 2, 90)
-    story.wait("conditions say so", lambda now: _told(now) == {"True"}, 60)
+    story.wait("conditions say so", lambda now: _told(now) == {"True"})
 
 
 def _told(story: Story) -> set[str]:

@@ -22,7 +22,7 @@ def test_an_index_that_failed_for_good_no_longer_counts(story: Story) -> None:
     story.wait("three pods run", lambda now: now.running() == 3)
 
     story.finish_pods([_of_index(story, "0")], "Failed")
-    story.wait("index 0 has failed for good", lambda now: _failed_indexes(now) == "0", 60)
+    story.wait("index 0 has failed for good", lambda now: _failed_indexes(now) == "0")
     story.wait("minCount is two", lambda now: now.policy("main") == {"gang": {"minCount": 2}})
     assert story.running() == 2
 
@@ -39,10 +39,10 @@ def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: Story) -> None:
     story.recording.quiet()
     assert story.running() == 0
     assert "conditions" not in story.group("main").get("status", {})
-    assert "exceeded quota" in _told_by(story, "FailedCreate")
+    story.wait("an Event says why", lambda now: "exceeded quota" in _told_by(now, "FailedCreate"))
 
     story.patch(created, {"spec": {"hard": {"pods": "10"}}})
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
 
 
 def test_a_gang_has_the_priority_of_its_pods(story: Story) -> None:

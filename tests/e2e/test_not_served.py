@@ -124,7 +124,7 @@ def _gangs_run_and_wait(story: Story) -> Object:
     hanging, failing = story.running_of("workers")
     _hang(story, hanging, "true")
     story.finish_pods([failing], "Failed")
-    story.wait("a new pod is gated", lambda now: any(GATE in now.gates(pod) for pod in now.pods()), 60)
+    story.wait("a new pod is gated", lambda now: any(GATE in now.gates(pod) for pod in now.pods()))
 
     job = a_job("waits", pods=2, cpu=9)
     job["metadata"]["annotations"] = {POLICY: IN_ONE_RACK}

@@ -84,13 +84,13 @@ def test_a_role_is_all_that_a_trainjob_needs(house: House) -> None:
     """From the first event to the last: grouped, placed together, told of, and gone without a trace."""
     team = house.team
     trainjob = team.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
-    team.wait("three pods run", lambda now: now.running() == 3, 60)
+    team.wait("three pods run", lambda now: now.running() == 3)
     assert team.policy("trainer") == {"gang": {"minCount": 3}}
     team.wait(
         "conditions say so", lambda now: now.condition("TrainJob", "llama", "PodGroupsScheduled") == "True"
     )
     team.delete(trainjob)
-    team.wait("nothing is left", lambda now: not now.leftovers(), 60)
+    team.wait("nothing is left", lambda now: not now.leftovers())
     assert house.muster.dead_letters == []
 
 
@@ -118,7 +118,7 @@ def test_sweeps_make_good_what_was_missed(house: House) -> None:
         installation.start_adapters()
     assert team.policy("main") == {"gang": {"minCount": 2}}
     team.delete(job)
-    team.wait("nothing is left", lambda now: not now.leftovers(), 60)
+    team.wait("nothing is left", lambda now: not now.leftovers())
     assert installation.dead_letters == []
 
 
@@ -128,7 +128,7 @@ def test_another_namespace_is_left_alone(house: House) -> None:
     try:
         other.create(a_job("unmarked", pods=2))
         other.create(a_job("marked", pods=2, labels={"muster.dev/group": "workers"}))
-        other.wait("four pods run", lambda now: now.running() == 4, 60)
+        other.wait("four pods run", lambda now: now.running() == 4)
         house.muster.sweep()
         assert house.muster.idle()
         assert not any(other.group_name(pod) or other.gates(pod) for pod in other.pods())

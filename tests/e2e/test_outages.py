@@ -40,7 +40,7 @@ def test_a_function_that_was_down_catches_up(story: Story, muster_on_it: Muster,
         story.recording.quiet()
         assert story.running() == 0
     muster_on_it.sweep()
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
 
 
 def test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep(

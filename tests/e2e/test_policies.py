@@ -70,7 +70,7 @@ def test_an_example_runs(story: Story, name: str, pods: int, min_counts: list[in
     racks_of_two_zones(story)
     for one in example(name):
         story.create(one)
-    story.wait(f"{pods} pods run", lambda now: now.running() == pods, 30)
+    story.wait(f"{pods} pods run", lambda now: now.running() == pods)
     assert sizes(story) == min_counts
     if name == "racks":
         assert all(len(racks) == 1 for racks in places(story, RACK).values())
@@ -88,7 +88,7 @@ def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: Story) -> No
     story.recording.quiet()
     assert story.running() == 0
     story.add_nodes(1, cpu=4, labels={ZONE: "zone-0"})
-    story.wait("six pods run", lambda now: now.running() == 6, 60)
+    story.wait("six pods run", lambda now: now.running() == 6)
 
 
 def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: Story) -> None:
@@ -96,13 +96,13 @@ def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: Story) -
     racks_of_two_zones(story)
     for one in example("leader-and-workers"):
         story.create(one)
-    story.wait("five pods run", lambda now: now.running() == 5, 30)
+    story.wait("five pods run", lambda now: now.running() == 5)
     leads = "batch.kubernetes.io/job-completion-index"
     story.finish_pods([pod for pod in story.pods() if pod["metadata"]["labels"][leads] == "0"])
-    story.wait("four pods run", lambda now: now.running() == 4, 30)
+    story.wait("four pods run", lambda now: now.running() == 4)
     story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"][:1], "Failed")
-    story.wait("a replacement exists", lambda now: len(now.pods()) == 6, 60)
-    story.wait("four pods run again", lambda now: now.running() == 4, 30)
+    story.wait("a replacement exists", lambda now: len(now.pods()) == 6)
+    story.wait("four pods run again", lambda now: now.running() == 4)
 
 
 def test_stages_under_a_basic_root_run_one_after_the_other(story: Story) -> None:
@@ -110,14 +110,14 @@ def test_stages_under_a_basic_root_run_one_after_the_other(story: Story) -> None
     racks_of_two_zones(story)
     for one in example("stages"):
         story.create(one)
-    story.wait("both initializers run", lambda now: now.running() == 2, 30)
+    story.wait("both initializers run", lambda now: now.running() == 2)
     assert len(story.groups()) == 4
     story.finish_pods(story.pods())
-    story.wait("two trainers run", lambda now: len(now.running_of("trainer")) == 2, 60)
+    story.wait("two trainers run", lambda now: len(now.running_of("trainer")) == 2)
     story.finish_pods(story.running_of("trainer"))
-    story.wait("the evaluator runs", lambda now: len(now.running_of("evaluator")) == 1, 60)
+    story.wait("the evaluator runs", lambda now: len(now.running_of("evaluator")) == 1)
     story.finish_pods(story.running_of("evaluator"))
-    story.wait("complete", lambda now: now.condition("TrainJob", "llama", "Complete") == "True", 60)
+    story.wait("complete", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
 
 
 def test_an_elastic_gang_starts_with_what_has_room(story: Story) -> None:
@@ -128,7 +128,7 @@ def test_an_elastic_gang_starts_with_what_has_room(story: Story) -> None:
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
     story.add_nodes(1)
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
 
 
@@ -140,7 +140,10 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     assert story.policy("main") == {"basic": {}}
     story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
     told = "workload.groups[0].name: no pod template"
-    story.wait("an Event has the path", lambda now: any(told in one for one in _messages(now)))
+    story.wait(
+        "an Event has the path",
+        lambda now: any(told in one for one in _messages(now, "InvalidPolicy")),
+    )
 
     story.patch(broken, {"metadata": {"annotations": {POLICY: "workload: {groups: [{name: main}]}"}}})
     story.recording.quiet()
@@ -152,10 +155,10 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
 
 
-def _messages(story: Story) -> list[str]:
-    """What the Events about invalid policies say."""
+def _messages(story: Story, reason: str) -> list[str]:
+    """What the Events of a reason say."""
     events = story.recording.now("Event").values()
-    return [one["message"] for one in events if one["reason"] == "InvalidPolicy"]
+    return [one["message"] for one in events if one["reason"] == reason]
 
 
 def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: Story) -> None:
@@ -179,7 +182,8 @@ def test_a_change_of_policy_counts_for_the_next_job_only(story: Story) -> None:
     story.create(config)
     story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
     story.wait("minCount is two", lambda now: now.policy("main") == {"gang": {"minCount": 2}})
-    assert story.reason("Job", "sweep", "PodGroupsReady") == "PodGroupsExist"
+    exist = "PodGroupsExist"
+    story.wait("it says so", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == exist)
 
 
 def test_flagged_scaling_leaves_the_gang_and_says_so(story: Story, stage: Any) -> None:
@@ -220,8 +224,7 @@ def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(tell: Callabl
     policy = "workload: {groups: [{name: workers, replicatedJobs: [node], disruptionMode: {all: {}}}]}"
     runtime = a_runtime(story, policy)
     story.wait("it is marked", lambda now: pod_labels(now, runtime) == {"muster.dev/group": "workers"})
-    told = [one for one in story.recording.now("Event").values() if one["reason"] == "RuntimeMarked"]
-    assert told
+    story.wait("an Event says so", lambda now: _messages(now, "RuntimeMarked") != [])
     story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("workers") == {"gang": {"minCount": 3}}

@@ -61,7 +61,7 @@ def test_classes_of_one_value_make_one_gang(story: Story, a_class: Make) -> None
     story.recording.quiet()
     assert (story.running(), story.policy("g")) == (0, {"gang": {"minCount": 4}})
     story.add_nodes(1)
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
     story.wait("all is said", lambda now: now.condition("JobSet", "sim", "PodGroupsScheduled") == "True")
     assert priorities(story) == {(1000, 1000)}
     assert story.reason("JobSet", "sim", "PodGroupsReady") == "PodGroupsExist"

@@ -33,7 +33,7 @@ def test_a_missing_permission_is_told_until_it_is_granted(stage: Stage) -> None:
     lacking = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "update"]} for rule in granted]
     _grant(stage, lacking)
     try:
-        assert until(lambda: not _may_update(stage), 10)
+        assert until(lambda: not _may_update(stage), 30)
         muster.stop_function("mark-runtime")
         muster.start_function("mark-runtime")
         missing = (
@@ -44,7 +44,7 @@ def test_a_missing_permission_is_told_until_it_is_granted(stage: Stage) -> None:
         assert _told(stage)[-1] == ("ERROR", "PermissionMissing", missing)
     finally:
         _grant(stage, granted)
-    assert until(lambda: muster.readiness("mark-runtime") == (200, "OK\n"), 10)
+    assert until(lambda: muster.readiness("mark-runtime") == (200, "OK\n"), 30)
     assert _told(stage)[-1] == ("INFO", "PermissionsGranted", "all permissions are granted")
 
 

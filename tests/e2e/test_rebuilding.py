@@ -24,12 +24,12 @@ def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: Story) ->
     template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     template["metadata"]["labels"] = {"muster.dev/group": "workers", "muster.dev/group-per": "job"}
     story.create(jobset)
-    story.wait("nine pods run", lambda now: now.running() == 9, 60)
+    story.wait("nine pods run", lambda now: now.running() == 9)
     before, groups = {pod["metadata"]["uid"] for pod in story.pods()}, set(story.groups())
     assert len(groups) == 9
 
     story.finish_pods(story.pods()[:1], "Failed")
-    story.wait("nine new pods run", lambda now: now.running() == 9 and not before & _uids(now), 60)
+    story.wait("nine new pods run", lambda now: now.running() == 9 and not before & _uids(now))
     assert set(story.groups()) == groups
 
 
@@ -61,7 +61,7 @@ def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Sta
     for pod in story.pods():
         if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "0":
             story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
-    story.wait("replacements run", lambda now: now.running() == 4 and len(_uids(now) - before) == 2, 60)
+    story.wait("replacements run", lambda now: now.running() == 4 and len(_uids(now) - before) == 2)
 
     stage.muster.start_function("create-workload")
     assert stage.muster.idle()

@@ -29,7 +29,7 @@ def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story:
     assert _names(_applied(story, _runtime(story, "worker"))) == {"node", "worker"}
 
     story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
-    story.wait("the Trainer says why", lambda now: "containers" in _told_of(now, "bert"), 60)
+    story.wait("the Trainer says why", lambda now: "containers" in _told_of(now, "bert"))
     assert story.recording.now("JobSet") == {}
 
 
@@ -46,7 +46,7 @@ def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: Story) -> N
     assert _names(renamed) == {"worker"}
     story.wait_for(runtime, "it is marked again", lambda now: marks(now) != {})
     story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
-    story.wait("two pods run", lambda now: now.running() == 2, 60)
+    story.wait("two pods run", lambda now: now.running() == 2)
     (group,) = story.groups().values()
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
 
@@ -57,11 +57,11 @@ def test_a_mark_that_kubectl_takes_away_comes_back(story: Story, stage: Stage) -
     story.recording.follow("TrainingRuntime", manifests.collection(runtime))
     arguments = ("apply", "-n", story.namespace, "-f", "-")
     kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
-    story.wait("it is marked", lambda now: _marked(now) == [False, True], 60)
+    story.wait("it is marked", lambda now: _marked(now) == [False, True])
     (entry,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     entry["template"]["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/other"
     kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
-    story.wait("it is marked again", lambda now: _marked(now) == [False, True, False, True], 60)
+    story.wait("it is marked again", lambda now: _marked(now) == [False, True, False, True])
 
 
 def _runtime(story: Story, entry: str, policy: str = "") -> Object:

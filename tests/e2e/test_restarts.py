@@ -15,15 +15,15 @@ def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: Story) 
     """MinCount had fallen to two, and two have room: none of the three is bound before all can be."""
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (1, 3)}, cpu=2, max_restarts=1))
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     before = _uids(story)
     first, second, _ = story.running_of("workers")
     story.finish_pods([first])
-    story.wait("minCount is two", lambda now: now.policy("workers") == {"gang": {"minCount": 2}}, 60)
+    story.wait("minCount is two", lambda now: now.policy("workers") == {"gang": {"minCount": 2}})
     _take_room(story)
 
     story.finish_pods([second], "Failed")
-    story.wait("three new pods are made", lambda now: len(_new(now, before)) == 3, 60)
+    story.wait("three new pods are made", lambda now: len(_new(now, before)) == 3)
     story.wait("minCount is three", lambda now: now.policy("workers") == {"gang": {"minCount": 3}}, 90)
     story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())), 90)
     story.recording.quiet()
@@ -37,13 +37,13 @@ def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: Story) -> N
     """The scheduler would count the old ones, which terminate, and run two of four."""
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (2, 2)}, cpu=2, max_restarts=1))
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
     before = _uids(story)
     hanging, others = (_of_job(story, index) for index in "01")
     _hang(story, hanging, "true")
     story.finish_pods(others[:1], "Failed")
 
-    story.wait("two new pods are made", lambda now: len(_new(now, before)) == 2, 60)
+    story.wait("two new pods are made", lambda now: len(_new(now, before)) == 2)
     story.recording.quiet(4)
     assert [story.gates(pod) for pod in _new(story, before)] == [{GATE}] * 2
     _hang(story, hanging, None)
@@ -53,7 +53,7 @@ def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: Story) -> N
 def _take_room(story: Story) -> None:
     """Somebody else's pods leave room for two."""
     story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
-    story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2, 60)
+    story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
 
 
 def _hang(story: Story, pods: list[Object], value: str | None) -> None:

@@ -18,7 +18,7 @@ GANG_OF = {number: {"gang": {"minCount": number}} for number in range(1, 7)}
 def scaled(story: Story, job: Object, pods: int) -> None:
     """Scale a Job whose completions stay, and wait until it has so many running pods."""
     story.patch(job, {"spec": {"parallelism": pods}})
-    story.wait(f"{pods} pods run", lambda now: now.running() == pods, 30)
+    story.wait(f"{pods} pods run", lambda now: now.running() == pods)
 
 
 def test_a_job_is_scaled_to_nothing_to_one_and_from_one(story: Story) -> None:
@@ -42,9 +42,8 @@ def test_one_of_several_groups_is_resized_and_the_others_are_not(story: Story) -
     story.finish_pods(story.running_of("left")[:1])
     story.wait("left is a gang of two", lambda now: now.policy("left") == GANG_OF[2])
     assert story.policy("right") == GANG_OF[2]
-    templates = story.recording.now("Workload")["pair"]["spec"]["podGroupTemplates"]
-    told = {one["name"]: one["schedulingPolicy"] for one in templates}
-    assert told == {"left": GANG_OF[2], "right": GANG_OF[2]}
+    both = {"left": GANG_OF[2], "right": GANG_OF[2]}
+    story.wait("the template is as well", lambda now: now.templates() == both)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +66,12 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
     story.wait("three pods run", lambda now: now.running() == 3)
     if outcome == "Failed":
         _fail(story, "0")
-        story.wait("index 0 has its second try", lambda now: now.running() == 3, 60)
+        story.wait("index 0 has its second try", lambda now: now.running() == 3)
     with muster_on_it.without_function("resize-gang"):
         story.finish_pods([_running_of_index(story, "0")], outcome)
         story.wait("two pods are left", lambda now: now.running() == 2)
         if outcome == "Failed":
-            story.wait("index 0 has failed for good", _index_0_has_failed, 60)
+            story.wait("index 0 has failed for good", _index_0_has_failed)
         replaced = _fail(story, "1")
         story.recording.quiet()
         assert story.gates(_pod(story, replaced)) == {"muster.dev/pod-group"}
@@ -86,7 +85,7 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
         assert _condition(stuck, "PodScheduled") == ("False", "SchedulingGated"), "nobody said more"
         assert _is_placed(story)
     muster_on_it.sweep()
-    story.wait("the replacement runs", lambda now: now.running() == 2, 60)
+    story.wait("the replacement runs", lambda now: now.running() == 2)
     assert story.policy("main") == GANG_OF[2]
 
 
@@ -98,21 +97,21 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster
     story.patch(job, {"spec": {"parallelism": 6, "completions": 6}})
     story.wait("two more wait", lambda now: len(now.pods()) == 6 and not any(map(now.gates, now.pods())))
     story.finish_pods(_running(story)[:1], "Failed")
-    story.wait("a replacement exists", lambda now: len(now.pods()) == 7, 60)
-    story.wait("four run again", lambda now: now.running() == 4, 60)
+    story.wait("a replacement exists", lambda now: len(now.pods()) == 7)
+    story.wait("four run again", lambda now: now.running() == 4)
     assert story.policy("main") == GANG_OF[4]
 
     with muster_on_it.without_function("resize-gang"):
         group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", **story.group("main")}
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[6]}})
         story.finish_pods(_running(story)[:1], "Failed")
-        story.wait("there is another one", lambda now: len(now.pods()) == 8, 60)
-        story.wait("it has no gate", lambda now: not any(map(now.gates, now.pods())), 60)
+        story.wait("there is another one", lambda now: len(now.pods()) == 8)
+        story.wait("it has no gate", lambda now: not any(map(now.gates, now.pods())))
         story.recording.quiet(5)
         assert story.running() == 3
         assert _is_placed(story)
         story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[4]}})
-        story.wait("four run again", lambda now: now.running() == 4, 60)
+        story.wait("four run again", lambda now: now.running() == 4)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def _fail(story: Story, index: str) -> str:
     """Let the running pod of an index fail; returns the name of the pod that comes in its place."""
     before = set(story.recording.now("Pod"))
     story.finish_pods([_running_of_index(story, index)], "Failed")
-    story.wait("there is a replacement", lambda now: len(now.pods()) > len(before), 60)
+    story.wait("there is a replacement", lambda now: len(now.pods()) > len(before))
     (name,) = set(story.recording.now("Pod")) - before
     return name
 

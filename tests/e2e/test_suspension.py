@@ -32,13 +32,13 @@ def test_a_suspended_owner_keeps_its_group_over_resume_and_suspend(story: Story,
     first = {pod["metadata"]["uid"] for pod in story.pods()}
 
     story.patch(owner, {"spec": {"suspend": True}})
-    story.wait("the pods are gone", lambda now: not now.pods(), 60)
+    story.wait("the pods are gone", lambda now: not now.pods())
     assert set(story.groups()) == {group}
     (told,) = story.groups()[group]["status"]["conditions"]
     assert (told["status"], told["reason"]) == ("True", "Scheduled"), "the scheduler takes nothing back"
 
     story.patch(owner, {"spec": {"suspend": False}})
-    story.wait("three new pods run", lambda now: now.running() == 3, 60)
+    story.wait("three new pods run", lambda now: now.running() == 3)
     assert not first & {pod["metadata"]["uid"] for pod in story.pods()}
     assert set(story.groups()) == {group}
     assert {name for pod in story.pods() if (name := story.group_name(pod))} == {group}

@@ -35,7 +35,7 @@ def test_a_tree_of_four_levels_is_placed_as_a_whole(story: Story) -> None:
     assert story.running() == 0
 
     story.add_nodes(1, cpu=1)
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
     groups = {**story.recording.now("CompositePodGroup"), **story.groups()}
     parents = {
         _mark(name): _mark(body["spec"].get("parentCompositePodGroupName", ""))

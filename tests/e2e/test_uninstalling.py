@@ -37,16 +37,16 @@ def test_jobs_outlive_muster(stage: Stage, stages: Stages, tell: Callable[..., S
     story.wait("no pod has the gate", lambda now: not any(GATE in now.gates(pod) for pod in now.pods()))
     waiting = [pod for pod in story.pods() if "nodeName" not in pod["spec"]]
     story.delete({"apiVersion": "v1", "kind": "Pod", **waiting[0]})
-    story.wait("its replacement runs", lambda now: now.running() == 4 and len(now.ungrouped()) == 1, 60)
+    story.wait("its replacement runs", lambda now: now.running() == 4 and len(now.ungrouped()) == 1)
     group = story.group_name(waiting[0])
-    story.wait("two are its gang", lambda now: min_count(now.groups()[group]) == 2, 60)
+    story.wait("two are its gang", lambda now: min_count(now.groups()[group]) == 2)
     stage.muster.stop()
 
     story.finish_pods(
         [pod for pod in story.pods() if pod["metadata"]["name"].startswith("runs")][:1], "Failed"
     )
-    story.wait("its replacement runs", lambda now: now.running() == 4 and len(now.ungrouped()) == 2, 60)
+    story.wait("its replacement runs", lambda now: now.running() == 4 and len(now.ungrouped()) == 2)
     story.add_nodes(1)
-    story.wait("what waited runs", lambda now: now.running() == 6, 60)
+    story.wait("what waited runs", lambda now: now.running() == 6)
     story.create(a_job("later", pods=2))
     story.wait("a new Job runs as a plain one", lambda now: now.running() == 8 and len(now.ungrouped()) == 4)

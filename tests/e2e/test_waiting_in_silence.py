@@ -18,12 +18,12 @@ def test_pods_without_a_gate_wait_for_their_group_without_a_word(story: Story, m
         job = a_job("sweep", pods=3)
         job["spec"]["template"]["metadata"]["annotations"] = {"muster.dev/gate": "off"}
         story.create(job)
-        story.wait("three pods are made", lambda now: len(now.pods()) == 3, 60)
+        story.wait("three pods are made", lambda now: len(now.pods()) == 3)
         story.recording.quiet(6)
         assert [story.gates(pod) for pod in story.pods()] == [set()] * 3
         assert _words_of_the_scheduler(story) == []
     muster_on_it.sweep()
-    story.wait("three pods run", lambda now: now.running() == 3, 60)
+    story.wait("three pods run", lambda now: now.running() == 3)
     assert ("patch", "pods") not in {(write.verb, write.resource) for write in story.writes()}
 
 
@@ -31,18 +31,18 @@ def test_pods_of_a_growing_gang_take_the_room_of_a_rank_that_fails(story: Story)
     """They wait already and are no less. The gang stays whole; the rank runs when there is room again."""
     story.add_nodes(1, cpu=4)
     job = story.create(a_job("sweep", pods=4))
-    story.wait("four pods run", lambda now: now.running() == 4, 60)
+    story.wait("four pods run", lambda now: now.running() == 4)
     story.patch(job, {"spec": {"parallelism": 6, "completions": 6}})
-    story.wait("two more wait", lambda now: len(now.pods()) == 6 and not any(map(now.gates, now.pods())), 60)
+    story.wait("two more wait", lambda now: len(now.pods()) == 6 and not any(map(now.gates, now.pods())))
     story.finish_pods([_of_index(story, 0)], "Failed")
 
-    story.wait("the rank is made again", lambda now: len(now.pods()) == 7, 60)
+    story.wait("the rank is made again", lambda now: len(now.pods()) == 7)
     story.recording.quiet()
     assert _running_indexes(story) in ([1, 2, 3, 4], [1, 2, 3, 5])
     assert story.policy("main") == {"gang": {"minCount": 4}}
     story.add_nodes(1, cpu=2)
     story.wait("all six run", lambda now: _running_indexes(now) == [0, 1, 2, 3, 4, 5], 90)
-    story.wait("it is a gang of six", lambda now: now.policy("main") == {"gang": {"minCount": 6}}, 60)
+    story.wait("it is a gang of six", lambda now: now.policy("main") == {"gang": {"minCount": 6}})
 
 
 def _words_of_the_scheduler(story: Story) -> list[str]:

@@ -13,7 +13,7 @@ from tests.cluster.processes import until
 from tests.e2e.support import admission, laws, rights
 from tests.e2e.support.laws import Write
 from tests.e2e.support.rights import Right
-from tests.e2e.support.timeline import Entry, Recording
+from tests.e2e.support.timeline import PATIENCE, Entry, Recording
 
 Object = dict[str, Any]
 
@@ -100,12 +100,12 @@ class Story:
             assert admission.roles_are_known(self.api), "it does not know its roles"
         self._roles_known_at = audit.size(self._audit_log)
 
-    def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = 20.0) -> None:
+    def wait(self, what: str, condition: Callable[[Story], bool], seconds: float = PATIENCE) -> None:
         """Waits until a condition on this story holds."""
         self.recording.wait(what, lambda _: condition(self), seconds)
 
     def wait_for(
-        self, one: Object, what: str, condition: Callable[[Object], bool], seconds: float = 20.0
+        self, one: Object, what: str, condition: Callable[[Object], bool], seconds: float = PATIENCE
     ) -> None:
         """Waits until a condition on an object that the recording does not follow holds."""
         path = manifests.path(one)
@@ -167,6 +167,11 @@ class Story:
         """Returns the scheduling policy of the PodGroup of a mark."""
         policy: Object = self.group(mark)["spec"]["schedulingPolicy"]
         return policy
+
+    def templates(self) -> dict[str, Object]:
+        """Returns the scheduling policy of each PodGroup template of the only Workload."""
+        (workload,) = self.recording.now("Workload").values()
+        return {one["name"]: one["schedulingPolicy"] for one in workload["spec"]["podGroupTemplates"]}
 
     def running_of(self, mark: str) -> list[Object]:
         """Returns the running pods with a mark."""

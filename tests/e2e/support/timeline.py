@@ -30,6 +30,10 @@ KINDS = {
 NOT_SERVED = 404
 INITIALIZING = 429
 """What an API server answers that is ready and has not read all objects of the kind yet."""
+PATIENCE = 60.0
+"""Seconds; what is waited for comes within a few, unless the machine has much else to do."""
+_ASK_AGAIN = 0.2
+
 SCHEDULING_VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
 
 
@@ -95,18 +99,19 @@ class Recording:
             self._refuse_gaps()
             return dict(self._now[kind])
 
-    def wait(self, what: str, condition: Callable[[Recording], bool], seconds: float = 20.0) -> None:
-        """Waits until a condition on this recording holds, asking again at every change.
+    def wait(self, what: str, condition: Callable[[Recording], bool], seconds: float = PATIENCE) -> None:
+        """Waits until a condition on this recording holds, asking again at every change and between them.
 
         Raises:
             AssertionError: it still does not hold after the seconds.
         """
         deadline = time.monotonic() + seconds
         while not condition(self):
+            rest = deadline - time.monotonic()
+            assert rest > 0, f"after {seconds:.0f} s still not: {what}"
             with self._changed:
-                if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
-                    break
-        assert condition(self), f"after {seconds:.0f} s still not: {what}"
+                # Never long: a change that came while the condition was asked is not told again.
+                self._changed.wait(min(rest, _ASK_AGAIN))
 
     def quiet(self, seconds: float = 2.0) -> None:
         """Waits until nothing but Events has changed for so many seconds."""
