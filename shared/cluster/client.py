@@ -24,6 +24,11 @@ from shared.cluster.paging import Page, whole
 from shared.cluster.port import Object, Objects, PatchType
 from shared.objects.resources import NAME, Resource
 
+CONNECTIONS = 64
+"""The most that are kept open for the next call: as many as anybody gives a function workers.
+
+The package keeps five for each CPU; every call beyond those would cost a connection and a TLS handshake.
+"""
 CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
 """Less than a trigger waits for its function (PT10S in eventing/triggers)."""
@@ -53,6 +58,7 @@ class Client:
         configuration.retries = urllib3.Retry(
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
         )
+        configuration.connection_pool_maxsize = CONNECTIONS
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self.user_agent = user_agent

@@ -35,16 +35,26 @@ class Reply:
 
 
 class Scripted:
-    """The server's side of a test: replies are given in turn, the last one for ever."""
+    """The server's side of a test: replies are given in turn, the last one for ever.
+
+    Attributes:
+        requests: all that came.
+        connections: how many were opened.
+        together: where it is set, as many requests as it has parties are answered at once.
+    """
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
         self.requests: list[Request] = []
+        self.connections = 0
+        self.together: threading.Barrier | None = None
         self.stopping = threading.Event()
         self.url = ""
 
     def next(self) -> Reply:
         """The reply to the request that came last."""
+        if self.together:
+            self.together.wait(10)
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
@@ -69,6 +79,10 @@ def serving(*replies: Reply) -> Iterator[Scripted]:
 def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            script.connections += 1
+            super().setup()
 
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

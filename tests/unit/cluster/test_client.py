@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from kubernetes.config import incluster_config
 
 from shared.cluster import client as client_module
 from shared.cluster import errors
-from shared.cluster.client import Client
+from shared.cluster.client import CONNECTIONS, Client
 from shared.cluster.port import PatchType
 from shared.objects.resources import JOBS, NODES, PODS
 from tests.unit.cluster.scripted import Reply, serving
@@ -338,6 +340,17 @@ class TestNoAnswer:
             pytest.raises(errors.Unavailable, match="no JSON object"),
         ):
             _get(Client.for_server(server.url))
+
+
+def test_calls_that_come_at_once_use_their_connections_again() -> None:
+    """More of them than the kubernetes package keeps on a machine of some CPUs."""
+    at_once = CONNECTIONS
+    with serving(Reply(200, POD)) as server, ThreadPoolExecutor(at_once) as threads:
+        server.together = threading.Barrier(at_once)
+        client = Client.for_server(server.url)
+        for _ in range(3):
+            assert list(threads.map(lambda _: _get(client), range(at_once))) == [POD] * at_once
+    assert server.connections == at_once
 
 
 def test_raw_gives_whatever_comes() -> None:
