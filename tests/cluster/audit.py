@@ -16,11 +16,11 @@ def events_since(log: Path, offset: int = 0) -> list[dict[str, Any]]:
     """
     if not log.exists():
         return []
-    with log.open("rb") as lines:
-        if offset:
-            lines.seek(offset - 1)
-            lines.readline()
-        return [json.loads(line) for line in lines if line.endswith(b"\n")]
+    with log.open("rb") as file:
+        file.seek(max(offset - 1, 0))
+        # At once: between two reads a line that was cut off may get its end, which is no line of its own.
+        *whole, _ = file.read().split(b"\n")
+    return [json.loads(line) for line in whole[1 if offset else 0 :]]
 
 
 def size(log: Path) -> int:

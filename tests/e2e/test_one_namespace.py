@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from shared.events.dead_letters import SELECTOR
+from tests.cluster import audit
 from tests.cluster.cluster import Cluster, Options, running
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stages
@@ -36,8 +36,7 @@ class House:
 
     def requests(self) -> list[dict[str, Any]]:
         """Returns the audit events of everything that Muster asked the API server for."""
-        lines = self.cluster.audit_log.read_text().splitlines(keepends=True)
-        events = [json.loads(line) for line in lines if line.endswith("\n")]
+        events = audit.events_since(self.cluster.audit_log)
         return [event for event in events if event["user"]["username"].startswith(ACCOUNTS)]
 
     def refused(self) -> list[str]:

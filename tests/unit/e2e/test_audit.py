@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cluster import audit
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 LINES = b'{"n": 1}\n{"n": 2}\n{"n": 3}\n'
 
@@ -26,6 +32,45 @@ def test_whole_lines_are_read(tmp_path: Path, written: bytes, offset: int, seen:
     log = tmp_path / "audit.jsonl"
     log.write_bytes(written)
     assert [event["n"] for event in audit.events_since(log, offset)] == seen
+
+
+@pytest.mark.parametrize("offset", [0, 12])
+def test_a_line_that_gets_its_end_meanwhile_is_none_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    """The API server writes on while the log is read; the rest of a line is no line."""
+    log = tmp_path / "audit.jsonl"
+    log.write_bytes(LINES)
+    parts = [LINES[max(offset - 1, 0) : 14], b"", LINES[14:]]
+    monkeypatch.setattr(Path, "open", lambda *_: io.BufferedReader(GrowingLog(parts)))
+    assert [event["n"] for event in audit.events_since(log, offset)] == ([] if offset else [1])
+
+
+class GrowingLog(io.RawIOBase):
+    """A file of which each read finds one part more."""
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        super().__init__()
+        self._parts = list(parts)
+
+    def readable(self) -> bool:
+        """It is read only."""
+        return True
+
+    def seekable(self) -> bool:
+        """To where the reader wants to begin."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """The parts begin there."""
+        del whence
+        return offset
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Give the next part; an empty one is the end, for now."""
+        part = self._parts.pop(0) if self._parts else b""
+        memoryview(buffer)[: len(part)] = part
+        return len(part)
 
 
 def test_a_log_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
