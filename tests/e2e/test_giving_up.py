@@ -48,7 +48,7 @@ def test_a_group_that_the_api_server_refuses_is_told_and_made_once_it_can_be(
     quota = story.create(NO_GROUPS)
     story.wait_for(quota, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
     story.create(with_policy(OWNERS["Job"], "workload: {onFailure: Hold}"))
-    story.wait("an Event says why", lambda now: "exceeded quota: no-groups" in refusals(now))
+    story.wait("an Event says why", lambda now: "exceeded quota: no-groups" in now.messages("RefusedByApi"))
     story.recording.quiet()
     assert story.groups() == {}
     assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 2
@@ -86,9 +86,3 @@ def test_a_repaired_policy_counts_for_the_next_jobset_only(story: Story) -> None
     policies = {name: group["spec"]["schedulingPolicy"] for name, group in story.groups().items()}
     assert policies.pop(stand_in) == {"basic": {}}
     assert list(policies.values()) == [{"gang": {"minCount": 3}}]
-
-
-def refusals(story: Story) -> str:
-    """Returns what Events of create-pod-groups quote of the API server."""
-    events = story.recording.now("Event").values()
-    return " ".join(one["message"] for one in events if one["reason"] == "RefusedByApi")

@@ -14,6 +14,7 @@ from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
+REFUSED = "TrainJobResourcesCreationFailed"
 OURS = ("PodGroupsReady", "PodGroupsScheduled")
 
 
@@ -102,7 +103,7 @@ def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
     story.wait("the JobSet has a Workload", lambda now: _controller_of_workload(now) == "JobSet")
 
     again = story.create(body)
-    story.wait("the Trainer refuses it", lambda now: "owned by another object" in _of_the_trainer(now))
+    story.wait("the Trainer refuses it", lambda now: "owned by another object" in now.messages(REFUSED))
     assert (story.running(), set(story.groups())) == (2, {old})
 
     story.delete({"apiVersion": "jobset.x-k8s.io/v1alpha2", **story.recording.now("JobSet")["llama"]})
@@ -141,12 +142,6 @@ def _renewed(story: Story, before: set[str]) -> int:
 def _running_elsewhere(story: Story, group: str) -> list[Object]:
     pods = [pod for pod in story.pods() if story.group_name(pod) != group]
     return [pod for pod in pods if pod["status"].get("phase") == "Running"]
-
-
-def _of_the_trainer(story: Story) -> str:
-    """What its Events say."""
-    events = story.recording.now("Event").values()
-    return " ".join(one["message"] for one in events if one["reason"] == "TrainJobResourcesCreationFailed")
 
 
 def _controller_of_workload(story: Story) -> str:

@@ -39,7 +39,7 @@ def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: Story) -> None:
     story.recording.quiet()
     assert story.running() == 0
     assert "conditions" not in story.group("main").get("status", {})
-    story.wait("an Event says why", lambda now: "exceeded quota" in _told_by(now, "FailedCreate"))
+    story.wait("an Event says why", lambda now: "exceeded quota" in now.messages("FailedCreate"))
 
     story.patch(created, {"spec": {"hard": {"pods": "10"}}})
     story.wait("four pods run", lambda now: now.running() == 4)
@@ -103,9 +103,3 @@ def _of_index(story: Story, index: str) -> Object:
 def _failed_indexes(story: Story) -> str:
     indexes: str = story.recording.now("Job")["sweep"]["status"].get("failedIndexes", "")
     return indexes
-
-
-def _told_by(story: Story, reason: str) -> str:
-    """What Events of a reason say."""
-    events = story.recording.now("Event").values()
-    return " ".join(one["message"] for one in events if one["reason"] == reason)

@@ -140,10 +140,7 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     assert story.policy("main") == {"basic": {}}
     story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
     told = "workload.groups[0].name: no pod template"
-    story.wait(
-        "an Event has the path",
-        lambda now: any(told in one for one in _messages(now, "InvalidPolicy")),
-    )
+    story.wait("an Event has the path", lambda now: told in now.messages("InvalidPolicy"))
 
     story.patch(broken, {"metadata": {"annotations": {POLICY: "workload: {groups: [{name: main}]}"}}})
     story.recording.quiet()
@@ -153,12 +150,6 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     groups = story.groups()
     again = next(name for name in groups if name.startswith("again-main-"))
     assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
-
-
-def _messages(story: Story, reason: str) -> list[str]:
-    """What the Events of a reason say."""
-    events = story.recording.now("Event").values()
-    return [one["message"] for one in events if one["reason"] == reason]
 
 
 def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: Story) -> None:
@@ -224,7 +215,7 @@ def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(tell: Callabl
     policy = "workload: {groups: [{name: workers, replicatedJobs: [node], disruptionMode: {all: {}}}]}"
     runtime = a_runtime(story, policy)
     story.wait("it is marked", lambda now: pod_labels(now, runtime) == {"muster.dev/group": "workers"})
-    story.wait("an Event says so", lambda now: _messages(now, "RuntimeMarked") != [])
+    story.wait("an Event says so", lambda now: now.messages("RuntimeMarked") != "")
     story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("workers") == {"gang": {"minCount": 3}}

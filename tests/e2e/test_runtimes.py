@@ -61,7 +61,7 @@ def test_a_mark_that_a_person_wrote_stays(story: Story) -> None:
         created, "the others are marked", lambda now: all_marks(now) == {**initializers, "node": "trainers"}
     )
     why = "node is marked by hand (trainers) and stays so; the policy asks for muster.dev/group: workers"
-    story.wait("an Event says so", lambda now: why in told(now))
+    story.wait("an Event says so", lambda now: why in now.messages("RuntimeMarked"))
     story.patch(created, {"metadata": {"annotations": {POLICY: None}}})
     story.wait_for(created, "theirs are gone", lambda now: all_marks(now) == {"node": "trainers"})
 
@@ -116,7 +116,10 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: Story, stage
     message = next(one["message"] for one in conditions if one["type"] == "PodGroupsReady")
     command = shlex.split(message[message.index("kubectl ") :])
     kubectl.run(*command[1:], kubeconfig=stage.cluster.kubeconfig)
-    story.wait("an Event says what changed", lambda now: "schedulerName = kai-scheduler" in told(now))
+    story.wait(
+        "an Event says what changed",
+        lambda now: "schedulerName = kai-scheduler" in now.messages("RuntimeMarked"),
+    )
     story.create(a_trainjob("next", "mine", kind="TrainingRuntime", nodes=2))
     story.wait("its pods exist", lambda now: len(now.pods()) == 4)
     schedulers = sorted(pod["spec"]["schedulerName"] for pod in story.pods())
@@ -134,10 +137,4 @@ def test_runtimes_of_other_schedulers_are_marked_none(story: Story, other: str) 
         runtime["spec"]["podGroupPolicy"] = {other: {}}
     created = story.create(runtime)
     story.wait_for(created, "it is marked", lambda now: marks(now) == {"muster.dev/group": "none"})
-    story.wait("an Event says so", lambda now: "muster.dev/group = none" in told(now))
-
-
-def told(story: Story) -> str:
-    """Returns what mark-runtime's Events say."""
-    events = story.recording.now("Event").values()
-    return " ".join(one["message"] for one in events if one["reason"] == "RuntimeMarked")
+    story.wait("an Event says so", lambda now: "muster.dev/group = none" in now.messages("RuntimeMarked"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.support.timeline import Entry
+from tests.e2e.support.timeline import Entry, remember
 
 Object = dict[str, Any]
 GATE = "muster.dev/pod-group"
@@ -43,11 +43,11 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
     breaches, pods, groups = [], dict[str, Object](), dict[str, Object]()
     for entry in entries:
         if entry.kind == "PodGroup":
-            _remember(groups, entry)
+            remember(groups, entry)
         if entry.kind != "Pod":
             continue
         before = pods.get(entry.name, {})
-        _remember(pods, entry)
+        remember(pods, entry)
         group = group_of(entry.body)
         if not group or _node(before) or not _node(entry.body) or entry.change == "DELETED":
             continue
@@ -76,11 +76,11 @@ def no_tree_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
     breaches, pods, groups = [], dict[str, Object](), dict[str, Object]()
     for entry in entries:
         if entry.kind in ("PodGroup", "CompositePodGroup"):
-            _remember(groups, entry)
+            remember(groups, entry)
         if entry.kind != "Pod":
             continue
         was_bound = bool(_node(pods.get(entry.name, {})))
-        _remember(pods, entry)
+        remember(pods, entry)
         if was_bound or entry.change == "DELETED" or not _node(entry.body):
             continue
         for above in _above(group_of(entry.body), groups):
@@ -255,13 +255,6 @@ def _is_ready(name: str, groups: Mapping[str, Object], pods: Collection[Object])
 def _min_group_count(composite: Object) -> int:
     count: int = composite["spec"]["schedulingPolicy"].get("gang", {}).get("minGroupCount", 1)
     return count
-
-
-def _remember(objects: dict[str, Object], entry: Entry) -> None:
-    if entry.change == "DELETED":
-        objects.pop(entry.name, None)
-    else:
-        objects[entry.name] = entry.body
 
 
 def _node(pod: Object) -> str:

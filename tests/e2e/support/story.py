@@ -191,6 +191,11 @@ class Story:
         """Returns the reason of a condition of an owner, empty without it."""
         return self._condition(kind, name, of_type).get("reason", "")
 
+    def messages(self, reason: str) -> str:
+        """Returns what the Events of a reason say, whoever wrote them; empty without one."""
+        events = self.recording.now("Event").values()
+        return "\n".join(one["message"] for one in events if one["reason"] == reason)
+
     def leftovers(self) -> list[str]:
         """Returns what exists of everything that a job has or gets."""
         kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")

@@ -208,7 +208,7 @@ class Recording:
         entry = Entry(_version(event["object"]), self._elapsed(), event["type"], kind, event["object"])
         with self._changed:
             self._entries.append(entry)
-            _put(self._now[kind], entry)
+            remember(self._now[kind], entry)
             self._changed.notify_all()
 
     def _elapsed(self) -> float:
@@ -224,11 +224,12 @@ def state(entries: Iterable[Entry], kind: str) -> dict[str, Object]:
     objects: dict[str, Object] = {}
     for entry in entries:
         if entry.kind == kind:
-            _put(objects, entry)
+            remember(objects, entry)
     return objects
 
 
-def _put(objects: dict[str, Object], entry: Entry) -> None:
+def remember(objects: dict[str, Object], entry: Entry) -> None:
+    """Lets objects by name be what they are after an entry."""
     if entry.change == "DELETED":
         objects.pop(entry.name, None)
     else:
