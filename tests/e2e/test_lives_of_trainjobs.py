@@ -98,9 +98,10 @@ def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
         again = {**_WORKLOAD, "metadata": {"name": "llama"}, "spec": orphan["spec"]}
         answer = story.api.request("POST", manifests.collection(orphan), again)
         assert (answer.status, answer.reason) == (409, "AlreadyExists")
-    for _ in range(2):  # one takes the Workload away, the other makes the JobSet's
         muster_on_it.sweep()
-    story.wait("the JobSet has a Workload", lambda now: _controller_of_workload(now) == "JobSet")
+        story.wait("the Workload is gone", lambda now: not now.recording.now("Workload"))
+        muster_on_it.sweep()
+        story.wait("the JobSet has a Workload", lambda now: _controller_of_workload(now) == "JobSet")
 
     again = story.create(body)
     story.wait("the Trainer refuses it", lambda now: "owned by another object" in now.messages(REFUSED))
@@ -110,6 +111,8 @@ def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
     snapshot = {"name": "llama-runtime-snapshot", "namespace": story.namespace}
     story.delete({"apiVersion": "v1", "kind": "ConfigMap", "metadata": snapshot})
     story.wait("the old group is gone", lambda now: old not in now.groups())
+    assert muster_on_it.idle()
+    muster_on_it.dead_letters.clear()  # retries may not have lasted until the old group was gone
     story.patch(again, {"metadata": {"annotations": {"example.com/try": "again"}}})
     story.wait("the TrainJob has a Workload", lambda now: _controller_of_workload(now) == "TrainJob")
     _runs_and_says_so(story)

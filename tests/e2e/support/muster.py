@@ -177,7 +177,12 @@ class Muster:
         self._adapters.clear()
 
     def sweep(self) -> None:
-        """Sends the event that makes every function look at all it is responsible for."""
+        """Sends the event that makes every function look at all it is responsible for.
+
+        Not before all else is delivered: a function does one sweep at a time, and one that comes while
+        another is under way, with lists older than what a story waits for, is answered with nothing done.
+        """
+        self.idle()
         event = {
             "specversion": "1.0",
             "id": f"sweep-{len(self.reports)}",
