@@ -57,9 +57,10 @@ cluster-down: $(READY) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down
 
 REAL := $(BIN)/pytest -m real --timeout 900 -o cache_dir=.pytest_cache/real tests/contract tests/docs tests/manifests tests/e2e
+# Three workers for two cores, because a story waits about as often as it works.
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
-	PYTHONDONTWRITEBYTECODE= $(REAL) -n 2 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(REAL) -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/pytest -m real tests/rights
 
 e2e-again: $(READY) ## Run what failed in the last `make e2e` once more, one by one

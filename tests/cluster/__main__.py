@@ -33,11 +33,19 @@ def main(arguments: list[str]) -> int:
     if command == "down" and not rest:
         return down()
     if command == "build" and not rest:
-        for component in modules.all_components():
-            modules.build(component)
-        return 0
+        return build()
     print("usage: python -m tests.cluster up [1.37|1.36] | down | build", file=sys.stderr)
     return 2
+
+
+def build() -> int:
+    """Builds every component, and says which."""
+    try:
+        modules.build_all()
+    except BuildFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 def up(minor: str = "1.37") -> int:
