@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.cluster import Cluster
 from tests.contract import answers
 from tests.contract.case import Case
+from tests.contract.conftest import Servers
 from tests.contract.real import converse
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -23,10 +23,9 @@ EVERY_CASE = [
 
 
 @pytest.mark.parametrize(("release", "case"), EVERY_CASE)
-def test_the_real_server_keeps_to(release: str, case: Case, request: pytest.FixtureRequest) -> None:
+def test_the_real_server_keeps_to(release: str, case: Case, servers: Servers) -> None:
     """The rule of the case holds, and every answer around it is the recorded one."""
-    kind = "managed" if case.controllers else "bare"
-    cluster: Cluster = request.getfixturevalue(f"{kind}_{release.replace('.', '')}")
+    cluster = servers.get(release, "collectors") if case.controllers else servers.get(release)
     got = converse(cluster, case)
     wanted = answers.read(release, case)
     assert wanted is not None, "not recorded yet: `make record`"
