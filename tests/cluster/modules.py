@@ -25,6 +25,10 @@ class BuildFailed(RuntimeError):
     """The Go toolchain is missing or refused to build a component; the message holds its words."""
 
 
+CLIENTS_AND_RULES = ("k8s.io/client-go/...", "k8s.io/kubectl/...", "k8s.io/kubernetes/...")
+"""Packages with much code, called seldom: generated clients, validation, conversions, controllers."""
+
+
 @dataclass(frozen=True)
 class Component:
     """One binary and the Go package it is built from.
@@ -35,56 +39,61 @@ class Component:
         package: import path of the main package, or an absolute file of the Go distribution.
         version: stamped into ``k8s.io/component-base/version`` where that package is linked; a Kubernetes
             component without it calls itself v0.0.0 and refuses feature gates by emulation version.
-        optimized: whether Go may take the time to make it fast. Without, a build takes a third less; for
-            components that have little to do here. Those of one module agree, or they share nothing.
+        inlined: whether calls are inlined where many are made, which takes a fifth longer to compile; not for
+            what has little to do here. Components that share packages agree in this, or each compiles them.
     """
 
     name: str
     module: str
     package: str
     version: str = ""
-    optimized: bool = True
+    inlined: bool = True
 
 
-def _kubernetes(module: str, version: str) -> dict[str, Component]:
+def _kubernetes(module: str, version: str, *, inlined: bool) -> dict[str, Component]:
     names = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
     return {
-        name: Component(f"{name}-{version}", module, f"k8s.io/kubernetes/cmd/{name}", version)
+        name: Component(f"{name}-{version}", module, f"k8s.io/kubernetes/cmd/{name}", version, inlined)
         for name in names
     }
 
 
 KUBERNETES = {
-    "1.37": _kubernetes("kubernetes-1.37", "v1.37.1"),
-    "1.36": _kubernetes("kubernetes-1.36", "v1.36.3"),
+    "1.37": _kubernetes("kubernetes-1.37", "v1.37.1", inlined=True),
+    "1.36": _kubernetes("kubernetes-1.36", "v1.36.3", inlined=False),
 }
 KUBECTL = Component("kubectl", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
 ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
-JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset", optimized=False)
+JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset", inlined=False)
 TRAINER = Component(
-    "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", optimized=False
+    "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", inlined=False
 )
-KWOK = Component("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", optimized=False)
-ADAPTER = Component(
-    "adapter", "adapter", "knative.dev/eventing/cmd/apiserver_receive_adapter", optimized=False
+KWOK = Component("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", inlined=False)
+ADAPTER = Component("adapter", "adapter", "knative.dev/eventing/cmd/apiserver_receive_adapter", inlined=False)
+
+
+LANES = (
+    (*KUBERNETES["1.37"].values(), KUBECTL),
+    (JOBSET, TRAINER),
+    (KWOK, ADAPTER),
+    tuple(KUBERNETES["1.36"].values()),
 )
+"""Components that share most of what they compile, as they are built one after another: of one module, or of
+modules that agree in the versions of what both require."""
 
 
 def build_all() -> None:
-    """Builds every component, two modules at once, so that one is downloaded while another compiles.
+    """Builds every component, two lanes at once, so that one downloads while the other compiles.
 
-    etcd goes alone before them: it compiles Go's own library, which all link. Components of one module go
-    one after another, because they share most of what is compiled.
+    etcd goes alone before them: it compiles Go's own library, which all link.
 
     Raises:
-        BuildFailed: as `build`; modules that are not begun by then stay so.
+        BuildFailed: as `build`; lanes that are not begun by then stay so.
     """
     build(ETCD)
-    newest, oldest = KUBERNETES["1.37"].values(), KUBERNETES["1.36"].values()
-    modules = [[*newest, KUBECTL], [JOBSET], [TRAINER], [KWOK], [ADAPTER], [*oldest]]
     pool = ThreadPoolExecutor(max_workers=2)
     try:
-        for built in as_completed([pool.submit(_build_each, components) for components in modules]):
+        for built in as_completed([pool.submit(_build_each, components) for components in LANES]):
             built.result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -144,7 +153,7 @@ def certificate_maker() -> Path:
     if not binary.exists():
         source = Path(_go("etcd", "env", "GOROOT").strip(), "src/crypto/tls/generate_cert.go")
         binary.parent.mkdir(parents=True, exist_ok=True)
-        _go("etcd", "build", "-trimpath", "-o", str(binary), str(source))
+        _go("etcd", "build", "-trimpath", *_compiler_flags(ETCD), "-o", str(binary), str(source))
     return binary
 
 
@@ -172,14 +181,27 @@ def _linker_flags(component: Component) -> str:
 
 
 def _compiler_flags(component: Component) -> list[str]:
-    """Of two patterns that match a package the last one counts: Go's own library is compiled once for all."""
-    return [] if component.optimized else ["-gcflags=all=-N -l", "-gcflags=std="]
+    """Says how each package is compiled; of patterns that match one, the last counts.
+
+    Go's own library is compiled once for all. Nothing has a debugger's tables, and a compiler has one thread:
+    Go starts a compiler for each core as it is.
+    """
+    lean = "-dwarf=false -c=1"
+    seldom_called = CLIENTS_AND_RULES if component.inlined else ("all",)
+    flags = {"all": lean} | dict.fromkeys(seldom_called, f"{lean} -l") | {"std": lean}
+    return [f"-gcflags={packages}={how}" for packages, how in flags.items()]
 
 
 def _go(module: str, *arguments: str) -> str:
     try:
         done = subprocess.run(
-            ["go", *arguments], cwd=HERE / module, capture_output=True, text=True, check=False
+            ["go", *arguments],
+            cwd=HERE / module,
+            # Go collects garbage in each of some thousand short-lived compilers; a quarter as often will do.
+            env={"GOGC": "400", **os.environ},
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except FileNotFoundError:
         raise BuildFailed(
