@@ -71,9 +71,9 @@ class Listening(logging.Handler):
         self._listener = listener
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the listener of one log line, if it is one about an event."""
-        fields = getattr(record, "fields", None)
-        if fields is not None:
+        """Tell the listener of one log line, if it is one about an event or an object of a sweep."""
+        fields = getattr(record, "fields", {})
+        if "outcome" in fields:
             self._listener(Activity.from_fields(fields, record.getMessage(), time.time()))
 
     def __enter__(self) -> Self:

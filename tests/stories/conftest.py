@@ -1,4 +1,4 @@
-"""One local stack for all stories of a worker."""
+"""One local stack for all stories of a module."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Told:
         self.activities = activities
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def told() -> Iterator[Told]:
     """The stack as `muster run` starts it."""
     activities: list[Activity] = []

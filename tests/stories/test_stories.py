@@ -29,7 +29,7 @@ def test_a_story_holds(told: Told, story: Story) -> None:
     assert told.stack.dead_letters == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def history(told: Told) -> History:
     """What was seen of a story of three pods, told once more under another name."""
     story = replace(story_named("torch"), namespace="torch-again")

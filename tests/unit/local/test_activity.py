@@ -1,0 +1,28 @@
+"""What the functions of this process did is heard from their log lines, and nothing else they log is."""
+
+from __future__ import annotations
+
+from eventing.local.activity import Activity, Listening
+from shared.policy.reasons import Reason
+from shared.runtime import logs
+from shared.runtime.outcome import Kind, Outcome
+
+
+def test_what_became_of_an_event_is_heard() -> None:
+    """One activity for each line that says how an event ended."""
+    heard: list[Activity] = []
+    with Listening(heard.append):
+        logs.outcome_line("patch_pods", Outcome(Kind.DONE, Reason.GATES_LIFTED, "2 gates lifted", actions=2))
+    (activity,) = heard
+    assert (activity.step, activity.outcome, activity.message) == ("patch_pods", "done", "2 gates lifted")
+    assert activity.acted
+
+
+def test_a_line_about_no_event_is_left_alone() -> None:
+    """Such as readiness writes of permissions: whoever asks for it must get an answer."""
+    heard: list[Activity] = []
+    with Listening(heard.append):
+        fields = {"step": "patch_pods", "reason": Reason.PERMISSION_MISSING}
+        logs.LOGGER.error("may not patch pods", extra={"fields": fields})
+        logs.LOGGER.info("no fields at all")
+    assert heard == []
