@@ -9,14 +9,11 @@ import pytest
 
 from tests.cluster.modules import HERE, LANES, Component
 
-_REQUIRED = re.compile(r"^\t(\S+) (v\S+)( // indirect)?$", re.MULTILINE)
+_REQUIRED = re.compile(r"^\t(\S+) (v\S+)(?: // indirect)?$", re.MULTILINE)
 
 
 def _required(component: Component) -> dict[str, str]:
-    return {
-        path: version
-        for path, version, _ in _REQUIRED.findall((HERE / component.module / "go.mod").read_text())
-    }
+    return dict(_REQUIRED.findall((HERE / component.module / "go.mod").read_text()))
 
 
 @pytest.mark.parametrize(
