@@ -26,6 +26,15 @@ TRY = """
 
 
 def main(arguments: list[str]) -> int:
+    """Runs one command; returns the exit code, and says why where something cannot be built or started."""
+    try:
+        return run(arguments)
+    except (BuildFailed, NotReady) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def run(arguments: list[str]) -> int:
     """Runs one command; returns the exit code."""
     command, *rest = arguments or ["help"]
     if command == "up" and len(rest) <= 1 and set(rest) <= set(DEFAULT_GATES):
@@ -33,19 +42,10 @@ def main(arguments: list[str]) -> int:
     if command == "down" and not rest:
         return down()
     if command == "build" and not rest:
-        return build()
+        modules.build_all()
+        return 0
     print("usage: python -m tests.cluster up [1.37|1.36] | down | build", file=sys.stderr)
     return 2
-
-
-def build() -> int:
-    """Builds every component, and says which."""
-    try:
-        modules.build_all()
-    except BuildFailed as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
 
 
 def up(minor: str = "1.37") -> int:
@@ -54,11 +54,7 @@ def up(minor: str = "1.37") -> int:
         print("a cluster is up already: `make cluster-down` ends it", file=sys.stderr)
         return 1
     started = time.monotonic()
-    try:
-        made = cluster.start(cluster.Options(release=Release(minor), nodes=3))
-    except (BuildFailed, NotReady) as error:
-        print(error, file=sys.stderr)
-        return 1
+    made = cluster.start(cluster.Options(release=Release(minor), nodes=3))
     state = {
         "folder": str(made.folder),
         "processes": [[process.name, process.pid, str(process.log)] for process in made.processes],
