@@ -76,11 +76,12 @@ OWNERS ?= 10000
 bench: $(READY) ## Measure what a sweep of every function costs (OWNERS=10000)
 	$(BIN)/python -m tests.benchmarks.sweeps --owners $(OWNERS)
 
-golden-update: $(READY) ## Write golden plans, explanations and schemas anew; review the diff
+golden-update: $(READY) ## Write golden plans, explanations, messages and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update
 	$(BIN)/python -m tests.unit.examples.golden
 	$(BIN)/python -m eventing.local.schemas.policy
 	$(BIN)/python -m eventing.local.schemas.replies
+	$(BIN)/pytest --quiet --update-messages
 	@git --no-pager diff --stat
 
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)

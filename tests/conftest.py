@@ -1,0 +1,71 @@
+"""The fixture `wording`: what messages say is pinned in one file, so that no test has to spell it.
+
+A test asserts reasons, field paths and objects. Where the text of a message matters as well, it calls
+`wording(text)`, which compares the text with tests/messages.yaml. After a deliberate change of words,
+`make golden-update` writes the file anew, and its diff shows every sentence that changed and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+MESSAGES = Path(__file__).with_name("messages.yaml")
+_EXPECTED: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
+_SEEN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
+
+Wording = Callable[[str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --update-messages."""
+    parser.addoption("--update-messages", action="store_true", help=f"write {MESSAGES.name} anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the pinned messages once per process."""
+    pinned: dict[str, list[str]] = yaml.safe_load(MESSAGES.read_text()) if MESSAGES.exists() else {}
+    config.stash[_EXPECTED] = pinned or {}
+    config.stash[_SEEN] = {}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Write the messages of this run; those of test files that were not run stay, unless the file is gone."""
+    seen = config.stash.get(_SEEN, {})
+    if not config.getoption("--update-messages") or not seen:
+        return
+    run = {_file(test) for test in seen}
+    kept = {
+        test: texts
+        for test, texts in config.stash[_EXPECTED].items()
+        if _file(test) not in run and (config.rootpath / _file(test)).exists()
+    }
+    text = yaml.safe_dump(kept | seen, width=10_000, allow_unicode=True, sort_keys=True)
+    MESSAGES.write_text(f"# Written by `make golden-update`: what each test saw, by the test's id.\n{text}")
+
+
+@pytest.fixture
+def wording(request: pytest.FixtureRequest) -> Wording:
+    """Compare the texts of a test, in the order of the calls, with those pinned for it."""
+    test, config = request.node.nodeid, request.config
+    seen = config.stash[_SEEN].setdefault(test, [])
+    expected = config.stash[_EXPECTED].get(test, [])
+    updating = config.getoption("--update-messages")
+
+    def check(text: Any) -> None:
+        seen.append(str(text))
+        if updating:
+            return
+        position = len(seen) - 1
+        assert position < len(expected), f"not pinned yet, run `make golden-update`: {text}"
+        assert str(text) == expected[position]
+
+    return check
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
