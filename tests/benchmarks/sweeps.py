@@ -17,14 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eventing.local import planning
-from eventing.local.apiserver import ApiServer, resource_definitions
-from shared.cluster.client import Client
-from shared.cluster.errors import ApiGone
-from shared.cluster.versioned import Versioned
-from shared.runtime.app import wall_clock
-from shared.runtime.config import Settings
-from shared.runtime.handle import Handler
+from muster import steps
+from muster.cluster.client import Client
+from muster.cluster.errors import ApiGone
+from muster.cluster.versioned import Versioned
+from muster.runtime.app import wall_clock
+from muster.runtime.config import Settings
+from muster.runtime.handle import Handler
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.benchmarks.world import STEPS, World
 
 COLUMNS = ("function", "", "calls", "MB", "seconds", "CPU seconds", "sweeps", "peak MiB")
@@ -69,7 +69,7 @@ def sweep(url: str, name: str) -> Cost:
     """Sweep until everything was looked at."""
     client = Counting.for_server(url)
     settings = Settings(sweep_jitter_seconds=0)
-    handler = Handler(planning.step_named(name), Versioned(client), settings, wall_clock)
+    handler = Handler(steps.step_named(name), Versioned(client), settings, wall_clock)
     began, cpu, sweeps = time.perf_counter(), time.process_time(), 0
     while not _finished(handler):
         sweeps += 1
@@ -92,7 +92,7 @@ def floor(url: str, name: str) -> Cost:
     """The same lists, page by page, each page dropped at once."""
     client = Counting.for_server(url)
     began, cpu = time.perf_counter(), time.process_time()
-    for listing in planning.step_named(name).lists:
+    for listing in steps.step_named(name).lists:
         token: str | None = ""
         while token is not None:
             try:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from eventing.local import planning
-from eventing.local.apiserver import ApiServer
-from eventing.local.controllers import shipped_runtimes
-from shared.cluster import execute
-from shared.cluster.client import Client
-from shared.cluster.versioned import Versioned
-from shared.objects.meta import KubernetesObject
-from shared.objects.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
-from shared.policy.homes import ANNOTATION
-from shared.policy.names import UID_CHARACTERS, job_workload_name
+from muster import steps
+from muster.cluster import execute
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
+from muster.objects.meta import KubernetesObject
+from muster.objects.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
+from muster.policy.homes import ANNOTATION
+from muster.policy.names import UID_CHARACTERS, job_workload_name
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.controllers import shipped_runtimes
 from tests.support.builders import a_job, a_namespace, named, of_uid, pods_of
 
 Object = dict[str, Any]
@@ -92,7 +92,7 @@ def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> 
 
 
 def _run(name: str, cluster: Versioned, owner: Object) -> None:
-    step = planning.step_named(name)
+    step = steps.step_named(name)
     observed = step.observe(cluster, KubernetesObject.read(owner).ref)
     plan = step.plan(observed, datetime.now(UTC))  # noqa: TID251 - the benchmark has no other clock
     execute.in_order(cluster, plan, step.manager)  # type: ignore[arg-type]

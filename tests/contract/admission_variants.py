@@ -2,7 +2,7 @@
 
 The generated cases beside it (generated.py) find what nobody thought of; these say what was meant. Both sides
 are
-asked: the policies on a real API server and their Python twin, `shared/policy/marks.py`.
+asked: the policies on a real API server and their Python twin, `shared/muster/policy/marks.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventing.local.apiserver import ApiServer, Gates
+from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
 from tests.contract import answers

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.policy import marks
+from muster.policy import marks
 from tests.cluster import manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster

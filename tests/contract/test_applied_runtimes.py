@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.controllers import shipped_runtime
 from functions.mark_runtime.function.step import STEP
-from shared.cluster import execute
-from shared.cluster.client import Client
-from shared.cluster.versioned import Versioned
-from shared.objects.meta import KubernetesObject
-from shared.policy.homes import ANNOTATION
-from shared.policy.model import Plan
+from muster.cluster import execute
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
+from muster.objects.meta import KubernetesObject
+from muster.policy.homes import ANNOTATION
+from muster.policy.model import Plan
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.controllers import shipped_runtime
 from tests.cluster.api import APPLY, Answer, Api
 from tests.cluster.cluster import Cluster
 from tests.support.builders import NOW

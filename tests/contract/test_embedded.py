@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, Gates
+from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster.api import Api
 from tests.contract import answers
 from tests.contract.case import Case, Conversation

@@ -29,10 +29,10 @@ import pytest
 import urllib3
 import yaml
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.apiserver.requests import Request
-from eventing.local.inputs.captures import Capture
-from shared.objects.resources import by_kind
+from muster.objects.resources import by_kind
+from muster.replay.recorded_requests import Capture
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.apiserver.requests import Request
 from tests.replays.golden import cases
 from tests.support import containerfile
 from tests.support.containerfile import ROOT

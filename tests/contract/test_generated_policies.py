@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 
-from eventing.local.apiserver import ApiServer, Gates, resource_definitions
-from eventing.local.direct import Direct
-from shared.cluster.client import Client
-from shared.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
-from shared.policy.model import Observed
+from muster.cluster.client import Client
+from muster.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
+from muster.policy.model import Observed
+from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
+from muster.simulator.direct import Direct
 from tests.cluster import cluster
 from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.support.builders import Object

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from eventing.local.cli import main
+from muster.cli import main
 from tests.cluster import kubectl, manifests, modules
 from tests.cluster.cluster import Cluster
 from tests.docs.commands import ROOT, commands

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.manifests import EVENTING, Manifest, load
+from muster.files import EVENTING
+from muster.manifests import Manifest, load
 from tests.cluster import modules
 
 pytestmark = pytest.mark.real

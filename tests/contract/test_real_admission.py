@@ -1,6 +1,6 @@
 """The admission policies in the real API server say what their Python twin says.
 
-The policies (CEL, eventing/admission) run where pods are born; shared/policy/marks.py is what the planner and
+The policies (CEL, eventing/admission) run where pods are born; shared/muster/policy/marks.py is what the planner and
 the embedded API server ask. Both are given the same generated objects. Everything is created with
 ``dryRun=All``: admission runs, nothing stays.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.policy import marks
+from muster.policy import marks
 from tests.cluster import manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local.fitness import Finding, Level, of_the_cluster, of_the_installation
-from eventing.local.manifests import EVENTING, load
-from shared.cluster.client import Client
+from muster.cluster.client import Client
+from muster.files import EVENTING
+from muster.manifests import load
+from muster.operator.preflight import Finding, Level, of_the_cluster, of_the_installation
 from tests.cluster import cluster, manifests
 from tests.cluster.cluster import Cluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release

@@ -18,17 +18,18 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from eventing.local.broker import Answer, Broker, Ingress, Wiring
-from eventing.local.broker.targets import HttpTarget
-from eventing.local.cli import main
-from eventing.local.manifests import EVENTING, load
-from eventing.local.redriving import BROKERS
-from shared.cluster.client import Client
-from shared.cluster.errors import ApiGone, Forbidden
-from shared.events.dead_letters import SELECTOR
-from shared.objects.resources import CONFIGMAPS
-from shared.runtime.config import Settings
-from shared.runtime.dead_letter import DeadLetters
+from muster.cli import main
+from muster.cluster.client import Client
+from muster.cluster.errors import ApiGone, Forbidden
+from muster.events.dead_letters import SELECTOR
+from muster.files import EVENTING
+from muster.manifests import load
+from muster.objects.resources import CONFIGMAPS
+from muster.operator.redrive import BROKERS
+from muster.runtime.config import Settings
+from muster.runtime.dead_letter import DeadLetters
+from muster.simulator.broker import Answer, Broker, Ingress, Wiring
+from muster.simulator.broker.targets import HttpTarget
 from tests.cluster import manifests, modules
 from tests.cluster.cluster import Cluster
 from tests.unit.events.test_dead_letters import EVENT, TOLD, binary

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eventing.local.inputs.captures import read_events
-from eventing.local.manifests import EVENTING, load, of_kind
+from muster.files import EVENTING
+from muster.manifests import load, of_kind
+from muster.replay.recorded_requests import read_events
 from tests.cluster.cluster import Cluster
 from tests.contract.test_real_source import VERBS, _listener, _live
 from tests.replays.recorded import envelope

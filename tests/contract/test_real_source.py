@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.manifests import EVENTING, load, of_kind
-from eventing.local.source import Source, SourceSpec
-from shared.cluster.client import Client
+from muster.cluster.client import Client
+from muster.files import EVENTING
+from muster.manifests import load, of_kind
+from muster.simulator.source import Source, SourceSpec
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.manifests import apply

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.waiting import Waiting, waiting
-from shared.cluster.client import Client
-from shared.cluster.versioned import Versioned
-from shared.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
+from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
+from muster.operator.status import Waiting, waiting
 from tests.cluster.cluster import Cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.controllers import shipped_runtime
 from functions.mark_runtime.function.step import STEP
-from shared.cluster import errors, execute
-from shared.cluster.client import Client
-from shared.cluster.versioned import Versioned
-from shared.objects.meta import KubernetesObject, ObjectRef
-from shared.objects.patches import PatchType
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS
-from shared.policy.homes import ANNOTATION
-from shared.policy.model import Plan
-from shared.policy.reasons import Reason
+from muster.cluster import errors, execute
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.patches import PatchType
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS
+from muster.policy.homes import ANNOTATION
+from muster.policy.model import Plan
+from muster.policy.reasons import Reason
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.controllers import shipped_runtime
 from tests.cluster import cluster
 from tests.support.builders import NOW
 

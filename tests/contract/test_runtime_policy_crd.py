@@ -15,12 +15,12 @@ import pytest
 import yaml
 from hypothesis import given
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.schemas import policy as policy_schema
-from shared.policy import schema
-from shared.policy.tree import LEVELS
+from muster.policy import schema
+from muster.policy.tree import LEVELS
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.cluster import cluster, kubectl
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api
+from tests.schemas import policy as policy_schema
 from tests.support.generated_policies import NOT_SLOW, policies
 
 KINDS = ("trainingruntimes", "clustertrainingruntimes")

@@ -14,13 +14,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from eventing.local.cli import main
-from eventing.local.functions import InThreads
-from eventing.local.manifests import EVENTING, load, of_kind
-from eventing.local.stack import Options, Stack
-from eventing.local.stories.catalogue import story_named
-from shared.objects.resources import JOBS, NAMESPACES, by_kind
-from shared.runtime.config import Settings
+from muster.cli import main
+from muster.files import EVENTING
+from muster.local.functions import InThreads
+from muster.local.stack import Options, Stack
+from muster.local.stories.catalogue import story_named
+from muster.manifests import load, of_kind
+from muster.objects.resources import JOBS, NAMESPACES, by_kind
+from muster.runtime.config import Settings
 from tests.cluster import kubectl
 from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command

@@ -9,10 +9,10 @@ from dataclasses import fields
 import pytest
 import yaml
 
-from eventing.local import planning
-from shared.events.replies import REPLIES
-from shared.policy.reasons import Reason
-from shared.runtime.config import Settings
+from muster import steps
+from muster.events.replies import REPLIES
+from muster.policy.reasons import Reason
+from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
 
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
@@ -79,5 +79,5 @@ def test_every_step_can_be_left_out_and_replaced_by_the_book(heading: str) -> No
     """One row for each, and for no others."""
     _, _, text = COMPOSING.partition(heading)
     rows = re.findall(r"^\| ([a-z-]+) \| ", text.partition("\n## ")[0], re.MULTILINE)
-    steps = {name.replace("_", "-") for name in planning.step_names()}
+    steps = {name.replace("_", "-") for name in steps.step_names()}
     assert Counter(rows) - Counter(["without", "admission"]) == Counter(steps)

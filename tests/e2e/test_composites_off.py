@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.apiserver import Gates
+from muster.simulator.apiserver import Gates
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from eventing.local.cli import main
-from shared.events.dead_letters import SELECTOR
+from muster.cli import main
+from muster.events.dead_letters import SELECTOR
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stage
 from tests.e2e.support.dead_letters import nonsense

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eventing.local.fitness import Level, of_the_cluster
-from shared.cluster.client import Client
+from muster.cluster.client import Client
+from muster.operator.preflight import Level, of_the_cluster
 from tests.cluster import kubectl, manifests
 from tests.cluster.cluster import Cluster, Options
 from tests.cluster.control_plane import Release

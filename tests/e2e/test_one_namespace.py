@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shared.events.dead_letters import SELECTOR
+from muster.events.dead_letters import SELECTOR
 from tests.cluster import audit
 from tests.cluster.cluster import Cluster, Options, running
 from tests.cluster.processes import until

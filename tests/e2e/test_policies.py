@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eventing.local.inputs.worlds import first, read_worlds
-from eventing.local.manifests import EVENTING
+from muster.files import EVENTING
+from muster.replay.snapshots import first, read_worlds
 from tests.cluster import manifests
 from tests.e2e.support.laws import group_of
 from tests.e2e.support.owners import Object, a_job, a_trainjob

@@ -14,12 +14,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from eventing.examples.own_step.step import create_app
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.broker import Answer, Broker, CloudEvent, Target, Wiring
-from eventing.local.manifests import EVENTING, load, of_kind
 from functions.emit_conditions.function.step import STEP
-from shared.runtime.config import Settings, connect
-from shared.runtime.handle import Handler
+from muster.files import EVENTING
+from muster.manifests import load, of_kind
+from muster.runtime.config import Settings, connect
+from muster.runtime.handle import Handler
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.broker import Answer, Broker, CloudEvent, Target, Wiring
 from tests.manifests.knative_models import TriggerSpec
 from tests.replays import recorded
 

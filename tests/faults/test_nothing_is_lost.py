@@ -17,11 +17,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from eventing.local import stack as stack_module
-from eventing.local.apiserver.requests import Request
-from eventing.local.broker import Broker
-from eventing.local.stack import Options, Stack
-from shared.objects.resources import (
+from muster.local import stack as stack_module
+from muster.local.stack import Options, Stack
+from muster.objects.resources import (
     EVENTS,
     JOBS,
     NAMESPACES,
@@ -31,7 +29,9 @@ from shared.objects.resources import (
     WORKLOADS,
     Resource,
 )
-from shared.policy.marks import GATE
+from muster.policy.marks import GATE
+from muster.simulator.apiserver.requests import Request
+from muster.simulator.broker import Broker
 
 NAMESPACE = "faults"
 FUNCTIONS = {f"muster-{folder.name.replace('_', '-')}" for folder in Path("functions").iterdir()}

@@ -14,17 +14,13 @@ from typing import Any
 
 import pytest
 
-from eventing.local import manifests
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.controllers import Controllers, JobOptions, KubeletOptions, node
-from eventing.local.direct import Direct
-from eventing.local.planning import step_named
-from eventing.local.stories.watching import KINDS, Recorder
-from shared.cluster.errors import Unavailable
-from shared.cluster.versioned import Versioned
-from shared.objects.meta import ObjectRef
-from shared.objects.patches import PatchType
-from shared.objects.resources import (
+from muster import manifests
+from muster.cluster.errors import Unavailable
+from muster.cluster.versioned import Versioned
+from muster.local.stories.watching import KINDS, Recorder
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
     JOBS,
     JOBSETS,
@@ -34,8 +30,12 @@ from shared.objects.resources import (
     WORKLOADS,
     Resource,
 )
-from shared.policy.marks import GROUP, GROUP_SIZE
-from shared.runtime.handle import run_step
+from muster.policy.marks import GROUP, GROUP_SIZE
+from muster.runtime.handle import run_step
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.controllers import Controllers, JobOptions, KubeletOptions, node
+from muster.simulator.direct import Direct
+from muster.steps import step_named
 from tests.e2e.support import laws, owners
 from tests.e2e.support.timeline import Entry
 from tests.e2e.support.trees import chat

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eventing.local.manifests import CLUSTER, EVENTING, load
-from shared.policy import marks
+from muster.files import EVENTING
+from muster.manifests import CLUSTER, load
+from muster.policy import marks
 
 FOLDERS = (EVENTING / "admission", EVENTING / "overlays" / "native-jobs")
 FILES = sorted(path for folder in FOLDERS for path in folder.glob("*.yaml") if path.stem != "kustomization")

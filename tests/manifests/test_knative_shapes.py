@@ -8,7 +8,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from eventing.local.manifests import EVENTING, load
+from muster.files import EVENTING
+from muster.manifests import load
 from tests.manifests.knative_models import SPECS
 
 OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.manifests import EVENTING, UnsupportedManifestError, load
+from muster.files import EVENTING
+from muster.manifests import UnsupportedManifestError, load
 from tests.cluster import kubectl
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())

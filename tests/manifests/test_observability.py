@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from eventing.local.manifests import CLUSTER, EVENTING, load, of_kind
-from shared.events.model import Sweep
-from shared.policy.reasons import Reason
-from shared.runtime.metrics import Metrics
-from shared.runtime.outcome import Kind, Outcome
+from muster.events.model import Sweep
+from muster.files import EVENTING
+from muster.manifests import CLUSTER, load, of_kind
+from muster.policy.reasons import Reason
+from muster.runtime.metrics import Metrics
+from muster.runtime.outcome import Kind, Outcome
 
 FOLDER = EVENTING / "observability"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())

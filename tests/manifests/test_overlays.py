@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.broker import Wiring
-from eventing.local.manifests import CLUSTER, EVENTING, Manifest, load, of_kind
+from muster.files import EVENTING
+from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.simulator.broker import Wiring
 
 ONE_NAMESPACE = load(EVENTING / "overlays" / "one-namespace")
 INSIDE = load(EVENTING / "overlays" / "one-namespace" / "inside")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local import planning
-from eventing.local.manifests import CLUSTER, Manifest, load, of_kind
-from shared.cluster.permissions import Permissions
-from shared.runtime import dead_letter
+from muster import steps
+from muster.cluster.permissions import Permissions
+from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.runtime import dead_letter
 
 OBJECTS = load(CLUSTER)
 ROLES = {role["metadata"]["name"].removeprefix("muster-"): role for role in of_kind(OBJECTS, "ClusterRole")}
@@ -156,7 +156,7 @@ def _rules(role: Manifest) -> set[tuple[str, str, str]]:
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
 def test_a_step_asks_at_its_start_for_what_its_role_grants(name: str) -> None:
     """The permissions in its code, of which readiness tells those that are missing, are its role's."""
-    assert _asked_for(planning.step_named(name).permissions) == _rules(ROLES[name])
+    assert _asked_for(steps.step_named(name).permissions) == _rules(ROLES[name])
 
 
 def test_dead_letters_ask_for_what_their_role_grants() -> None:

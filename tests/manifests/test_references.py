@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from eventing.local.manifests import EVENTING, Manifest, load, of_kind
+from muster.files import EVENTING
+from muster.manifests import Manifest, load, of_kind
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
 Name = tuple[str, str, str]

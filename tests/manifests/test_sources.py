@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.broker import Wiring
-from eventing.local.manifests import CLUSTER, EVENTING, Manifest, load, of_kind
-from eventing.local.source import Mode, SourceSpec
-from shared.objects import resources
+from muster.files import EVENTING
+from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.objects import resources
+from muster.simulator.broker import Wiring
+from muster.simulator.source import Mode, SourceSpec
 
 OBJECTS = load(CLUSTER)
 SOURCES = of_kind(OBJECTS, "ApiServerSource")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import Trigger, Wiring
-from eventing.local.manifests import CLUSTER, EVENTING, load, of_kind
+from muster.files import EVENTING
+from muster.manifests import CLUSTER, load, of_kind
+from muster.simulator.broker import Trigger, Wiring
 from tests.support.recorded_events import recorded, title
 
 OBJECTS = load(CLUSTER)

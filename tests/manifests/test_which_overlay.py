@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from eventing.local.manifests import CLUSTER, EVENTING, Manifest, load, of_kind
+from muster.files import EVENTING
+from muster.manifests import CLUSTER, Manifest, load, of_kind
 
 OVERLAYS = EVENTING / "overlays"
 ROW = re.compile(r"^\| (?P<cluster>.+) \| `(?P<overlay>[^`]+)` \|$", re.MULTILINE)

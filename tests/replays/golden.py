@@ -11,10 +11,11 @@ from pathlib import Path
 
 import yaml
 
-from eventing.local import planning
-from eventing.local.inputs.captures import Capture, read_events, time_of
-from eventing.local.inputs.worlds import Objects, read_worlds
-from shared.runtime.step import Step
+from muster import steps
+from muster.operator import planning
+from muster.replay.recorded_requests import Capture, read_events, time_of
+from muster.replay.snapshots import Objects, read_worlds
+from muster.runtime.step import Step
 
 ROOT = Path(__file__).parent
 CONDITIONS = ROOT / "conditions.yaml"
@@ -39,7 +40,7 @@ class Case:
     @property
     def step(self) -> Step:
         """The step it is about."""
-        return planning.step_named(self.folder.parent.name)
+        return steps.step_named(self.folder.parent.name)
 
     @property
     def capture(self) -> Capture:
@@ -83,7 +84,7 @@ def cases(root: Path = ROOT) -> list[Case]:
 
 
 def _found(root: Path) -> Iterator[Case]:
-    for name in planning.step_names():
+    for name in steps.step_names():
         for path in sorted((root / name).glob("*/event.json")):
             yield Case(path.parent)
 

@@ -14,17 +14,17 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.direct import Direct
-from eventing.local.inputs.captures import STRUCTURED, Capture
-from eventing.local.inputs.worlds import Object, Objects
-from shared.cluster.port import Cluster
-from shared.cluster.snapshot import Snapshot
-from shared.cluster.versioned import Versioned
-from shared.events.model import ResourceEvent, Sweep
-from shared.events.parse import parse
-from shared.policy.model import Decision, Nothing, Plan
-from shared.runtime.step import Step
+from muster.cluster.port import Cluster
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.versioned import Versioned
+from muster.events.model import ResourceEvent, Sweep
+from muster.events.parse import parse
+from muster.policy.model import Decision, Nothing, Plan
+from muster.replay.recorded_requests import STRUCTURED, Capture
+from muster.replay.snapshots import Object, Objects
+from muster.runtime.step import Step
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.direct import Direct
 from tests.replays import recorded
 from tests.replays.golden import Case
 

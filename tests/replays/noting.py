@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shared.cluster.paging import Page
-from shared.cluster.port import SINGLE_READS, Cluster, Object, Objects, PatchType
-from shared.objects.resources import Resource
-from shared.objects.versions import SchedulingApi
+from muster.cluster.paging import Page
+from muster.cluster.port import SINGLE_READS, Cluster, Object, Objects, PatchType
+from muster.objects.resources import Resource
+from muster.objects.versions import SchedulingApi
 
 Write = tuple[str, str, str, str]
 """What was done, to which resource, to which object, and with what body."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from tests.cluster.cluster import Cluster, Options, running
 from tests.e2e.support.muster import Muster
 from tests.replays.recorded import FOLDER

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from eventing.local.inputs.captures import Capture, read_events
-from eventing.local.inputs.worlds import Object, World, read_worlds
+from muster.replay.recorded_requests import Capture, read_events
+from muster.replay.snapshots import Object, World, read_worlds
 
 FOLDER = Path(__file__).parent / "recordings"
 STORIES = ("1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit")

@@ -19,21 +19,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventing.local import planning
-from eventing.local.apiserver import ApiServer
-from eventing.local.inputs.captures import STRUCTURED
-from eventing.local.inputs.worlds import Object
-from shared.cluster.port import Cluster
-from shared.events import dead_letters
-from shared.objects import resources
-from shared.objects.meta import ObjectRef
-from shared.policy.homes import ANNOTATION
-from shared.policy.model import Action, Observed, Plan, Verb
-from shared.policy.reasons import Reason
-from shared.runtime.config import Settings, connect
-from shared.runtime.dead_letter import DeadLetters
-from shared.runtime.handle import Handler
-from shared.runtime.step import Step
+from muster import steps
+from muster.cluster.port import Cluster
+from muster.events import dead_letters
+from muster.objects import resources
+from muster.objects.meta import ObjectRef
+from muster.policy.homes import ANNOTATION
+from muster.policy.model import Action, Observed, Plan, Verb
+from muster.policy.reasons import Reason
+from muster.replay.recorded_requests import STRUCTURED
+from muster.replay.snapshots import Object
+from muster.runtime.config import Settings, connect
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.handle import Handler
+from muster.runtime.step import Step
+from muster.simulator.apiserver import ApiServer
 from tests.replays import recorded
 from tests.replays.laws import cluster_of
 from tests.replays.noting import NotingCluster, Write
@@ -192,10 +192,10 @@ def forged(draw: st.DrawFn, objects: list[Object]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", planning.step_names())
+@pytest.mark.parametrize("name", steps.step_names())
 def test_a_forged_event_writes_nothing_that_a_sweep_would_not(name: str) -> None:
     """Kind, name, UID, owner, spec and status may all be lies; what is written follows from the cluster."""
-    step = planning.step_named(name)
+    step = steps.step_named(name)
     swept = writes_of(step, a_sweep())
     assert swept, "where nothing is to be done, a forged event would prove nothing"
 
@@ -224,7 +224,7 @@ TRUE_EVENTS = [
 @pytest.mark.parametrize(("name", "namespace", "kind", "happened"), TRUE_EVENTS)
 def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened: str) -> None:
     """Of the same making, about an object as it is: the forged ones are not all refused at the door."""
-    step = planning.step_named(name)
+    step = steps.step_named(name)
     told = next(
         one
         for one in world()
@@ -251,7 +251,7 @@ def test_a_function_that_believes_its_events_is_caught() -> None:
     def look(cluster: Cluster, subject: ObjectRef) -> Observed:  # noqa: ARG001 - it does not look
         return Observed(subject)
 
-    credulous = replace(planning.step_named("create_workload"), observe=look, plan=believe)
+    credulous = replace(steps.step_named("create_workload"), observe=look, plan=believe)
     told = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "kube-system", "name": "llama"}
     event = a_sweep() | {"type": "dev.knative.apiserver.ref.add", "data": told}
     assert not writes_of(credulous, event) <= writes_of(credulous, a_sweep())

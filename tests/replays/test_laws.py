@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from shared.events.model import ResourceEvent
-from shared.objects.meta import ObjectRef
-from shared.objects.patches import PatchType
-from shared.policy.model import Action, Decision, Nothing, Observed, Plan, Verb
-from shared.policy.reasons import Reason
-from shared.runtime.step import Step
+from muster.events.model import ResourceEvent
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.policy.model import Action, Decision, Nothing, Observed, Plan, Verb
+from muster.policy.reasons import Reason
+from muster.runtime.step import Step
 from tests.replays import laws
 from tests.replays.golden import Case, cases
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eventing.local import planning
-from shared.runtime.step import Step
+from muster import steps
+from muster.runtime.step import Step
 from tests.replays.golden import Case, cases
 from tests.replays.laws import LAWS
 
@@ -27,7 +27,7 @@ def test_the_laws_hold(case: Case) -> None:
         law(case.step, case)
 
 
-@pytest.mark.parametrize("name", planning.step_names())
+@pytest.mark.parametrize("name", steps.step_names())
 def test_every_function_has_cases_that_act_and_cases_that_do_not(name: str) -> None:
     """An empty set of cases would prove nothing."""
     outcomes = {
@@ -44,9 +44,9 @@ def test_a_folder_without_cases_is_seen(tmp_path: Path) -> None:
 def test_cases_are_of_functions_that_exist() -> None:
     """A folder of cases that no function owns would never be run."""
     folders = {path.parents[1].name for path in Path(__file__).parent.glob("*/*/event.json")}
-    assert folders == set(planning.step_names())
+    assert folders == set(steps.step_names())
 
 
 def test_all_steps_are_found() -> None:
     """The cases are run on the steps of functions/, by their own names."""
-    assert all(isinstance(planning.step_named(name), Step) for name in planning.step_names())
+    assert all(isinstance(steps.step_named(name), Step) for name in steps.step_names())

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from eventing.local import planning
-from eventing.local.recordings.replay import Order, replay
-from eventing.local.schemas.replies import FOLDER, schemas
-from shared.cluster.snapshot import Snapshot
-from shared.events.replies import REPLIES
-from shared.events.reply import reply_event
-from shared.policy.model import Plan
+from muster import steps
+from muster.cluster.snapshot import Snapshot
+from muster.events.replies import REPLIES
+from muster.events.reply import reply_event
+from muster.policy.model import Plan
+from muster.replay.replay import Order, replay
 from tests.replays import recorded
 from tests.replays.golden import Case, cases
 from tests.replays.laws import decisions
+from tests.schemas.replies import FOLDER, schemas
 
 CASES = cases()
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_the_golden_cases_make_every_reply_that_is_promised() -> None:
 
 def test_every_word_in_the_code_has_a_schema() -> None:
     """Read from the source: a reply that is added and not promised is found here."""
-    source = "".join(path.read_text() for path in Path("shared/policy").glob("*.py"))
+    source = "".join(path.read_text() for path in Path("shared/muster/policy").glob("*.py"))
     words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if [^,]+ else "([a-z-]+)")?', source))
     said = {word for pair in words for word in pair if word}
     assert said == {name.rpartition(".")[2] for name in REPLIES}
@@ -59,12 +59,12 @@ def test_every_word_in_the_code_has_a_schema() -> None:
 
 def test_every_reply_is_of_a_function() -> None:
     """The middle of a type is the function's name."""
-    assert {name.split(".")[2] for name in REPLIES} == set(planning.step_names())
+    assert {name.split(".")[2] for name in REPLIES} == set(steps.step_names())
 
 
 @pytest.mark.parametrize("path", sorted(schemas()), ids=lambda path: str(path.name))
 def test_the_files_are_current(path: Path) -> None:
-    """`python -m eventing.local.schemas.replies` writes them."""
+    """`python -m tests.schemas.replies` writes them."""
     assert path.read_text() == schemas()[path]
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local import outline
-from eventing.local.inputs.captures import Capture
-from eventing.local.inputs.worlds import Object, Objects, World
-from eventing.local.recordings.replay import (
+from muster.replay import summary as outline
+from muster.replay.recorded_requests import Capture
+from muster.replay.replay import (
     Delivery,
     End,
     Order,
@@ -26,6 +25,7 @@ from eventing.local.recordings.replay import (
     replay,
     walk,
 )
+from muster.replay.snapshots import Object, Objects, World
 from tests.replays import recorded
 from tests.replays.golden import CONDITIONS
 

@@ -10,9 +10,9 @@ import shutil
 import sys
 from datetime import datetime
 
-from eventing.local import outline
-from eventing.local.inputs.worlds import Object
-from eventing.local.recordings.replay import Order, replay
+from muster.replay import summary as outline
+from muster.replay.replay import Order, replay
+from muster.replay.snapshots import Object
 from tests.replays import recorded
 from tests.replays.cases import CHOSEN, SWEEP, Chosen
 from tests.replays.golden import CONDITIONS, ROOT, cases, write

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local.activity import Activity
-from eventing.local.stack import Options, Stack
-from eventing.local.stories.watching import Recorder
+from muster.local.stack import Options, Stack
+from muster.local.stories.watching import Recorder
+from muster.replay.activity import Activity
 
 
 class Told:

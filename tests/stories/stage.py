@@ -10,16 +10,16 @@ from typing import Any
 import urllib3
 import yaml
 
-from eventing.local import outline
-from eventing.local.activity import Activity
-from eventing.local.inputs.worlds import Object, Objects
-from eventing.local.manifests import CLUSTER
-from eventing.local.stack import Options, Stack
-from eventing.local.stories.catalogue import story_named
-from eventing.local.stories.watching import Recorder
-from shared.objects.patches import PatchType
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, by_kind
-from shared.policy.marks import GATE
+from muster.local.stack import Options, Stack
+from muster.local.stories.catalogue import story_named
+from muster.local.stories.watching import Recorder
+from muster.manifests import CLUSTER
+from muster.objects.patches import PatchType
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, by_kind
+from muster.policy.marks import GATE
+from muster.replay import summary as outline
+from muster.replay.activity import Activity
+from muster.replay.snapshots import Object, Objects
 
 SECONDS = 20.0
 TEAM = "team-a"

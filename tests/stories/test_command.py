@@ -43,13 +43,13 @@ def test_run_fails_with_the_timeline_when_a_story_does_not_hold() -> None:
     broken = (
         "import dataclasses, sys\n"
         "from functions.patch_pods.function import step\n"
-        "from shared.policy.model import Nothing\n"
-        "from shared.policy.reasons import Reason\n"
+        "from muster.policy.model import Nothing\n"
+        "from muster.policy.reasons import Reason\n"
         "idle = lambda observed, now: Nothing(Reason.UP_TO_DATE)\n"
         "step.STEP = dataclasses.replace(step.STEP, plan=idle)\n"
-        "from eventing.local.stories import scene\n"
+        "from muster.local.stories import scene\n"
         "scene.Scene.until.__defaults__ = (2.0,)\n"
-        "from eventing.local.cli import main\n"
+        "from muster.cli import main\n"
         "main()\n"
     )
     ended = subprocess.run(

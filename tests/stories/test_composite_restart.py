@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eventing.local.apiserver.requests import Request
-from eventing.local.controllers.kubelet import DELETE_DELAY
-from eventing.local.inputs.worlds import Object, Objects
-from eventing.local.manifests import EVENTING
-from eventing.local.stack import Options, Stack
-from eventing.local.stories.watching import KINDS, Recorder
-from shared.objects.patches import PatchType
-from shared.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, PODS
+from muster.files import EVENTING
+from muster.local.stack import Options, Stack
+from muster.local.stories.watching import KINDS, Recorder
+from muster.objects.patches import PatchType
+from muster.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, PODS
+from muster.replay.snapshots import Object, Objects
+from muster.simulator.apiserver.requests import Request
+from muster.simulator.controllers.kubelet import DELETE_DELAY
 from tests.e2e.support import laws
 from tests.e2e.support.timeline import Entry
 from tests.e2e.support.trees import chat, uids

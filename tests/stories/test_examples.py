@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from eventing.local.controllers import node
-from eventing.local.inputs.worlds import Object, Objects, first, read_worlds
-from eventing.local.manifests import EVENTING
-from eventing.local.stack import Options, Stack
-from eventing.local.stories.watching import Recorder
-from shared.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
-from shared.policy.marks import GATE, stamped_name
+from muster.files import EVENTING
+from muster.local.stack import Options, Stack
+from muster.local.stories.watching import Recorder
+from muster.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
+from muster.policy.marks import GATE, stamped_name
+from muster.replay.snapshots import Object, Objects, first, read_worlds
+from muster.simulator.controllers import node
 
 EXAMPLES = EVENTING / "examples"
 SECONDS = 40.0

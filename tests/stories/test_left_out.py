@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from eventing.local.controllers import node
-from eventing.local.inputs.worlds import Object
-from eventing.local.stories.catalogue import story_named
-from shared.objects.patches import PatchType
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS
+from muster.local.stories.catalogue import story_named
+from muster.objects.patches import PatchType
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS
+from muster.replay.snapshots import Object
+from muster.simulator.controllers import node
 from tests.stories.stage import TEAM, without, without_all_of
 
 

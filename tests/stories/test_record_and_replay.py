@@ -17,14 +17,14 @@ import pytest
 import urllib3
 from click.testing import CliRunner
 
-from eventing.local import outline
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.cli import main
-from eventing.local.functions import AsProcesses
-from eventing.local.inputs.worlds import Objects, World, read_worlds
-from eventing.local.recordings.replay import without_groups
-from eventing.local.stories.catalogue import story_named
-from shared.runtime.config import Settings
+from muster.cli import main
+from muster.local.functions import AsProcesses
+from muster.local.stories.catalogue import story_named
+from muster.replay import summary as outline
+from muster.replay.replay import without_groups
+from muster.replay.snapshots import Objects, World, read_worlds
+from muster.runtime.config import Settings
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.replays.test_streams import groups_of
 from tests.stories.stage import without
 from tests.support.processes import Process, muster, running
@@ -142,7 +142,7 @@ def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arrange
 
 @contextmanager
 def served(objects: Objects) -> Iterator[tuple[ApiServer, Sequence[str]]]:
-    """An embedded API server that holds these objects, and functions by `python -m shared.runtime.serve`."""
+    """An embedded API server that holds these objects, and functions by `python -m muster.runtime.serve`."""
     with ApiServer() as server:
         server.load(resource_definitions())
         server.load(objects)

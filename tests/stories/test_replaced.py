@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eventing.local import manifests, outline, planning
-from eventing.local.broker import Wiring
-from eventing.local.recordings import replay as replaying
-from eventing.local.recordings.replay import End, Order, replay
-from shared.policy.model import Nothing
-from shared.policy.reasons import Reason
-from shared.runtime.step import Step
+from muster import manifests, steps
+from muster.operator import planning
+from muster.policy.model import Nothing
+from muster.policy.reasons import Reason
+from muster.replay import replay as replaying
+from muster.replay import summary as outline
+from muster.replay.replay import End, Order, replay
+from muster.runtime.step import Step
+from muster.simulator.broker import Wiring
 from tests.replays import recorded
 from tests.replays.test_streams import groups_of
 
@@ -50,7 +52,7 @@ def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
         }
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
         wiring = Wiring.from_manifests(manifests.load(tmp_path)).without_timers()
-        ours = planning.step_named
+        ours = steps.step_named
         named = dataclasses.replace(theirs, name=THEIRS.replace("-", "_"))
         monkeypatch.setattr(replaying, "_wiring", lambda: wiring)
         monkeypatch.setattr(planning, "step_named", lambda name: named if name == THEIRS else ours(name))
@@ -60,7 +62,7 @@ def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
 
 def test_every_step_is_replaced_below() -> None:
     """A step that is added has to be added here."""
-    assert set(WORLDS) == set(planning.step_names())
+    assert set(WORLDS) == set(steps.step_names())
 
 
 @cache
@@ -84,7 +86,7 @@ def writers(end: End) -> set[str]:
 def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swap: Swap) -> None:
     """The same groups, gates, sizes, marks and conditions; Muster's own step never ran."""
     before = as_it_is(step)
-    swap(planning.step_named(step))
+    swap(steps.step_named(step))
     after = run(step)
     assert groups_of(after.objects) == groups_of(before.objects)
     assert outline.outline(after.objects) == outline.outline(before.objects)
@@ -97,7 +99,7 @@ def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str,
     """The first thing to try: a service that only answers 202. No event ends as a dead letter."""
     before = as_it_is(step)
     idle = dataclasses.replace(
-        planning.step_named(step), plan=lambda _observed, _now: Nothing(Reason.UP_TO_DATE)
+        steps.step_named(step), plan=lambda _observed, _now: Nothing(Reason.UP_TO_DATE)
     )
     swap(idle)
     after = run(step)

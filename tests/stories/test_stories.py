@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from eventing.local.display import drawing
-from eventing.local.stories import STORIES, Scene, Story, rules, story_named
-from eventing.local.stories.watching import Seen
-from shared.policy.marks import GATE
+from muster.local.display import drawing
+from muster.local.stories import STORIES, Scene, Story, rules, story_named
+from muster.local.stories.watching import Seen
+from muster.policy.marks import GATE
 from tests.stories.conftest import Told
 
 History = list[Seen]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from shared.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
-from shared.objects.meta import KubernetesObject, ObjectRef
-from shared.objects.scheduling import PodGroup, Workload
-from shared.policy import marks
-from shared.policy.model import Observed
+from muster.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.scheduling import PodGroup, Workload
+from muster.policy import marks
+from muster.policy.model import Observed
 
 Object = dict[str, Any]
 Modifier = Callable[[Object], None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shared.policy.conditions import plan_conditions
-from shared.policy.model import Observed, Plan
+from muster.policy.conditions import plan_conditions
+from muster.policy.model import Observed, Plan
 from tests.support.builders import NOW, Object, a_pod, a_pod_group, bound, gated, placed, with_condition
 
 NAME = "llama-main-33333333"

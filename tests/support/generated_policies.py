@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from shared.objects.scheduling import Workload
-from shared.policy import marks
-from shared.policy.model import Home, HomeKind, Observed, Plan
-from shared.policy.ownership import Considered, consider
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.workload import plan_workload
+from muster.objects.scheduling import Workload
+from muster.policy import marks
+from muster.policy.model import Home, HomeKind, Observed, Plan
+from muster.policy.ownership import Considered, consider
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     Object,

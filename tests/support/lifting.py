@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shared.policy.model import Nothing, Observed
-from shared.policy.pods import plan_pods
-from shared.policy.reasons import Reason
+from muster.policy.model import Nothing, Observed
+from muster.policy.pods import plan_pods
+from muster.policy.reasons import Reason
 from tests.support.builders import NOW
 
 

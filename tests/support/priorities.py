@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.objects.scheduling import PriorityClass
+from muster.objects.scheduling import PriorityClass
 from tests.support.builders import Modifier, Object, template_spec
 
 

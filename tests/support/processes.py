@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MUSTER = [sys.executable, "-c", "from eventing.local.cli import main; main()"]
+MUSTER = [sys.executable, "-c", "from muster.cli import main; main()"]
 PATIENCE = 30.0
 """Seconds to wait for a line; all come within three on an idle machine."""
 

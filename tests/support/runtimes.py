@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.objects.meta import ObjectRef
-from shared.policy import marks
-from shared.policy.homes import ANNOTATION
-from shared.policy.runtimes import COMPONENT
+from muster.objects.meta import ObjectRef
+from muster.policy import marks
+from muster.policy.homes import ANNOTATION
+from muster.policy.runtimes import COMPONENT
 from tests.support.builders import Object
 
 REF = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "mpi", "runtime-uid")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shared.objects.scheduling import CompositePodGroup
-from shared.policy.homes import ANNOTATION
-from shared.policy.model import Home, HomeKind, Observed
+from muster.objects.scheduling import CompositePodGroup
+from muster.policy.homes import ANNOTATION
+from muster.policy.model import Home, HomeKind, Observed
 from tests.support.builders import (
     OURS,
     Modifier,

@@ -10,10 +10,10 @@ from http import HTTPStatus
 import urllib3
 from flask import Flask, request
 
-from shared.cluster.observe import list_if_served
-from shared.cluster.port import Cluster
-from shared.objects.resources import JOBS, JOBSETS, TRAINJOBS
-from shared.runtime.config import connect, from_environment
+from muster.cluster.observe import list_if_served
+from muster.cluster.port import Cluster
+from muster.objects.resources import JOBS, JOBSETS, TRAINJOBS
+from muster.runtime.config import connect, from_environment
 
 PATIENCE, TICK = timedelta(minutes=5), timedelta(minutes=1)
 CONDITIONS = {"PodGroupsScheduled", "muster.dev/PodGroupsScheduled"}

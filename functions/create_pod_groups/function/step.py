@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, permissions, sweep
-from shared.cluster.permissions import may
-from shared.cluster.port import Cluster
-from shared.events import subjects
-from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
-from shared.policy.model import Plan
-from shared.policy.pod_groups import naming_created, plan_pod_groups
-from shared.runtime.step import Step
+from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster.permissions import may
+from muster.cluster.port import Cluster
+from muster.events import subjects
+from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
+from muster.policy.model import Plan
+from muster.policy.pod_groups import naming_created, plan_pod_groups
+from muster.runtime.step import Step
 
 
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, permissions, sweep
-from shared.cluster.permissions import may
-from shared.events import subjects
-from shared.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, PODS, PRIORITY_CLASSES
-from shared.policy.conditions import plan_conditions
-from shared.runtime.step import Step
+from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster.permissions import may
+from muster.events import subjects
+from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, PODS, PRIORITY_CLASSES
+from muster.policy.conditions import plan_conditions
+from muster.runtime.step import Step
 
 STEP = Step(
     name="emit_conditions",

@@ -4,7 +4,7 @@
 def new() -> object:
     """The step behind func's middleware, set up from the environment."""
     # Not at the top: whoever imports only `step`, as planning and the local stack do, needs no func.
-    from shared.runtime.knative import serve_step  # noqa: PLC0415
+    from muster.runtime.knative import serve_step  # noqa: PLC0415
 
     from .step import STEP  # noqa: PLC0415
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, sweep
-from shared.cluster.permissions import may
-from shared.events import subjects
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES
-from shared.policy.runtimes import plan_runtime
-from shared.runtime.step import Step
+from muster.cluster import execute, observe, sweep
+from muster.cluster.permissions import may
+from muster.events import subjects
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES
+from muster.policy.runtimes import plan_runtime
+from muster.runtime.step import Step
 
 STEP = Step(
     name="mark_runtime",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, permissions, sweep
-from shared.cluster.permissions import may
-from shared.events import subjects
-from shared.objects.resources import PODS
-from shared.policy.pods import plan_pods
-from shared.runtime.step import Step
+from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster.permissions import may
+from muster.events import subjects
+from muster.objects.resources import PODS
+from muster.policy.pods import plan_pods
+from muster.runtime.step import Step
 
 STEP = Step(
     name="patch_pods",

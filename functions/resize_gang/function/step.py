@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.cluster import execute, observe, permissions, sweep
-from shared.cluster.permissions import may
-from shared.events import subjects
-from shared.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
-from shared.policy.resize import plan_resize
-from shared.runtime.step import Step
+from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster.permissions import may
+from muster.events import subjects
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
+from muster.policy.resize import plan_resize
+from muster.runtime.step import Step
 
 STEP = Step(
     name="resize_gang",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventing.local.broker import CloudEvent
+from muster.simulator.broker import CloudEvent
 
 
 def nonsense(

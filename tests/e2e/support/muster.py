@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eventing.local import manifests as kustomize
-from eventing.local.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
-from shared.events.dead_letters import of_request
-from shared.events.parse import UnreadableEvent
+from muster import manifests as kustomize
+from muster.events.dead_letters import of_request
+from muster.events.parse import UnreadableEvent
+from muster.simulator.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
 from tests.cluster import manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
@@ -102,8 +102,8 @@ class Muster:
         """
         kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, name)
         step = f"functions.{name.replace('-', '_')}.function.step"
-        module = "shared.runtime.dead_letter" if name == DEAD_LETTER else step
-        command = [sys.executable, "-m", "shared.runtime.serve", module, "--port", "0"]
+        module = "muster.runtime.dead_letter" if name == DEAD_LETTER else step
+        command = [sys.executable, "-m", "muster.runtime.serve", module, "--port", "0"]
         environment = {
             "KUBECONFIG": str(kubeconfig),
             "MUSTER_API_SERVER": "",

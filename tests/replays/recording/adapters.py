@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from eventing.local.broker import CloudEvent
-from eventing.local.manifests import load, of_kind
+from muster.manifests import load, of_kind
+from muster.simulator.broker import CloudEvent
 from tests.cluster.cluster import Cluster
 from tests.cluster.sink import Received, Sink
 from tests.e2e.support.muster import NAMESPACE, OVERLAYS

@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from eventing.local import planning
-from eventing.local.activity import Activity, Listening
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from shared.runtime.app import wall_clock
-from shared.runtime.config import Settings, connect
-from shared.runtime.handle import Handler
+from muster import steps
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.replay.activity import Activity, Listening
+from muster.runtime.app import wall_clock
+from muster.runtime.config import Settings, connect
+from muster.runtime.handle import Handler
 from tests.cluster import controllers, manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.cluster.cluster import Cluster
@@ -93,7 +93,7 @@ class Play(Story):
         Raises:
             AssertionError: it failed or had nothing to do: the story is not what it was.
         """
-        function = planning.step_named(step)
+        function = steps.step_named(step)
         account = self.cluster.service_account_kubeconfig(NAMESPACE, step.replace("_", "-"))
         settings = Settings(kubeconfig=str(account), deadline_seconds=60)
         handler = Handler(function, connect(settings, user_agent=function.manager), settings, wall_clock)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from eventing.local.inputs.files import json_lines, read_text, yaml_documents
+from muster.replay.files import json_lines, read_text, yaml_documents
 
 Object = dict[str, Any]
 

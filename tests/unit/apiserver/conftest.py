@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
+from muster.simulator.apiserver import ApiServer
 from tests.cluster.api import Api
 
 

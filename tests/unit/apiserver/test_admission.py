@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.apiserver import ApiServer
+from muster.simulator.apiserver import ApiServer
 from tests.cluster.api import Api
 from tests.contract.bodies import Object, core, job, jobs, pod
 

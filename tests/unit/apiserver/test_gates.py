@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, Gates
+from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.contract.bodies import (
     CLASSES,

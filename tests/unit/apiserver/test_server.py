@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.apiserver.requests import Request
-from shared.cluster.client import Client
-from shared.cluster.errors import Conflict, Expired, Forbidden, TooManyRequests, Unauthorized, Unavailable
-from shared.objects.patches import PatchType
-from shared.objects.resources import CONFIGMAPS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
+from muster.cluster.client import Client
+from muster.cluster.errors import Conflict, Expired, Forbidden, TooManyRequests, Unauthorized, Unavailable
+from muster.objects.patches import PatchType
+from muster.objects.resources import CONFIGMAPS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.apiserver.requests import Request
 from tests.cluster.api import Api
 from tests.contract.bodies import DEFINITIONS, config_map, core, job, jobs, jobsets, pod, widget_definition
 

@@ -9,10 +9,10 @@ from types import TracebackType
 
 import pytest
 
-from eventing.local.apiserver import watch
-from eventing.local.apiserver.kinds import Kind
-from eventing.local.apiserver.requests import Request
-from eventing.local.apiserver.store import Store, encoded
+from muster.simulator.apiserver import watch
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.store import Store, encoded
 
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
 

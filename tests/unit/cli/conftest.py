@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from eventing.local.cli import main
+from muster.cli import main
 
 Muster = Callable[..., Result]
 Filed = Callable[[str, Any], str]

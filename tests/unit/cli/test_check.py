@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.apiserver import ApiServer, Gates, resource_definitions
-from eventing.local.fitness import (
+from muster.cluster.client import Client
+from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
+from muster.cluster.snapshot import Snapshot
+from muster.files import EVENTING
+from muster.manifests import Manifest, load, of_kind
+from muster.operator.preflight import (
     Finding,
     Level,
     before_uninstalling,
     of_the_cluster,
     of_the_installation,
 )
-from eventing.local.manifests import EVENTING, Manifest, load, of_kind
-from shared.cluster.client import Client
-from shared.cluster.errors import ClusterError, Forbidden, TooManyRequests
-from shared.cluster.snapshot import Snapshot
+from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
 from tests.unit.cluster.scripted import Reply, serving

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.cli import main
-from eventing.local.manifests import EVENTING
-from shared.cluster.client import Client
-from shared.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
+from muster.cli import main
+from muster.cluster.client import Client
+from muster.files import EVENTING
+from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.builders import (
     Object,
     a_job,

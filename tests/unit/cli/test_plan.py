@@ -241,10 +241,10 @@ def test_the_time_in_a_plan_is_never_the_clocks(
 def test_planning_asks_no_server() -> None:
     """Neither the Kubernetes client nor a web server is so much as imported."""
     loaded = subprocess.run(
-        [sys.executable, "-c", "import eventing.local.cli.plan, sys; print(*sys.modules)"],
+        [sys.executable, "-c", "import muster.cli.plan, sys; print(*sys.modules)"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.split()
-    assert "eventing.local.planning" in loaded
+    assert "muster.operator.planning" in loaded
     assert {"kubernetes", "urllib3", "flask", "waitress"}.isdisjoint(loaded)

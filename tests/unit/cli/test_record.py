@@ -139,7 +139,7 @@ def test_sources_that_cannot_be_used_are_refused(
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """A kubeconfig of an embedded API server."""
-    from eventing.local.apiserver import ApiServer  # noqa: PLC0415 - only these cases need one
+    from muster.simulator.apiserver import ApiServer  # noqa: PLC0415 - only these cases need one
 
     with ApiServer() as running:
         path = tmp_path / "kubeconfig"

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from eventing.local.apiserver import ApiServer
-from eventing.local.broker import Answer, Broker, CloudEvent, Ingress, Wiring
-from eventing.local.manifests import load
-from eventing.local.redriving import through_api_server
-from shared.cluster.client import Client
-from shared.events.dead_letters import SELECTOR, SIZE_LIMIT, of_request, to_config_map
-from shared.objects.resources import CONFIGMAPS, NAMESPACES
-from shared.runtime.config import Settings
-from shared.runtime.dead_letter import DeadLetters
+from muster.cluster.client import Client
+from muster.events.dead_letters import SELECTOR, SIZE_LIMIT, of_request, to_config_map
+from muster.manifests import load
+from muster.objects.resources import CONFIGMAPS, NAMESPACES
+from muster.operator.redrive import through_api_server
+from muster.runtime.config import Settings
+from muster.runtime.dead_letter import DeadLetters
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.unit.cli.conftest import Muster
 from tests.unit.cluster.scripted import Reply, serving
 from tests.unit.events.test_dead_letters import EVENT, TOLD, binary

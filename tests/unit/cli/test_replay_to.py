@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventing.local.serving import Served
+from muster.local.serving import Served
 from tests.unit.cli.conftest import Filed, Muster
 from tests.unit.cli.sample import a_job, a_namespace, an_event
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import CloudEvent, Report
-from eventing.local.cli import run
-from eventing.local.stack import Options
+from muster.cli import run
+from muster.local.stack import Options
+from muster.simulator.broker import CloudEvent, Report
 
 EVENT = CloudEvent({"id": "1", "type": "dev.knative.apiserver.resource.add", "subject": "/apis/v1/pods/p"})
 

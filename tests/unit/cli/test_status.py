@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.cli.status import _age
-from eventing.local.waiting import Waiting, waiting
-from shared.cluster.snapshot import Snapshot
+from muster.cli.status import _age
+from muster.cluster.snapshot import Snapshot
+from muster.operator.status import Waiting, waiting
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shared.cluster import errors
-from shared.cluster.port import Object, Objects
-from shared.cluster.snapshot import Snapshot
-from shared.objects.resources import Resource
+from muster.cluster import errors
+from muster.cluster.port import Object, Objects
+from muster.cluster.snapshot import Snapshot
+from muster.objects.resources import Resource
 from tests.support.builders import (
     a_namespace,
 )

@@ -14,11 +14,11 @@ import certifi
 import pytest
 from kubernetes.config import incluster_config
 
-from shared.cluster import client as client_module
-from shared.cluster import errors
-from shared.cluster.client import CONNECTIONS, Client
-from shared.cluster.port import PatchType
-from shared.objects.resources import JOBS, NODES, PODS
+from muster.cluster import client as client_module
+from muster.cluster import errors
+from muster.cluster.client import CONNECTIONS, Client
+from muster.cluster.port import PatchType
+from muster.objects.resources import JOBS, NODES, PODS
 from tests.unit.cluster.scripted import Reply, serving
 
 Call = Callable[[Client], Any]

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from functions.create_pod_groups.function.step import STEP as CREATE_POD_GROUPS
-from shared.cluster import errors, execute
-from shared.cluster.port import Object
-from shared.cluster.snapshot import Snapshot
-from shared.objects.meta import ObjectRef
-from shared.objects.patches import PatchType
-from shared.objects.resources import Resource
-from shared.policy.marks import GROUP_SIZE
-from shared.policy.model import Action, Home, HomeKind, Plan, Verb
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.pods import lift_gate
-from shared.policy.reasons import Reason
+from muster.cluster import errors, execute
+from muster.cluster.port import Object
+from muster.cluster.snapshot import Snapshot
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.objects.resources import Resource
+from muster.policy.marks import GROUP_SIZE
+from muster.policy.model import Action, Home, HomeKind, Plan, Verb
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.pods import lift_gate
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
     a_gang,

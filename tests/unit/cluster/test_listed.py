@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import errors
-from shared.cluster.listed import Listed, Listing
-from shared.cluster.paging import Page, whole
-from shared.cluster.port import Object
-from shared.cluster.snapshot import ReadOnlyError
-from shared.objects.jobs import Job, Pod
-from shared.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource
-from shared.objects.scheduling import Workload
+from muster.cluster import errors
+from muster.cluster.listed import Listed, Listing
+from muster.cluster.paging import Page, whole
+from muster.cluster.port import Object
+from muster.cluster.snapshot import ReadOnlyError
+from muster.objects.jobs import Job, Pod
+from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource
+from muster.objects.scheduling import Workload
 from tests.support.builders import (
     a_child_job,
     a_job,

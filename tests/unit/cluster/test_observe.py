@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import observe
-from shared.cluster.port import Object
-from shared.objects.meta import ObjectRef
-from shared.policy import marks
-from shared.policy.homes import ANNOTATION
+from muster.cluster import observe
+from muster.cluster.port import Object
+from muster.objects.meta import ObjectRef
+from muster.policy import marks
+from muster.policy.homes import ANNOTATION
 from tests.support.builders import (
     TRAINJOB_UID,
     a_child_job,

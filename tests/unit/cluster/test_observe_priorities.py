@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.cluster import observe
-from shared.objects.meta import ObjectRef
-from shared.policy.model import Observed
+from muster.cluster import observe
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Observed
 from tests.support.builders import (
     Object,
     a_child_job,

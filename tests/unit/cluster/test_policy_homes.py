@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.cluster import homes
-from shared.cluster.observe import for_workload
-from shared.cluster.snapshot import Snapshot
-from shared.policy.homes import ANNOTATION, Ruling, annotations_of, rule
-from shared.policy.model import Home, HomeKind
+from muster.cluster import homes
+from muster.cluster.observe import for_workload
+from muster.cluster.snapshot import Snapshot
+from muster.policy.homes import ANNOTATION, Ruling, annotations_of, rule
+from muster.policy.model import Home, HomeKind
 from tests.support.builders import (
     Object,
     a_jobset_of_trainjob,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shared.cluster.snapshot import ReadOnlyError, Snapshot
-from shared.objects.patches import PatchType
-from shared.objects.resources import JOBS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
+from muster.cluster.snapshot import ReadOnlyError, Snapshot
+from muster.objects.patches import PatchType
+from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
 from tests.support.builders import (
     a_job,
     a_namespace,

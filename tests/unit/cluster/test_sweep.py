@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.cluster import sweep
-from shared.policy.model import Observed
+from muster.cluster import sweep
+from muster.policy.model import Observed
 from tests.support.builders import (
     a_child_job,
     a_job,

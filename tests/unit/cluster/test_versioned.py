@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import errors
-from shared.cluster.paging import Page
-from shared.cluster.port import Object, Objects
-from shared.cluster.versioned import Versioned
-from shared.objects.patches import PatchType
-from shared.objects.resources import COMPOSITE_POD_GROUPS, JOBS, JOBSETS, POD_GROUPS, WORKLOADS, Resource
-from shared.objects.versions import HOW_TO_SWITCH_ON
+from muster.cluster import errors
+from muster.cluster.paging import Page
+from muster.cluster.port import Object, Objects
+from muster.cluster.versioned import Versioned
+from muster.objects.patches import PatchType
+from muster.objects.resources import COMPOSITE_POD_GROUPS, JOBS, JOBSETS, POD_GROUPS, WORKLOADS, Resource
+from muster.objects.versions import HOW_TO_SWITCH_ON
 
 NEW = frozenset({"v1beta1/workloads", "v1beta1/podgroups"})
 OLD = frozenset({"v1alpha2/workloads", "v1alpha2/podgroups"})

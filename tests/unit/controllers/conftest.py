@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.controllers import node
-from shared.cluster.client import Client
-from shared.objects.resources import (
+from muster.cluster.client import Client
+from muster.objects.resources import (
     NAMESPACES,
     NODES,
 )
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.controllers import node
 from tests.unit.controllers.stack import (
     NAMESPACE,
 )

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from eventing.local.controllers import KubeletOptions, shipped_runtime
-from shared.cluster.client import Client
-from shared.cluster.port import Object, PatchType
-from shared.objects.resources import (
+from muster.cluster.client import Client
+from muster.cluster.port import Object, PatchType
+from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     JOBS,
     POD_GROUPS,
@@ -18,6 +17,7 @@ from shared.objects.resources import (
     TRAINJOBS,
     Resource,
 )
+from muster.simulator.controllers import KubeletOptions, shipped_runtime
 
 NAMESPACE = "team-a"
 PATIENCE = 10.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from eventing.local.controllers.store import Store
-from shared.cluster.port import Object
-from shared.objects.resources import by_kind
+from muster.cluster.port import Object
+from muster.objects.resources import by_kind
+from muster.simulator.controllers.store import Store
 
 RECORDED = Path(__file__).parent / "recorded"
 NOW = 1_800_000_000.0

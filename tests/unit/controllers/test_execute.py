@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
-from eventing.local.controllers import node
-from eventing.local.controllers.execute import Executor
-from eventing.local.controllers.store import Store
-from eventing.local.controllers.writes import Apply, Bind, Create, Delete, Patch, Record
-from shared.cluster import errors
-from shared.cluster.client import Client
-from shared.cluster.port import Object, PatchType
-from shared.objects.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS
+from muster.cluster import errors
+from muster.cluster.client import Client
+from muster.cluster.port import Object, PatchType
+from muster.objects.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.controllers import node
+from muster.simulator.controllers.execute import Executor
+from muster.simulator.controllers.store import Store
+from muster.simulator.controllers.writes import Apply, Bind, Create, Delete, Patch, Record
 from tests.unit.controllers.support import merge
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from eventing.local.controllers.job import JobController, JobOptions, sync
-from eventing.local.controllers.job_failures import Backoff
-from eventing.local.controllers.job_pods import new_pod
-from eventing.local.controllers.writes import Create, Delete, Patch, Result
-from shared.cluster.port import Object, PatchType
+from muster.cluster.port import Object, PatchType
+from muster.simulator.controllers.job import JobController, JobOptions, sync
+from muster.simulator.controllers.job_failures import Backoff
+from muster.simulator.controllers.job_pods import new_pod
+from muster.simulator.controllers.writes import Create, Delete, Patch, Result
 from tests.unit.controllers.support import (
     NOW,
     a_job,

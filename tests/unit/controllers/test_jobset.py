@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.controllers.jobset import sync
-from eventing.local.controllers.jobset_jobs import PREFIX, child_job, with_defaults
-from eventing.local.controllers.writes import Create, Delete, Patch, Result
-from shared.cluster.port import Object
+from muster.cluster.port import Object
+from muster.simulator.controllers.jobset import sync
+from muster.simulator.controllers.jobset_jobs import PREFIX, child_job, with_defaults
+from muster.simulator.controllers.writes import Create, Delete, Patch, Result
 from tests.unit.controllers.support import (
     NOW,
     an_object,

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from eventing.local.controllers.kubelet import KubeletController, KubeletOptions, Stage, duration, next_stage
-from eventing.local.controllers.writes import Delete, Patch
-from shared.cluster.port import Object
+from muster.cluster.port import Object
+from muster.simulator.controllers.kubelet import (
+    KubeletController,
+    KubeletOptions,
+    Stage,
+    duration,
+    next_stage,
+)
+from muster.simulator.controllers.writes import Delete, Patch
 from tests.unit.controllers.support import NOW, a_job, a_pod_of, merge, view
 
 OPTIONS = KubeletOptions(run_delay=1, complete_after=5, delete_delay=2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.controllers.loop import Queue
-from eventing.local.controllers.writes import merge_difference
+from muster.simulator.controllers.loop import Queue
+from muster.simulator.controllers.writes import merge_difference
 from tests.unit.controllers.support import merge
 
 

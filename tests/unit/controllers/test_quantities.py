@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.controllers.quantities import milli
+from muster.simulator.controllers.quantities import milli
 
 
 @pytest.mark.parametrize(

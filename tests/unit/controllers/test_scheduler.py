@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.controllers import node
-from eventing.local.controllers.scheduler import INITIALLY_SCHEDULED, SchedulerController
-from eventing.local.controllers.writes import Bind, Patch, Record, Write
-from shared.cluster.port import Object
+from muster.cluster.port import Object
+from muster.simulator.controllers import node
+from muster.simulator.controllers.scheduler import INITIALLY_SCHEDULED, SchedulerController
+from muster.simulator.controllers.writes import Bind, Patch, Record, Write
 from tests.unit.controllers.support import NOW, an_object, changed, merge, recorded, view
 
 GATE = {"name": "muster.dev/pod-group"}

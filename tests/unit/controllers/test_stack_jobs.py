@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, Gates
-from eventing.local.controllers import Controllers, node
-from eventing.local.controllers.scheduler import OLD_POD_GROUPS
-from shared.cluster.client import Client
-from shared.objects.resources import (
+from muster.cluster.client import Client
+from muster.objects.resources import (
     EVENTS,
     JOBS,
     NAMESPACES,
     NODES,
     POD_GROUPS,
 )
+from muster.simulator.apiserver import ApiServer, Gates
+from muster.simulator.controllers import Controllers, node
+from muster.simulator.controllers.scheduler import OLD_POD_GROUPS
 from tests.unit.controllers.stack import (
     FAST,
     FOR_EVER,

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
-from eventing.local.controllers import Controllers
-from shared.cluster.client import Client
-from shared.cluster.port import Object, PatchType
-from shared.objects.resources import (
+from muster.cluster.client import Client
+from muster.cluster.port import Object, PatchType
+from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIGMAPS,
     JOBS,
@@ -18,6 +16,8 @@ from shared.objects.resources import (
     PODS,
     TRAINJOBS,
 )
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.controllers import Controllers
 from tests.unit.controllers.stack import (
     FAST,
     FOR_EVER,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from eventing.local.controllers.store import Store
-from shared.cluster.port import Object
-from shared.objects.resources import PODS
+from muster.cluster.port import Object
+from muster.objects.resources import PODS
+from muster.simulator.controllers.store import Store
 from tests.unit.controllers.support import an_object, merge, owned_by
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.controllers import shipped_runtime, shipped_runtimes
-from eventing.local.controllers.trainer import TrainerController, next_status
-from eventing.local.controllers.trainer_jobset import build_jobset
-from eventing.local.controllers.writes import Apply, Delete, Record
-from shared.cluster.port import Object
-from shared.objects.resources import CONFIGMAPS, JOBSETS
+from muster.cluster.port import Object
+from muster.objects.resources import CONFIGMAPS, JOBSETS
+from muster.simulator.controllers import shipped_runtime, shipped_runtimes
+from muster.simulator.controllers.trainer import TrainerController, next_status
+from muster.simulator.controllers.trainer_jobset import build_jobset
+from muster.simulator.controllers.writes import Apply, Delete, Record
 from tests.unit.controllers.support import (
     NOW,
     an_object,

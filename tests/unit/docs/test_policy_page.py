@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from eventing.local.cli import main
-from shared.policy import schema
-from shared.policy.homes import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY
-from shared.policy.schema import GroupPolicy
+from muster.cli import main
+from muster.policy import schema
+from muster.policy.homes import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY
+from muster.policy.schema import GroupPolicy
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "policy.md").read_text()

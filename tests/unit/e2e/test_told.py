@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
+from muster.simulator.apiserver import ApiServer
 
 pytest_plugins = ["pytester"]
 

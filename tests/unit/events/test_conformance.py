@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shared.events.cloudevent import UnreadableEvent, receive
+from muster.events.cloudevent import UnreadableEvent, receive
 
 ABSENT = object()
 """Marks an attribute that is not there at all."""

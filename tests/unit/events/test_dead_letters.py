@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from shared.events.cloudevent import UnreadableEvent
-from shared.events.dead_letters import SIZE_LIMIT, DeadLetter, from_config_map, of_request, to_config_map
+from muster.events.cloudevent import UnreadableEvent
+from muster.events.dead_letters import SIZE_LIMIT, DeadLetter, from_config_map, of_request, to_config_map
 
 EVENT: dict[str, Any] = {
     "specversion": "1.0",

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from shared.events.model import Foreign, Happened, ResourceEvent, Sweep
-from shared.events.parse import parse
-from shared.objects.meta import ObjectRef
+from muster.events.model import Foreign, Happened, ResourceEvent, Sweep
+from muster.events.parse import parse
+from muster.objects.meta import ObjectRef
 
 RECORDED = Path(__file__).parent / "recorded"
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}

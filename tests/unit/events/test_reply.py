@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.events.cloudevent import receive
-from shared.events.reply import reply_event, subject
-from shared.objects import resources
-from shared.objects.meta import ObjectRef
-from shared.policy.model import Reply
+from muster.events.cloudevent import receive
+from muster.events.reply import reply_event, subject
+from muster.objects import resources
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Reply
 
 OWNER = ObjectRef("trainer.kubeflow.org/v1alpha1", "TrainJob", "team-a", "llama", "4bac6118")
 NOW = datetime(2026, 11, 21, 8, 17, 25, tzinfo=UTC)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.events import subjects
-from shared.events.model import Happened, ResourceEvent
-from shared.objects.meta import ObjectRef
-from shared.policy.model import Nothing
-from shared.policy.reasons import Reason
+from muster.events import subjects
+from muster.events.model import Happened, ResourceEvent
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Nothing
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     Modifier,
     Object,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.events.parse import UnreadableEvent, parse
+from muster.events.parse import UnreadableEvent, parse
 
 STRUCTURED = {"content-type": "application/cloudevents+json"}
 HEADERS = {

@@ -12,14 +12,15 @@ from typing import Any
 
 import yaml
 
-from eventing.local import planning
-from eventing.local.controllers import shipped_runtimes
-from eventing.local.explanation import as_text, explain
-from eventing.local.explanation.assume import Imagined, cluster_of
-from eventing.local.inputs.worlds import Objects, first, read_worlds
-from eventing.local.manifests import EVENTING
-from shared.objects.meta import KubernetesObject
-from shared.policy.model import Plan
+from muster import steps
+from muster.files import EVENTING
+from muster.objects.meta import KubernetesObject
+from muster.operator import planning
+from muster.operator.explanation import as_text, explain
+from muster.operator.explanation.assume import Imagined, cluster_of
+from muster.policy.model import Plan
+from muster.replay.snapshots import Objects, first, read_worlds
+from muster.simulator.controllers import shipped_runtimes
 
 EXAMPLES = sorted((EVENTING / "examples").glob("*.yaml"))
 RUNTIMES = sorted(runtime["metadata"]["name"] for runtime in shipped_runtimes())
@@ -62,7 +63,7 @@ def _made(objects: Objects) -> Iterator[dict[str, Any]]:
     for owner in assumed.owners:
         cluster = Imagined(assumed.objects)
         for name in ("create_workload", "create_pod_groups"):
-            step = planning.step_named(name)
+            step = steps.step_named(name)
             plan = step.plan(step.observe(cluster, KubernetesObject.read(owner).ref), NOW)
             if isinstance(plan, Plan):
                 yield from (

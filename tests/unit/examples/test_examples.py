@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, Gates, resource_definitions
-from eventing.local.explanation import as_mermaid, explain
-from eventing.local.explanation.assume import Imagined, cluster_of
-from shared.cluster.client import Client
-from shared.objects.meta import KubernetesObject
-from shared.objects.resources import by_kind
+from muster.cluster.client import Client
+from muster.objects.meta import KubernetesObject
+from muster.objects.resources import by_kind
+from muster.operator.explanation import as_mermaid, explain
+from muster.operator.explanation.assume import Imagined, cluster_of
+from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.support.holding import holds
 from tests.unit.examples import golden
 

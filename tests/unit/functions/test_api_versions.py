@@ -11,18 +11,18 @@ from dataclasses import replace
 
 import pytest
 
-from eventing.local import manifests
-from eventing.local.apiserver import ApiServer, Gates, resource_definitions
-from eventing.local.planning import step_named
-from shared.cluster.client import Client
-from shared.cluster.errors import Forbidden
-from shared.cluster.versioned import Versioned
-from shared.objects.meta import ObjectRef
-from shared.objects.patches import PatchType
-from shared.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
-from shared.policy import marks
-from shared.runtime.handle import run_step
-from shared.runtime.outcome import Kind, Outcome
+from muster import manifests
+from muster.cluster.client import Client
+from muster.cluster.errors import Forbidden
+from muster.cluster.versioned import Versioned
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
+from muster.policy import marks
+from muster.runtime.handle import run_step
+from muster.runtime.outcome import Kind, Outcome
+from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
+from muster.steps import step_named
 from tests.support.builders import (
     NOW,
     Object,

@@ -30,7 +30,7 @@ def test_what_it_copies_is_there_and_in_the_context(step: str) -> None:
         assert _in_context(source)
 
 
-@pytest.mark.parametrize("path", [".git", ".venv", ".cluster", "tests", "shared/runtime/__pycache__"])
+@pytest.mark.parametrize("path", [".git", ".venv", ".cluster", "tests", "shared/muster/runtime/__pycache__"])
 def test_what_it_does_not_need_is_not_in_the_context(path: str) -> None:
     """Gigabytes that were built or fetched would be sent to the builder first."""
     assert not _in_context(path)

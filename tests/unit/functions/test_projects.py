@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.manifests import Manifest, load, of_kind
-from shared.runtime.config import Settings
+from muster.manifests import Manifest, load, of_kind
+from muster.runtime.config import Settings
 
 ROOT = Path(__file__).parents[3]
 STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventing.local.activity import Activity, Listening
-from shared.policy.reasons import Reason
-from shared.runtime import logs
-from shared.runtime.outcome import Kind, Outcome
+from muster.policy.reasons import Reason
+from muster.replay.activity import Activity, Listening
+from muster.runtime import logs
+from muster.runtime.outcome import Kind, Outcome
 
 
 def test_what_became_of_an_event_is_heard() -> None:

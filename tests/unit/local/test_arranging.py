@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventing.local.recordings.arranging import Arrangement
+from muster.replay.arranging import Arrangement
 
 
 @pytest.mark.parametrize(

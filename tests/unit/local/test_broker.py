@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import (
+from muster.simulator.broker import (
     Answer,
     Broker,
     CloudEvent,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eventing.local.broker import CloudEvent, PingSource, PingTimer, RefusedError, Wiring
-from eventing.local.broker.cron import Schedule
-from eventing.local.manifests import UnsupportedManifestError
+from muster.manifests import UnsupportedManifestError
+from muster.simulator.broker import CloudEvent, PingSource, PingTimer, RefusedError, Wiring
+from muster.simulator.broker.cron import Schedule
 
 SECONDS = 5
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker.delivery import Delivery, is_retried, seconds_of
-from eventing.local.manifests import UnsupportedManifestError
+from muster.manifests import UnsupportedManifestError
+from muster.simulator.broker.delivery import Delivery, is_retried, seconds_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import CloudEvent, NotAnEventError
+from muster.simulator.broker import CloudEvent, NotAnEventError
 from tests.support.recorded_events import recorded, title
 
 HEADERS = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker.filters import compile_filters
-from eventing.local.manifests import UnsupportedManifestError
+from muster.manifests import UnsupportedManifestError
+from muster.simulator.broker.filters import compile_filters
 
 EVENT = {
     "specversion": "1.0",

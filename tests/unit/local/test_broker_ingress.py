@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import urllib3
 
-from eventing.local.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, NoAnswerError, Wiring
+from muster.simulator.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, NoAnswerError, Wiring
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
 TRIGGER = {

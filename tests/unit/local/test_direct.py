@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
-from eventing.local.direct import Direct
-from shared.cluster.client import Client
-from shared.cluster.errors import ClusterError
-from shared.objects.patches import PatchType
-from shared.objects.resources import NAMESPACES, PODS
+from muster.cluster.client import Client
+from muster.cluster.errors import ClusterError
+from muster.objects.patches import PatchType
+from muster.objects.resources import NAMESPACES, PODS
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.direct import Direct
 from tests.support.builders import a_pod
 
 POD = a_pod()

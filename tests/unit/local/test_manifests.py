@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventing.local.manifests import UnsupportedManifestError, load, of_kind
+from muster.manifests import UnsupportedManifestError, load, of_kind
 
 ONE = "kind: Broker\nmetadata: {name: one}\nspec: {delivery: {retry: 1}}\n"
 TWO = f"kind: Trigger\nmetadata: {{name: two}}\n---\n{ONE.replace('one', 'three').replace('1', '3')}"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.apiserver import ApiServer, resource_definitions
-from eventing.local.inputs.worlds import Object, read_worlds
-from eventing.local.manifests import load, of_kind
-from eventing.local.recordings.appending import Pieces
-from eventing.local.recordings.moments import Moments
-from eventing.local.source import SourceSpec
-from shared.cluster.client import Client
+from muster.cluster.client import Client
+from muster.manifests import load, of_kind
+from muster.replay.appending import Pieces
+from muster.replay.checkpoints import Moments
+from muster.replay.snapshots import Object, read_worlds
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.source import SourceSpec
 
 SPECS = tuple(map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource")))
 ENV = [{"name": "TOKEN", "value": "hunter2"}]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import CloudEvent
-from eventing.local.inputs.captures import read_events
-from eventing.local.inputs.worlds import Object
-from eventing.local.recordings.appending import Pieces
-from eventing.local.recordings.recording import NOT_JSON, SECRET, Recording
+from muster.replay.appending import Pieces
+from muster.replay.recorded_requests import read_events
+from muster.replay.recording import NOT_JSON, SECRET, Recording
+from muster.replay.snapshots import Object
+from muster.simulator.broker import CloudEvent
 
 JOB: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "sweep"}}
 ATTRIBUTES = {

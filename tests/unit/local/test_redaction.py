@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eventing.local.recordings.redaction import LEFT_OUT, is_secret, of_runtime_snapshot, without_secrets
+from muster.replay.redaction import LEFT_OUT, is_secret, of_runtime_snapshot, without_secrets
 
 CONTAINER = {
     "name": "main",

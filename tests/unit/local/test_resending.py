@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import Answer, CloudEvent, NoAnswerError
-from eventing.local.inputs.captures import STRUCTURED, Capture
-from eventing.local.inputs.files import BadFileError
-from eventing.local.recordings.resending import Answered, ContentMode, Outgoing, Pace, due, outgoing, resend
+from muster.replay.files import BadFileError
+from muster.replay.recorded_requests import STRUCTURED, Capture
+from muster.replay.resending import Answered, ContentMode, Outgoing, Pace, due, outgoing, resend
+from muster.simulator.broker import Answer, CloudEvent, NoAnswerError
 from tests.unit.runtime.fakes import NOW
 
 ENVELOPE = {

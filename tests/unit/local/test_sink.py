@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from eventing.local.broker import CloudEvent
-from eventing.local.recordings import sink
-from eventing.local.serving import Served
+from muster.local.serving import Served
+from muster.replay import sink
+from muster.simulator.broker import CloudEvent
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
 

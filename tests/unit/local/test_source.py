@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from eventing.local.source import Mode, Source, SourceSpec, WatchedKind
-from eventing.local.source import source as source_module
-from eventing.local.source.events import guess_resource
-from shared.cluster.errors import Expired, Unavailable
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
+from muster.cluster.errors import Expired, Unavailable
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
+from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind
+from muster.simulator.source import source as source_module
+from muster.simulator.source.events import guess_resource
 
 SECONDS = 5
 Object = dict[str, Any]

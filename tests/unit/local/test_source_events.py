@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventing.local.broker import CloudEvent
-from eventing.local.source import Mode, Verb, to_event
-from shared.objects.resources import guess_plural
+from muster.objects.resources import guess_plural
+from muster.simulator.broker import CloudEvent
+from muster.simulator.source import Mode, Verb, to_event
 from tests.support.recorded_events import recorded, title
 
 EACH_SENDING = {"id", "time"}

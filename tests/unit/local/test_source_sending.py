@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from eventing.local.clock import rfc3339_nano
-from eventing.local.source.sending import Sender
+from muster.simulator.clock import rfc3339_nano
+from muster.simulator.source.sending import Sender
 
 HEADERS = {"Ce-Type": "dev.knative.apiserver.resource.add", "Ce-Subject": "/apis/v1/namespaces/a/pods/b"}
 

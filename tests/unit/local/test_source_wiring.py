@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from eventing.local.manifests import UnsupportedManifestError
-from eventing.local.source import Mode, SourceSpec
-from eventing.local.source.wiring import selector_text
+from muster.manifests import UnsupportedManifestError
+from muster.simulator.source import Mode, SourceSpec
+from muster.simulator.source.wiring import selector_text
 
 
 def _source(**spec: Any) -> dict[str, Any]:

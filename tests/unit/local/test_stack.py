@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from eventing.local import stack
-from eventing.local.broker import Answer, Broker, CloudEvent, Wiring
-from eventing.local.broker.delivery import Delivery
-from eventing.local.broker.wiring import Trigger
+from muster.local import stack
+from muster.simulator.broker import Answer, Broker, CloudEvent, Wiring
+from muster.simulator.broker.delivery import Delivery
+from muster.simulator.broker.wiring import Trigger
 
 SWEEP = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
 

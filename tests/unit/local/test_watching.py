@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from eventing.local.stories.watching import Recorder
-from shared.cluster.client import Client
-from shared.cluster.errors import Expired
-from shared.cluster.port import Object
-from shared.objects.resources import JOBS
+from muster.cluster.client import Client
+from muster.cluster.errors import Expired
+from muster.cluster.port import Object
+from muster.local.stories.watching import Recorder
+from muster.objects.resources import JOBS
 from tests.support.builders import a_job, named, of_uid
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi, choose, from_served, to_served
+from muster.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi, choose, from_served, to_served
 
 BOTH = {"workloads", "podgroups", "podgroups/status"}
 OLD = SchedulingApi("v1alpha2", composites=False)

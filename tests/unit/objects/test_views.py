@@ -5,10 +5,10 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from shared.objects.jobs import Job, Pod
-from shared.objects.meta import KubernetesObject, ObjectRef
-from shared.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind
-from shared.objects.scheduling import PodGroup, SchedulingPolicy, Workload
+from muster.objects.jobs import Job, Pod
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind
+from muster.objects.scheduling import PodGroup, SchedulingPolicy, Workload
 from tests.support.builders import (
     Object,
     a_job,

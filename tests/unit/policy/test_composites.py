@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from shared.objects.scheduling import CompositePodGroup
-from shared.objects.versions import SchedulingApi
-from shared.policy import marks
-from shared.policy.conditions import plan_conditions
-from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan, Verb
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.reasons import Reason
-from shared.policy.resize import plan_resize
-from shared.policy.workload import plan_workload
+from muster.objects.scheduling import CompositePodGroup
+from muster.objects.versions import SchedulingApi
+from muster.policy import marks
+from muster.policy.conditions import plan_conditions
+from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan, Verb
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.reasons import Reason
+from muster.policy.resize import plan_resize
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     Object,

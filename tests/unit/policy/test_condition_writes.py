@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared.objects.meta import ObjectRef
-from shared.objects.patches import PatchType
-from shared.policy.conditions import plan_conditions
-from shared.policy.model import Action, Nothing, Observed, Reply, Verb
-from shared.policy.reasons import Reason
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.policy.conditions import plan_conditions
+from muster.policy.model import Action, Nothing, Observed, Reply, Verb
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
     Modifier,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shared.policy.conditions import plan_conditions
-from shared.policy.model import Nothing, Observed
-from shared.policy.reasons import Reason
+from muster.policy.conditions import plan_conditions
+from muster.policy.model import Nothing, Observed
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
     a_basic,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shared.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON, SchedulingApi
-from shared.policy.model import Observed, Plan
-from shared.policy.reasons import Reason
-from shared.policy.workload import plan_workload
+from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON, SchedulingApi
+from muster.policy.model import Observed, Plan
+from muster.policy.reasons import Reason
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     Object,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.objects.scheduling import Workload
-from shared.policy.conditions import plan_conditions
-from shared.policy.dropped import dropped
-from shared.policy.model import Home, HomeKind, Plan, Verb
-from shared.policy.ownership import Considered, consider
+from muster.objects.scheduling import Workload
+from muster.policy.conditions import plan_conditions
+from muster.policy.dropped import dropped
+from muster.policy.model import Home, HomeKind, Plan, Verb
+from muster.policy.ownership import Considered, consider
 from tests.support.builders import (
     NOW,
     Object,

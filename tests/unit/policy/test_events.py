@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from shared.objects.meta import ObjectRef
-from shared.policy.bodies import create_event
+from muster.objects.meta import ObjectRef
+from muster.policy.bodies import create_event
 from tests.support.builders import NOW
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

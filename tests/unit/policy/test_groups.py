@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from eventing.local.controllers import shipped_runtime
-from eventing.local.controllers.trainer_jobset import build_jobset
-from shared.objects.jobs import Job, JobSet, TrainJob
-from shared.policy import marks
-from shared.policy.flaws import flaw_of
-from shared.policy.groups import Group, tree_of
-from shared.policy.kinds import Gang, gang_of
-from shared.policy.reasons import Reason
+from muster.objects.jobs import Job, JobSet, TrainJob
+from muster.policy import marks
+from muster.policy.flaws import flaw_of
+from muster.policy.groups import Group, tree_of
+from muster.policy.kinds import Gang, gang_of
+from muster.policy.reasons import Reason
+from muster.simulator.controllers import shipped_runtime
+from muster.simulator.controllers.trainer_jobset import build_jobset
 from tests.support.builders import (
     JOBSET_UID,
     Modifier,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shared.objects.jobs import JobSet, TrainJob
-from shared.objects.scheduling import Workload
-from shared.policy import homes
-from shared.policy.homes import ANNOTATION, DEFAULT, Broken, Ruling
-from shared.policy.model import Home, HomeKind, Owner
-from shared.policy.reasons import Reason
+from muster.objects.jobs import JobSet, TrainJob
+from muster.objects.scheduling import Workload
+from muster.policy import homes
+from muster.policy.homes import ANNOTATION, DEFAULT, Broken, Ruling
+from muster.policy.model import Home, HomeKind, Owner
+from muster.policy.reasons import Reason
 from tests.support.builders import a_jobset, a_trainjob, a_workload, annotated, with_spec
 
 FLAG = "workload: {onScale: Flag}"

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from shared.objects.jobs import Pod
-from shared.objects.scheduling import Workload
-from shared.policy import marks
-from shared.policy.conditions import plan_conditions, verdicts
-from shared.policy.flaws import GROUP_LIMIT
-from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
-from shared.policy.ownership import Considered, consider
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.reasons import Reason
-from shared.policy.resize import plan_resize, wanted_sizes
-from shared.policy.workload import plan_workload
+from muster.objects.jobs import Pod
+from muster.objects.scheduling import Workload
+from muster.policy import marks
+from muster.policy.conditions import plan_conditions, verdicts
+from muster.policy.flaws import GROUP_LIMIT
+from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
+from muster.policy.ownership import Considered, consider
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.reasons import Reason
+from muster.policy.resize import plan_resize, wanted_sizes
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     Object,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.policy import marks
+from muster.policy import marks
 from tests.support.builders import (
     Modifier,
     a_job,

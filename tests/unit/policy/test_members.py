@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from shared.objects.jobs import Job, JobSet, Pod
-from shared.policy import marks
-from shared.policy.groups import members_to_run
-from shared.policy.kinds import gang_of
+from muster.objects.jobs import Job, JobSet, Pod
+from muster.policy import marks
+from muster.policy.groups import members_to_run
+from muster.policy.kinds import gang_of
 from tests.support.builders import (
     Modifier,
     Object,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.policy.names import job_workload_name, label_value, pod_group_name
+from muster.policy.names import job_workload_name, label_value, pod_group_name
 
 UID = "6f2c1f9a-5d0b-4a52-9a3e-0c6a1f0f2b11"
 

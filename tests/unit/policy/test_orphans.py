@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shared.objects.meta import KubernetesObject
-from shared.objects.scheduling import PodGroup, Workload
-from shared.policy.model import Action, Decision, Nothing, Plan, Verb
-from shared.policy.orphans import living, plan_orphan
-from shared.policy.reasons import Reason
+from muster.objects.meta import KubernetesObject
+from muster.objects.scheduling import PodGroup, Workload
+from muster.policy.model import Action, Decision, Nothing, Plan, Verb
+from muster.policy.orphans import living, plan_orphan
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     JOB_UID,
     JOBSET_UID,

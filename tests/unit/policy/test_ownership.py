@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shared.objects.jobs import TrainJob
-from shared.objects.meta import ObjectRef
-from shared.policy import marks
-from shared.policy.model import Nothing, Observed
-from shared.policy.ownership import Considered, consider, workload_name
-from shared.policy.reasons import Reason
+from muster.objects.jobs import TrainJob
+from muster.objects.meta import ObjectRef
+from muster.policy import marks
+from muster.policy.model import Nothing, Observed
+from muster.policy.ownership import Considered, consider, workload_name
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     Object,
     a_basic,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shared.policy import marks
-from shared.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
-from shared.policy.pod_groups import naming_created, plan_pod_groups
-from shared.policy.reasons import Reason
+from muster.policy import marks
+from muster.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
+from muster.policy.pod_groups import naming_created, plan_pod_groups
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
     TRAINJOB_UID,

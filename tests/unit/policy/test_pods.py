@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from shared.objects.meta import ObjectRef
-from shared.objects.patches import PatchType
-from shared.objects.versions import SchedulingApi
-from shared.policy.homes import ANNOTATION
-from shared.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
-from shared.policy.pods import needs_owner, plan_pods
-from shared.policy.reasons import Reason
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.objects.versions import SchedulingApi
+from muster.policy.homes import ANNOTATION
+from muster.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
+from muster.policy.pods import needs_owner, plan_pods
+from muster.policy.reasons import Reason
 from tests.support.builders import (
     NOW,
     Object,

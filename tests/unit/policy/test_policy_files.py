@@ -1,4 +1,4 @@
-"""The schema files that are checked in say what shared/policy/schema.py says."""
+"""The schema files that are checked in say what shared/muster/policy/schema.py says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventing.local.schemas import policy as policy_schema
+from tests.schemas import policy as policy_schema
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from eventing.local.schemas import policy as policy_schema
     ],
 )
 def test_a_schema_file_is_current(path: Path, content: Any) -> None:
-    """After a change of the schema: python -m eventing.local.schemas.policy."""
+    """After a change of the schema: python -m tests.schemas.policy."""
     assert path.read_text() == policy_schema.as_text(content)
 
 

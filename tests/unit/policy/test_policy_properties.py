@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from shared.policy.model import Nothing, Observed, Plan
-from shared.policy.ownership import Considered, consider
-from shared.policy.reasons import Reason
-from shared.policy.workload import plan_workload
+from muster.policy.model import Nothing, Observed, Plan
+from muster.policy.ownership import Considered, consider
+from muster.policy.reasons import Reason
+from muster.policy.workload import plan_workload
 from tests.support.builders import NOW, pods_of
 from tests.support.generated_policies import NOT_SLOW, compiled, worlds
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.policy.conditions import plan_conditions
-from shared.policy.model import Home, HomeKind, Nothing, Plan, Verb
-from shared.policy.pods import plan_pods
-from shared.policy.reasons import Reason
-from shared.policy.resize import plan_resize
-from shared.policy.workload import plan_workload
+from muster.policy.conditions import plan_conditions
+from muster.policy.model import Home, HomeKind, Nothing, Plan, Verb
+from muster.policy.pods import plan_pods
+from muster.policy.reasons import Reason
+from muster.policy.resize import plan_resize
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     Object,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from shared.objects.scheduling import CompositePodGroup, PriorityClass, Workload
-from shared.policy import homes, marks
-from shared.policy.model import Action, Home, HomeKind, Observed, Plan
-from shared.policy.ownership import needs_priority_classes
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.reasons import Reason
-from shared.policy.resize import plan_resize
-from shared.policy.workload import plan_workload
+from muster.objects.scheduling import CompositePodGroup, PriorityClass, Workload
+from muster.policy import homes, marks
+from muster.policy.model import Action, Home, HomeKind, Observed, Plan
+from muster.policy.ownership import needs_priority_classes
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.reasons import Reason
+from muster.policy.resize import plan_resize
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     WORKLOAD_UID,

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.policy import marks
-from shared.policy.conditions import plan_conditions
-from shared.policy.model import Nothing, Plan
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.resize import plan_resize
-from shared.policy.workload import plan_workload
+from muster.policy import marks
+from muster.policy.conditions import plan_conditions
+from muster.policy.model import Nothing, Plan
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.resize import plan_resize
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     Object,

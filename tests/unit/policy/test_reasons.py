@@ -9,9 +9,9 @@ from typing import get_type_hints
 
 import pytest
 
-from shared.policy.reasons import Reason
-from shared.runtime import outcome
-from shared.runtime.outcome import Outcome
+from muster.policy.reasons import Reason
+from muster.runtime import outcome
+from muster.runtime.outcome import Outcome
 
 ROOT = Path(__file__).parents[3]
 FILES = [
@@ -23,8 +23,8 @@ FILES = [
 CODE = "\n".join(path.read_text() for path in FILES)
 
 SPELLED_BY_OTHERS = {
-    ("shared/cluster/errors.py", "AlreadyExists"),  # the API server's own word, which is read
-    ("shared/events/parse.py", "UnreadableEvent"),  # the class, in __all__
+    ("shared/muster/cluster/errors.py", "AlreadyExists"),  # the API server's own word, which is read
+    ("shared/muster/events/parse.py", "UnreadableEvent"),  # the class, in __all__
 }
 
 

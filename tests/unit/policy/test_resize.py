@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shared.objects.patches import PatchType
-from shared.objects.versions import SchedulingApi
-from shared.policy import marks
-from shared.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
-from shared.policy.reasons import Reason
-from shared.policy.resize import plan_resize
+from muster.objects.patches import PatchType
+from muster.objects.versions import SchedulingApi
+from muster.policy import marks
+from muster.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
+from muster.policy.reasons import Reason
+from muster.policy.resize import plan_resize
 from tests.support.builders import (
     NOW,
     Object,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared.policy import marks
-from shared.policy.homes import ANNOTATION
-from shared.policy.model import Nothing, Observed, Plan, Verb
-from shared.policy.reasons import Reason
-from shared.policy.runtimes import plan_runtime, settled
+from muster.policy import marks
+from muster.policy.homes import ANNOTATION
+from muster.policy.model import Nothing, Observed, Plan, Verb
+from muster.policy.reasons import Reason
+from muster.policy.runtimes import plan_runtime, settled
 from tests.support.builders import NOW, Object, being_deleted
 from tests.support.runtimes import REF, a_runtime, ours
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from shared.policy import homes, marks
-from shared.policy.homes import rule
-from shared.policy.model import HomeKind, Nothing, Observed, Plan
-from shared.policy.ownership import consider
-from shared.policy.reasons import Reason
-from shared.policy.runtimes import plan_runtime, settled
-from shared.policy.workload import plan_workload
+from muster.policy import homes, marks
+from muster.policy.homes import rule
+from muster.policy.model import HomeKind, Nothing, Observed, Plan
+from muster.policy.ownership import consider
+from muster.policy.reasons import Reason
+from muster.policy.runtimes import plan_runtime, settled
+from muster.policy.workload import plan_workload
 from tests.support.builders import NOW, Object, a_jobset_of_trainjob, a_trainjob, a_users_workload, observed
 from tests.support.runtimes import REF, a_runtime, ours
 

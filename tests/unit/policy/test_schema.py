@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shared.policy import schema
-from shared.policy.schema import (
+from muster.policy import schema
+from muster.policy.schema import (
     DisruptionMode,
     Empty,
     GangPolicy,

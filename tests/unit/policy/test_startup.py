@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from shared.objects.jobs import JobSet
-from shared.policy import marks, schema
-from shared.policy.flaws import flaw_of
-from shared.policy.groups import GivenUp
-from shared.policy.kinds import gang_of
-from shared.policy.startup import stuck
-from shared.policy.tree import tree_for
+from muster.objects.jobs import JobSet
+from muster.policy import marks, schema
+from muster.policy.flaws import flaw_of
+from muster.policy.groups import GivenUp
+from muster.policy.kinds import gang_of
+from muster.policy.startup import stuck
+from muster.policy.tree import tree_for
 from tests.support.builders import Object, a_jobset, a_replicated_job, annotated, template_labelled
 
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})

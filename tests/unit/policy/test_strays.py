@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.policy import marks
-from shared.policy.conditions import verdicts
-from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
-from shared.policy.ownership import Considered, consider
-from shared.policy.reasons import Reason
-from shared.policy.workload import needs_groups, plan_workload
+from muster.policy import marks
+from muster.policy.conditions import verdicts
+from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
+from muster.policy.ownership import Considered, consider
+from muster.policy.reasons import Reason
+from muster.policy.workload import needs_groups, plan_workload
 from tests.support.builders import (
     NOW,
     Modifier,

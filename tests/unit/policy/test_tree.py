@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.objects.jobs import Job, JobSet
-from shared.policy import marks, schema
-from shared.policy.groups import GivenUp, Group
-from shared.policy.kinds import Gang, gang_of
-from shared.policy.reasons import Reason
-from shared.policy.tree import path_of, tree_for
+from muster.objects.jobs import Job, JobSet
+from muster.policy import marks, schema
+from muster.policy.groups import GivenUp, Group
+from muster.policy.kinds import Gang, gang_of
+from muster.policy.reasons import Reason
+from muster.policy.tree import path_of, tree_for
 from tests.support.builders import (
     Object,
     a_job,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from shared.objects.scheduling import PriorityClass, Workload
-from shared.policy import homes, marks
-from shared.policy.conditions import verdicts
-from shared.policy.model import Home, HomeKind, Nothing, Observed, Plan
-from shared.policy.ownership import consider, needs_priority_classes
-from shared.policy.pod_groups import plan_pod_groups
-from shared.policy.priorities import Priority, priority_of
-from shared.policy.workload import plan_workload
+from muster.objects.scheduling import PriorityClass, Workload
+from muster.policy import homes, marks
+from muster.policy.conditions import verdicts
+from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
+from muster.policy.ownership import consider, needs_priority_classes
+from muster.policy.pod_groups import plan_pod_groups
+from muster.policy.priorities import Priority, priority_of
+from muster.policy.workload import plan_workload
 from tests.support.builders import (
     NOW,
     WORKLOAD_UID,

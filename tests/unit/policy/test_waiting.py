@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from shared.policy.model import Nothing, Observed
-from shared.policy.pods import needs_owner, plan_pods
-from shared.policy.reasons import Reason
-from shared.policy.waiting import placed_together, waits
+from muster.policy.model import Nothing, Observed
+from muster.policy.pods import needs_owner, plan_pods
+from muster.policy.reasons import Reason
+from muster.policy.waiting import placed_together, waits
 from tests.support.builders import (
     NOW,
     Object,

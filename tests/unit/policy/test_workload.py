@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from shared.objects.jobs import Namespace
-from shared.objects.patches import PatchType
-from shared.objects.scheduling import Workload
-from shared.policy import marks
-from shared.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
-from shared.policy.reasons import Reason
-from shared.policy.workload import needs_groups, plan_workload
+from muster.objects.jobs import Namespace
+from muster.objects.patches import PatchType
+from muster.objects.scheduling import Workload
+from muster.policy import marks
+from muster.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
+from muster.policy.reasons import Reason
+from muster.policy.workload import needs_groups, plan_workload
 from tests.support.builders import (
     NOW,
     TRAINJOB_UID,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventing.local.inputs.files import read_text
+from muster.replay.files import read_text
 from tests.cluster.sink import Received
 from tests.replays.recorded import FOLDER
 from tests.replays.recording.adapters import structured

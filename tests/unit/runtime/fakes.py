@@ -7,15 +7,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.cluster.paging import Page
-from shared.cluster.port import Object, Objects
-from shared.objects.meta import ObjectRef
-from shared.objects.resources import PODS, Resource
-from shared.policy.model import Action, Observed, Plan, Reply, Verb
-from shared.policy.reasons import Reason
-from shared.runtime.config import Settings
-from shared.runtime.handle import Handler
-from shared.runtime.step import Step
+from muster.cluster.paging import Page
+from muster.cluster.port import Object, Objects
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import PODS, Resource
+from muster.policy.model import Action, Observed, Plan, Reply, Verb
+from muster.policy.reasons import Reason
+from muster.runtime.config import Settings
+from muster.runtime.handle import Handler
+from muster.runtime.step import Step
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 POD = ObjectRef("v1", "Pod", "team-a", "llama-0", "4bac6118")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.cluster import errors
-from shared.objects.jobs import JobSet
-from shared.policy.model import Nothing
-from shared.policy.reasons import Reason
-from shared.runtime.bounded import DeadlineExceeded
-from shared.runtime.responses import MEANINGS, Answer
+from muster.cluster import errors
+from muster.objects.jobs import JobSet
+from muster.policy.model import Nothing
+from muster.policy.reasons import Reason
+from muster.runtime.bounded import DeadlineExceeded
+from muster.runtime.responses import MEANINGS, Answer
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from shared.cluster import errors
-from shared.events.model import ResourceEvent
-from shared.objects.meta import ObjectRef
-from shared.runtime.app import create_app
-from shared.runtime.config import Settings
+from muster.cluster import errors
+from muster.events.model import ResourceEvent
+from muster.objects.meta import ObjectRef
+from muster.runtime.app import create_app
+from muster.runtime.config import Settings
 from tests.unit.runtime.fakes import BODY, NOW, FakeCluster, a_step, an_event
 
 RECORDED = Path(__file__).parents[1] / "events" / "recorded"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
+from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 
 
 def test_defaults_need_no_environment() -> None:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
-from eventing.local.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
-from eventing.local.manifests import load
-from shared.cluster.client import Client
-from shared.cluster.errors import Gone, Unavailable
-from shared.events.dead_letters import SELECTOR, from_config_map
-from shared.objects.resources import CONFIGMAPS, NAMESPACES
-from shared.runtime.app import app_of
-from shared.runtime.config import Settings
-from shared.runtime.dead_letter import DeadLetters
-from shared.runtime.readiness import Readiness
+from muster.cluster.client import Client
+from muster.cluster.errors import Gone, Unavailable
+from muster.events.dead_letters import SELECTOR, from_config_map
+from muster.manifests import load
+from muster.objects.resources import CONFIGMAPS, NAMESPACES
+from muster.runtime.app import app_of
+from muster.runtime.config import Settings
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.readiness import Readiness
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from tests.unit.events.test_dead_letters import EVENT, TOLD, binary, structured
 from tests.unit.runtime.fakes import NOW, FakeCluster
 

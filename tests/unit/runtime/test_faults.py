@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import client
-from shared.cluster.client import Client
-from shared.cluster.versioned import Versioned
+from muster.cluster import client
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
 from tests.unit.runtime.fakes import FakeCluster, a_handler, a_step, an_event, execute
 
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventing.local import planning
-from eventing.local.apiserver import ApiServer, resource_definitions
-from shared.cluster.port import Cluster
-from shared.events.model import Happened, ResourceEvent
-from shared.objects.resources import POD_GROUPS
-from shared.policy.model import Nothing
-from shared.policy.reasons import Reason
-from shared.runtime.app import wall_clock
-from shared.runtime.config import Settings, connect
-from shared.runtime.handle import Handler, run_step
+from muster import steps
+from muster.cluster.port import Cluster
+from muster.events.model import Happened, ResourceEvent
+from muster.objects.resources import POD_GROUPS
+from muster.policy.model import Nothing
+from muster.policy.reasons import Reason
+from muster.runtime.app import wall_clock
+from muster.runtime.config import Settings, connect
+from muster.runtime.handle import Handler, run_step
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.builders import (
     a_gang,
     a_job,
@@ -48,7 +48,7 @@ def _groups(cluster: Cluster) -> list[str]:
 
 def test_the_group_of_a_new_block_is_made_by_the_next_sweep(cluster: Cluster) -> None:
     """No step takes the Job's update for it: each look would cost reads, at every change of a status."""
-    create, resize = map(planning.step_named, ("create_pod_groups", "resize_gang"))
+    create, resize = map(steps.step_named, ("create_pod_groups", "resize_gang"))
     told = create.subject(ResourceEvent("1", Happened.UPDATE, ref(GROWN), GROWN))
     assert isinstance(told, Nothing)
     assert told.reason == Reason.NOT_FOR_THIS_STEP

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import errors
-from shared.events.model import ResourceEvent
-from shared.objects.meta import ObjectRef
-from shared.policy.model import Nothing, Observed
-from shared.policy.reasons import Reason
+from muster.cluster import errors
+from muster.events.model import ResourceEvent
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Nothing, Observed
+from muster.policy.reasons import Reason
 from tests.unit.runtime.fakes import BODY, DONE, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
 
 

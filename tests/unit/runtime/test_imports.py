@@ -27,7 +27,7 @@ def loaded(statement: str) -> set[str]:
     "statement",
     [
         pytest.param(
-            "import shared.runtime.app, shared.runtime.knative, shared.runtime.serve",
+            "import muster.runtime.app, muster.runtime.knative, muster.runtime.serve",
             id="the runtime loads nothing of the kubernetes package until it connects",
         ),
         pytest.param(
@@ -44,7 +44,7 @@ def test_nothing_is_loaded(statement: str) -> None:
 def test_client_loads_no_api_classes() -> None:
     """The client itself loads the package's configuration and pool, no API class and no model."""
     modules = loaded(
-        "from shared.runtime.config import Settings, connect\nconnect(Settings(api_server='http://127.0.0.1:1'))"
+        "from muster.runtime.config import Settings, connect\nconnect(Settings(api_server='http://127.0.0.1:1'))"
     )
     assert "kubernetes.client.rest" in modules
     assert {

@@ -16,7 +16,7 @@ STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "e
 def _waited(monkeypatch: pytest.MonkeyPatch) -> Waited:
     """How long a function waits before it sweeps, without waiting."""
     waits: list[float] = []
-    monkeypatch.setattr("shared.runtime.sweep.time.sleep", waits.append)
+    monkeypatch.setattr("muster.runtime.sweep.time.sleep", waits.append)
 
     def of(event_id: str, step: str = STEPS[0], **settings: float) -> float:
         headers, _ = an_event(type="dev.muster.sweep", id=event_id)

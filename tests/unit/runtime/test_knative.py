@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from shared.objects.meta import ObjectRef
-from shared.policy.model import Observed
-from shared.runtime.config import Settings
-from shared.runtime.handle import Handler
-from shared.runtime.knative import Function
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Observed
+from muster.runtime.config import Settings
+from muster.runtime.handle import Handler
+from muster.runtime.knative import Function
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event, observe
 from tests.unit.runtime.test_readiness import wait_for_answer
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import errors
-from shared.runtime import logs
-from shared.runtime.handle import Handler
+from muster.cluster import errors
+from muster.runtime import logs
+from muster.runtime.handle import Handler
 from tests.unit.runtime.fakes import FakeCluster, a_handler, a_step, an_event, raises
 
 

@@ -13,11 +13,11 @@ import pytest
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from shared.cluster import errors
-from shared.policy.model import Nothing
-from shared.policy.reasons import Reason
-from shared.runtime.app import create_app
-from shared.runtime.config import Settings
+from muster.cluster import errors
+from muster.policy.model import Nothing
+from muster.policy.reasons import Reason
+from muster.runtime.app import create_app
+from muster.runtime.config import Settings
 from tests.unit.runtime.fakes import BODY, NOW, FakeCluster, a_step, an_event
 
 ROOT = Path(__file__).parents[3]
@@ -149,7 +149,7 @@ def test_functions_of_one_process_count_apart() -> None:
 
 def test_what_decides_does_not_know_of_metrics() -> None:
     """Neither policy, nor events, nor the cluster room load prometheus_client."""
-    imports = "import shared.policy.pods, shared.events.subjects, shared.cluster.execute"
+    imports = "import muster.policy.pods, muster.events.subjects, muster.cluster.execute"
     told = subprocess.run(
         [sys.executable, "-c", f"{imports}\nimport sys\nprint('prometheus_client' in sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, check=True,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer, resource_definitions
 from functions.create_workload.function.step import STEP
-from shared.objects.meta import ObjectRef
-from shared.objects.resources import JOBS, NODES
-from shared.runtime.config import Settings, connect
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import JOBS, NODES
+from muster.runtime.config import Settings, connect
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.builders import a_job, named, of_uid
 
 NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}

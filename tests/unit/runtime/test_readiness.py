@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from eventing.local.apiserver import ApiServer
 from functions.create_workload.function.step import STEP
-from shared.cluster import errors
-from shared.cluster.permissions import may
-from shared.cluster.port import Object
-from shared.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, NAMESPACES, PODS, Resource
-from shared.objects.versions import HOW_TO_SWITCH_ON
-from shared.runtime.config import Settings, connect
-from shared.runtime.dead_letter import DeadLetters
-from shared.runtime.readiness import Readiness
+from muster.cluster import errors
+from muster.cluster.permissions import may
+from muster.cluster.port import Object
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, NAMESPACES, PODS, Resource
+from muster.objects.versions import HOW_TO_SWITCH_ON
+from muster.runtime.config import Settings, connect
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.readiness import Readiness
+from muster.simulator.apiserver import ApiServer
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_handler, a_step
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from shared.cluster import errors
-from shared.objects.meta import ObjectRef
-from shared.objects.resources import PODS
-from shared.policy.model import Nothing, Observed
-from shared.policy.reasons import Reason
-from shared.runtime import sweep
-from shared.runtime.handle import Handler
-from shared.runtime.responses import Answer
+from muster.cluster import errors
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import PODS
+from muster.policy.model import Nothing, Observed
+from muster.policy.reasons import Reason
+from muster.runtime import sweep
+from muster.runtime.handle import Handler
+from muster.runtime.responses import Answer
 from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
 
 

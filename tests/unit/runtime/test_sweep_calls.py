@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from eventing.local import planning
-from eventing.local.apiserver import ApiServer, resource_definitions
-from shared.cluster import client
-from shared.runtime.app import wall_clock
-from shared.runtime.config import Settings, connect
-from shared.runtime.handle import Handler
+from muster import steps
+from muster.cluster import client
+from muster.runtime.app import wall_clock
+from muster.runtime.config import Settings, connect
+from muster.runtime.handle import Handler
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.benchmarks.world import LOST_ONE_IN, NAMESPACES, World
 
 PAGE = 100
@@ -65,7 +65,7 @@ def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
     """How often each verb and resource was asked for, as the function's own metrics have it."""
     cluster = connect(Settings(api_server=server.url))
     settings = Settings(sweep_jitter_seconds=0, deadline_seconds=120)
-    handler = Handler(planning.step_named(name), cluster, settings, wall_clock)
+    handler = Handler(steps.step_named(name), cluster, settings, wall_clock)
     headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep", "ce-id": "1"}
     assert handler.handle(headers, b"").status == 202
     families = text_string_to_metric_families(handler.metrics.exposition().decode())

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from eventing.local import planning
-from eventing.local.apiserver import ApiServer, resource_definitions
-from shared.runtime.app import wall_clock
-from shared.runtime.config import Settings, connect
-from shared.runtime.handle import Handler
+from muster import steps
+from muster.runtime.app import wall_clock
+from muster.runtime.config import Settings, connect
+from muster.runtime.handle import Handler
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.benchmarks import world
 from tests.benchmarks.world import STEPS, World
 
@@ -38,7 +38,7 @@ def test_one_object_a_sweep_until_all_are_repaired(server: tuple[ApiServer, Worl
     gangs.lose(name)
     cluster = connect(Settings(api_server=api.url))
     settings = Settings(sweep_jitter_seconds=0, sweep_limit=1, deadline_seconds=60)
-    handler = Handler(planning.step_named(name), cluster, settings, wall_clock)
+    handler = Handler(steps.step_named(name), cluster, settings, wall_clock)
     writes = [0]
     for number in range(GANGS + 2):
         headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep"}

@@ -12,10 +12,10 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from shared.cluster.errors import Unavailable
-from shared.runtime import tracing
-from shared.runtime.config import Settings
-from shared.runtime.handle import Handler
+from muster.cluster.errors import Unavailable
+from muster.runtime import tracing
+from muster.runtime.config import Settings
+from muster.runtime.handle import Handler
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event
 
 ROOT = Path(__file__).parents[3]
@@ -121,7 +121,7 @@ def test_opentelemetry_is_loaded_only_when_asked_for() -> None:
     """It would be a fifth of a cold start."""
     statement = (
         "import sys\n"
-        "from shared.runtime import app, tracing\n"
+        "from muster.runtime import app, tracing\n"
         "assert tracing.configured('', 'patch_pods') is tracing.no_spans\n"
         "before = 'opentelemetry' in sys.modules\n"
         "made = tracing.configured('otlp', 'patch_pods')\n"

@@ -1,1 +1,0 @@
-"""Muster beside Knative: manifests, and the same wiring on one machine."""

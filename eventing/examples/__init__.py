@@ -1,1 +1,0 @@
-"""Steps that a team owns, to copy."""

@@ -1,1 +1,0 @@
-"""The event wiring of eventing/ on one machine, without Knative."""

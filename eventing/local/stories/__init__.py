@@ -1,7 +1,0 @@
-"""The stories of `muster run`: objects as a user writes them, and what has to come of them."""
-
-from eventing.local.stories.catalogue import STORIES, story_named
-from eventing.local.stories.rules import Check
-from eventing.local.stories.scene import Scene, Story
-
-__all__ = ["STORIES", "Check", "Scene", "Story", "story_named"]

@@ -1,0 +1,56 @@
+"""`muster check`: is a cluster fit, is Muster installed, may it be taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from muster.cli.cluster_option import connected, kubeconfig_option
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
+from muster.manifests import CLUSTER, load
+from muster.operator.preflight import Finding, Level, before_uninstalling, of_the_cluster, of_the_installation
+
+
+@click.command("check")
+@click.option("--before", is_flag=True, help="Only what the cluster brings: before Muster is installed.")
+@click.option("--uninstall", is_flag=True, help="Only whether Muster may be taken away.")
+@click.option(
+    "--overlay",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=CLUSTER,
+    help="The kustomize folder that was installed; eventing/overlays/cluster where none is named.",
+)
+@click.option(
+    "-n", "--namespace", default="default", show_default=True, help="For dry runs of a pod and a Job."
+)
+@kubeconfig_option
+def command(overlay: Path, namespace: str, kubeconfig: Path | None, *, before: bool, uninstall: bool) -> None:
+    """Tell whether a cluster has what Muster needs, and whether Muster is installed on it as it should be.
+
+    A pod and a Job are created as a dry run, to see which fields the API server keeps; nothing is stored.
+    Whether the functions may do what they do is asked by SubjectAccessReview, which takes the right to create
+    those.
+
+    Exits with 1 when something has to be mended.
+    """
+    failed = 0
+    with connected(kubeconfig, "check") as client:
+        for finding in _findings(client, overlay, namespace, before=before, uninstall=uninstall):
+            click.echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
+            failed += finding.level is Level.FAIL
+    if failed:
+        raise SystemExit(1)
+
+
+def _findings(
+    client: Client, overlay: Path, namespace: str, *, before: bool, uninstall: bool
+) -> Iterator[Finding]:
+    if uninstall:
+        yield from before_uninstalling(Versioned(client))
+        return
+    yield from of_the_cluster(client, namespace)
+    if not before:
+        yield from of_the_installation(client, load(overlay))

@@ -1,0 +1,78 @@
+"""`muster explain`: why an owner is grouped as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from muster.cli.bad_input import BadInput, told_in_one_line
+from muster.cluster.client import Client
+from muster.cluster.errors import ClusterError
+from muster.cluster.versioned import Versioned
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.resources import JOBS, JOBSETS, TRAINJOBS
+from muster.operator.explanation import Explanation, as_mermaid, as_text, explain
+from muster.operator.explanation.assume import Imagined, cluster_of
+from muster.replay import snapshots as worlds
+
+_KINDS = {
+    name: resource
+    for resource in (TRAINJOBS, JOBSETS, JOBS)
+    for name in (resource.kind.lower(), resource.plural)
+}
+
+
+@click.command("explain")
+@click.argument("what", metavar="KIND/NAME|FILE")
+@click.option("-n", "--namespace", default="default", help="Of the owner, in a cluster.")
+@click.option(
+    "--kubeconfig",
+    envvar="KUBECONFIG",
+    type=click.Path(path_type=Path),
+    help="Of the cluster; $KUBECONFIG where none is named.",
+)
+@click.option("--mermaid", is_flag=True, help="A flowchart instead of text.")
+def command(what: str, namespace: str, kubeconfig: Path | None, *, mermaid: bool) -> None:
+    """Tell which policy rules an owner, what groups come of it, and what each step would do.
+
+    KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests is explained without any: every
+    job in it, as if it were applied together with what else is in the file; a runtime that the Trainer ships
+    need not be. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing is written.
+    """
+    with told_in_one_line():
+        found = list(
+            _of_file(Path(what)) if Path(what).is_file() else _of_cluster(what, namespace, kubeconfig)
+        )
+    click.echo("\n".join((as_mermaid if mermaid else as_text)(one) for one in found), nl=False)
+
+
+def _of_file(path: Path) -> Iterator[Explanation]:
+    assumed = cluster_of(worlds.first(worlds.read_worlds([path])).objects)
+    for note in assumed.notes:
+        click.echo(f"muster: {note}", err=True)
+    for owner in assumed.owners:
+        yield explain(Imagined(assumed.objects), KubernetesObject.read(owner).ref, _now())
+
+
+def _of_cluster(what: str, namespace: str, kubeconfig: Path | None) -> Iterator[Explanation]:
+    kind, slash, name = what.partition("/")
+    resource = _KINDS.get(kind.lower())
+    if not slash or resource is None:
+        raise BadInput(f"{what}: is no file, and no trainjob/NAME, jobset/NAME or job/NAME")
+    if kubeconfig is None:
+        raise BadInput("no cluster: name one by --kubeconfig or $KUBECONFIG")
+    try:
+        client = Client.from_kubeconfig(str(kubeconfig), user_agent="muster-explain")
+        ref = ObjectRef(resource.api_version, resource.kind, namespace, name)
+        if client.get(resource, name, namespace) is None:
+            raise BadInput(f"{ref} does not exist")
+        yield explain(Versioned(client), ref, _now())
+    except ClusterError as error:
+        raise BadInput(f"{kubeconfig}: {error}") from None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 - a command line has the time of its caller

@@ -1,0 +1,327 @@
+"""The one implementation of `RawCluster`: it reaches an API server.
+
+It takes configuration, credentials, TLS and the connection pool from the `kubernetes` package and speaks raw
+JSON over them. The package's API classes are left out on purpose: each costs up to 0.3 s of import, and their
+models drop fields they do not know when an object makes a round trip.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config.incluster_config import load_incluster_config
+from kubernetes.config.kube_config import load_kube_config
+
+from muster.cluster import errors
+from muster.cluster.deadline import seconds_left
+from muster.cluster.paging import Page, whole
+from muster.cluster.port import Object, Objects, PatchType
+from muster.objects.resources import NAME, Resource
+
+CONNECTIONS = 64
+"""The most that are kept open for the next call: as many as anybody gives a function workers.
+
+The package keeps five for each CPU; every call beyond those would cost a connection and a TLS handshake.
+"""
+CONNECT_SECONDS = 2.0
+READ_SECONDS = 5.0
+"""Less than a trigger waits for its function (PT10S in eventing/triggers)."""
+LEAST_READ_SECONDS = 0.1
+"""A call that is begun in the last moment has a chance still."""
+
+PAGE = 500
+"""Objects asked for in one page of a list."""
+
+
+class Client:
+    """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads.
+
+    Args:
+        configuration: where, and with which credentials.
+        user_agent: how the API server's audit log names the caller.
+        namespace: where a Role is all there is: lists of every namespace become lists of this one.
+
+    Attributes:
+        user_agent: as given.
+    """
+
+    def __init__(
+        self, configuration: Configuration, *, user_agent: str = "muster", namespace: str = ""
+    ) -> None:
+        # Without the last word urllib3 would turn a 429 or 503 with Retry-After into an error of its own.
+        configuration.retries = urllib3.Retry(
+            total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
+        )
+        configuration.connection_pool_maxsize = CONNECTIONS
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        self.user_agent = user_agent
+        self._namespace = namespace
+
+    @classmethod
+    def for_server(cls, url: str, *, user_agent: str = "muster", namespace: str = "") -> Self:
+        """A client without credentials, for an API server on this machine."""
+        return cls(Configuration(host=url), user_agent=user_agent, namespace=namespace)
+
+    @classmethod
+    def from_kubeconfig(
+        cls, path: str | None = None, *, user_agent: str = "muster", namespace: str = ""
+    ) -> Self:
+        """A client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
+        configuration = Configuration()
+        load_kube_config(config_file=path, client_configuration=configuration)
+        return cls(configuration, user_agent=user_agent, namespace=namespace)
+
+    @classmethod
+    def in_cluster(cls, *, user_agent: str = "muster", namespace: str = "") -> Self:
+        """A client with the pod's service account; the token file is read again as it is renewed."""
+        configuration = Configuration()
+        load_incluster_config(client_configuration=configuration)
+        return cls(configuration, user_agent=user_agent, namespace=namespace)
+
+    @property
+    def url(self) -> str:
+        """Where the API server is."""
+        return str(self._configuration.host)
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """The live object, or None when there is none of that name.
+
+        An ownerReference may say anything, also `../../team-b/trainjobs/llama`: no object is called that.
+        """
+        if not NAME.fullmatch(name):
+            return None
+        try:
+            return self._call("GET", resource.path(name, namespace))
+        except errors.ApiGone:
+            raise
+        except errors.Gone:
+            return None
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """All objects of a kind, page by page; each carries its apiVersion and kind as a GET would give."""
+        return self.list_with_version(resource, namespace, labels=labels, fields=fields)[0]
+
+    def list_with_version(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> tuple[Objects, str]:
+        """All objects of a kind and the resourceVersion from which a watch sees what comes after."""
+        found = whole(lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token))
+        return found.objects, found.version
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """The next 500 objects of a kind.
+
+        Raises:
+            Expired: the token is too old; the error has one that goes on from there, at a later moment.
+        """
+        if resource.namespaced:
+            namespace = namespace or self._namespace
+        query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields, "continue": token}
+        answer = self._call("GET", resource.path(namespace=namespace), query=query)
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        metadata = answer["metadata"]
+        return Page(
+            [kind | item for item in answer.get("items") or []],
+            metadata.get("continue") or "",
+            metadata["resourceVersion"],
+        )
+
+    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+        """The stored object."""
+        path = resource.path(namespace=body["metadata"].get("namespace", ""))
+        return self._call("POST", path, query={"fieldManager": manager}, body=body)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        body: Any,
+        *,
+        patch: PatchType,
+        manager: str,
+        subresource: str = "",
+    ) -> Object:
+        """The object after the patch."""
+        path = resource.path(name, namespace, subresource)
+        return self._call("PATCH", path, query={"fieldManager": manager}, body=body, content_type=patch)
+
+    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
+        """The object after a PUT; the body carries the resourceVersion it was read with."""
+        metadata = body["metadata"]
+        path = resource.path(metadata["name"], metadata.get("namespace", ""), subresource)
+        return self._call("PUT", path, query={"fieldManager": manager}, body=body)
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        propagation: str = "Background",
+    ) -> None:
+        """Delete an object, only that of `uid` where one is given; one that is gone already is fine."""
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        try:
+            self._call("DELETE", resource.path(name, namespace), body=options)
+        except errors.ApiGone:
+            raise
+        except errors.Gone:
+            return
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """The versions of an API group and what they serve, as `v1beta1/podgroups`; empty when none is."""
+        try:
+            versions = self._call("GET", f"/apis/{group}").get("versions") or []
+        except errors.Gone:
+            return frozenset()
+        served: set[str] = set()
+        for version in (entry["version"] for entry in versions):
+            resources = self._call("GET", f"/apis/{group}/{version}").get("resources") or []
+            served |= {f"{version}/{entry['name']}" for entry in resources}
+        return frozenset(served)
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        resource_version: str = "",
+        timeout_seconds: int = 300,
+    ) -> Iterator[tuple[str, Object]]:
+        """What happens to a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
+
+        A "BOOKMARK" tells only of a newer resourceVersion to resume from. Ends when the server ends the
+        watch, after `timeout_seconds` at the latest.
+
+        Raises:
+            Expired: the resourceVersion is too old; list again.
+        """
+        query = {
+            "watch": "true",
+            "labelSelector": labels,
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            "allowWatchBookmarks": "true",
+        }
+        response = self._send("GET", resource.path(namespace=namespace), query, None, timeout_seconds + 5)
+        try:
+            if response.status >= 400:
+                raise errors.from_answer(response.status, parsed(response.read()), response.headers)
+            for line in _lines(response):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise errors.from_answer(event["object"].get("code", 500), event["object"], {})
+                yield event["type"], event["object"]
+        finally:
+            response.close()
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> tuple[int, Any]:
+        """Any request; the status and the parsed body, whatever they are."""
+        status, answer, _ = self.exchange(method, path, query or {}, body, content_type)
+        return status, answer
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        status, answer, headers = self.exchange(method, path, query or {}, body, content_type)
+        if status >= 400:
+            raise errors.from_answer(status, answer, headers)
+        if not isinstance(answer, dict):
+            raise errors.Unavailable(f"{method} {path}: the answer is no JSON object", status=status)
+        return answer
+
+    def exchange(
+        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
+    ) -> tuple[int, Any, Mapping[str, str]]:
+        """Status, parsed body and headers of an answer, whatever the status.
+
+        All but watches goes through here, so a client of a server in the same process replaces this alone.
+        It waits READ_SECONDS, or until the answer is of no use any more (`muster.cluster.deadline`).
+        """
+        seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
+        response = self._send(method, path, query, body, seconds, content_type)
+        try:
+            return response.status, parsed(response.read()), response.headers
+        except urllib3.exceptions.HTTPError as error:
+            raise errors.Unavailable(f"{method} {path}: {error}") from error
+        finally:
+            response.release_conn()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        read_seconds: float,
+        content_type: str = "application/json",
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {"Accept": "application/json", "User-Agent": self.user_agent} | self._credentials()
+        if body is not None:
+            headers["Content-Type"] = content_type
+        given = urlencode({name: value for name, value in query.items() if value})
+        try:
+            return self._pool.request(
+                method,
+                f"{self._configuration.host}{path}" + (f"?{given}" if given else ""),
+                body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, read_seconds), total=read_seconds),
+                preload_content=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise errors.Unavailable(f"{method} {path}: {error}") from error
+
+    def _credentials(self) -> dict[str, str]:
+        settings = self._configuration.auth_settings()
+        return {
+            setting["key"]: setting["value"]
+            for setting in settings.values()
+            if setting["in"] == "header" and setting["value"]
+        }
+
+
+def parsed(data: bytes) -> Any:
+    """The JSON of an answer; its text where it is none."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    rest = b""
+    try:
+        for chunk in response.stream(amt=None):
+            *complete, rest = (rest + chunk).split(b"\n")
+            yield from (line for line in complete if line.strip())
+    except urllib3.exceptions.HTTPError:
+        return  # the server or the read time-out ended the watch; the caller resumes from its last version

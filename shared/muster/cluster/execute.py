@@ -1,0 +1,123 @@
+"""Carrying a plan out: one request per action, each safe to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from muster.cluster import errors
+from muster.cluster.port import Cluster, PatchType
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import by_kind
+from muster.policy.bodies import quoting
+from muster.policy.model import Action, Plan, Verb
+
+_REFUSALS = (errors.Invalid, errors.Forbidden)
+
+
+def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
+    """Carry the actions out one after another; the first that fails ends it.
+
+    Returns:
+        The plan as it was carried out: a refused action is replaced by what was done instead.
+
+    Raises:
+        ClusterError: an action failed; those before it are done, and the event must be delivered again.
+    """
+    done: list[Action] = []
+    made: set[ObjectRef] = set()
+    for action in plan.actions:
+        if action.verb is Verb.CREATE and action.target in made:
+            continue  # in place of one that was refused
+        written = _carry_out(cluster, action, manager)
+        done += written
+        made.update(one.target for one in written)
+    return replace(plan, actions=tuple(done))
+
+
+def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
+    """Carry every action out, whatever becomes of the others; an object that is gone is fine.
+
+    Raises:
+        ClusterError: the first failure, after all actions were tried.
+    """
+    done: list[Action] = []
+    failures: list[errors.ClusterError] = []
+    for action in plan.actions:
+        try:
+            done += _carry_out(cluster, action, manager)
+        except errors.Gone:
+            continue
+        except errors.Invalid as error:
+            if "metadata.uid" not in error.message:  # a pod of another UID has the name by now
+                failures.append(error)
+        except errors.ClusterError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return replace(plan, actions=tuple(done))
+
+
+def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
+    try:
+        _WRITES[action.verb](cluster, action, manager)
+    except _REFUSALS as error:
+        if action.optional:
+            return []
+        if not action.if_refused:
+            raise
+        instead = [quoting(one, error.message) for one in action.if_refused]
+        return [written for one in instead for written in _stand_in(cluster, one, manager)]
+    except errors.ClusterError:
+        if not action.optional:
+            raise
+        return []
+    return [action]
+
+
+def _stand_in(cluster: Cluster, action: Action, manager: str) -> list[Action]:
+    """Do what replaces a refused action; an earlier delivery of the event may have done it already."""
+    try:
+        return _carry_out(cluster, action, manager)
+    except errors.AlreadyExists:
+        return []
+
+
+def _create(cluster: Cluster, action: Action, manager: str) -> None:
+    target = action.target
+    cluster.create(by_kind(target.api_version, target.kind), dict(action.body or {}), manager=manager)
+
+
+def _update(cluster: Cluster, action: Action, manager: str) -> None:
+    target = action.target
+    body = dict(action.body or {})
+    resource = by_kind(target.api_version, target.kind)
+    cluster.replace(resource, body, manager=manager, subresource=action.subresource)
+
+
+def _patch(cluster: Cluster, action: Action, manager: str) -> None:
+    target = action.target
+    if action.patch is None:
+        raise ValueError(f"{target}: a patch without a media type")
+    cluster.patch(
+        by_kind(target.api_version, target.kind),
+        target.name,
+        target.namespace,
+        list(action.operations) if action.patch == PatchType.JSON else action.body,
+        patch=action.patch,
+        manager=manager,
+        subresource=action.subresource,
+    )
+
+
+def _delete(cluster: Cluster, action: Action, manager: str) -> None:  # noqa: ARG001 - a deletion has no manager
+    target = action.target
+    cluster.delete(by_kind(target.api_version, target.kind), target.name, target.namespace, uid=target.uid)
+
+
+_WRITES: dict[Verb, Callable[[Cluster, Action, str], None]] = {
+    Verb.CREATE: _create,
+    Verb.UPDATE: _update,
+    Verb.PATCH: _patch,
+    Verb.DELETE: _delete,
+}

@@ -1,0 +1,181 @@
+"""Views of Workload and PodGroup in the shape of scheduling.k8s.io/v1beta1 (Kubernetes v1.37.1).
+
+Muster thinks in this shape only; `muster.objects.versions` translates what another release serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from muster.objects.jobs import Conditions
+from muster.objects.meta import KubernetesObject, View, became_true_at, find_condition, is_true
+
+PLACED = "PodGroupInitiallyScheduled"
+"""True once the scheduler found a place for the group; it never turns back, not even on a restart."""
+
+
+class Gang(View):
+    """`gang: {minCount}`: that many pods are placed together or none."""
+
+    min_count: int = 1
+    min_group_count: int | None = None
+
+
+class SchedulingPolicy(View):
+    """Exactly one of `basic: {}` and `gang: {minCount}`; a composite's gang has `minGroupCount` instead."""
+
+    basic: dict[str, Any] | None = None
+    gang: Gang | None = None
+
+    @property
+    def min_count(self) -> int:
+        """The minCount of a gang; 0 for a basic group, which has none."""
+        return self.gang.min_count if self.gang else 0
+
+    @property
+    def needs(self) -> int:
+        """The minCount of a gang, of a composite one its minGroupCount; 0 for a basic group."""
+        if self.gang is None:
+            return 0
+        return self.gang.min_group_count or self.gang.min_count
+
+
+class PodGroupTemplate(View):
+    """One entry of a Workload's `podGroupTemplates`.
+
+    The API server never compares a group with its template, so what is copied is up to who creates it.
+    """
+
+    name: str
+    scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
+    priority_class_name: str = ""
+    scheduling_constraints: dict[str, Any] | None = None
+    disruption_mode: dict[str, Any] | None = None
+    preemption_policy: str | None = None
+    resource_claims: tuple[dict[str, Any], ...] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a group copies from its template as it is, as the API spells it."""
+        names = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
+        given = self.model_dump(by_alias=True, exclude_none=True, include=names)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+class CompositePodGroupTemplate(PodGroupTemplate):
+    """One entry of `compositePodGroupTemplates`; at least one child (v1alpha3, gate CompositePodGroup)."""
+
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
+
+    def leaves(self) -> Iterator[str]:
+        """The names of all templates below it that are of pods."""
+        for template, _ in _walk(self, self.name):
+            if not isinstance(template, CompositePodGroupTemplate):
+                yield template.name
+
+
+class ControllerRef(View):
+    """Whose Workload it is: by group, kind and name, without version and UID."""
+
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class WorkloadSpec(View):
+    """The spec of a Workload."""
+
+    controller_ref: ControllerRef = Field(default_factory=ControllerRef)
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
+
+
+class Workload(KubernetesObject):
+    """A Workload; it has no status."""
+
+    spec: WorkloadSpec = Field(default_factory=WorkloadSpec)
+
+    @property
+    def composite(self) -> bool:
+        """Whether it has groups of groups."""
+        return bool(self.spec.composite_pod_group_templates)
+
+    def hierarchy(self) -> Iterator[tuple[PodGroupTemplate, str]]:
+        """Every template with the name of its parent ("" at the top), parents before children."""
+        yield from _walk(self.spec, "")
+
+
+class WorkloadRef(View):
+    """The template a PodGroup was made from; nothing checks that it exists."""
+
+    workload_name: str = ""
+    template_name: str = ""
+
+
+class PodGroupSpec(View):
+    """The spec of a PodGroup; all but `minCount` is fixed at creation."""
+
+    scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
+    workload_ref: WorkloadRef | None = None
+    parent_composite_pod_group_name: str = ""
+    priority_class_name: str = ""
+
+
+class PodGroupStatus(View):
+    """The scheduler's word on a group."""
+
+    conditions: Conditions = ()
+
+
+class PodGroup(KubernetesObject):
+    """A PodGroup."""
+
+    spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = Field(default_factory=PodGroupStatus)
+
+    @property
+    def placed(self) -> bool:
+        """Whether the scheduler ever found a place for it."""
+        return is_true(self.status.conditions, PLACED)
+
+    @property
+    def placed_at(self) -> datetime | None:
+        """When the scheduler first found a place for it; None while it has not."""
+        return became_true_at(self.status.conditions, PLACED)
+
+    @property
+    def refusal(self) -> tuple[str, str] | None:
+        """Reason and message of the scheduler's last refusal, or None while there is none."""
+        condition = find_condition(self.status.conditions, PLACED)
+        if condition is None or condition.get("status") == "True":
+            return None
+        return condition.get("reason", ""), condition.get("message", "")
+
+
+class CompositePodGroup(KubernetesObject):
+    """A CompositePodGroup; its spec never changes, and nobody writes its status in 1.37."""
+
+    spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
+
+
+class PriorityClass(KubernetesObject):
+    """A PriorityClass (scheduling.k8s.io/v1): what a name on a pod template comes to."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+def _walk(
+    level: WorkloadSpec | CompositePodGroupTemplate, parent: str
+) -> Iterator[tuple[PodGroupTemplate, str]]:
+    for leaf in level.pod_group_templates:
+        yield leaf, parent
+    for composite in level.composite_pod_group_templates:
+        yield composite, parent
+        yield from _walk(composite, composite.name)

@@ -1,0 +1,126 @@
+"""The one module that knows versions of scheduling.k8s.io.
+
+Muster thinks in the shape of 1.37's v1beta1. 1.36 serves v1alpha2 only, which spells four things differently
+(pkg/apis/scheduling/types.go, Kubernetes v1.36.3): the reference to a template, the disruption mode, the
+condition of a placed group, and it has neither composites nor a mutable minCount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, WORKLOADS
+
+GROUP = WORKLOADS.group
+HOW_TO_SWITCH_ON = (
+    "the API server serves neither scheduling.k8s.io/v1beta1 (1.37) nor v1alpha2 (1.36): set "
+    "--feature-gates=GenericWorkload=true and --runtime-config=scheduling.k8s.io/v1beta1=true on it "
+    "(1.36: also GangScheduling=true, and v1alpha2), "
+    "and the same gates on kube-scheduler and kube-controller-manager"
+)
+GATES_OF_THE_SCHEDULER = "it needs GenericWorkload=true, too (1.36: also GangScheduling=true)"
+_OLD = "v1alpha2"
+_OLD_PLACED, _PLACED = "PodGroupScheduled", "PodGroupInitiallyScheduled"
+_OLD_MODES = {"Pod": "single", "PodGroup": "all"}
+
+
+@dataclass(frozen=True)
+class SchedulingApi:
+    """What an API server serves of scheduling.k8s.io.
+
+    Attributes:
+        version: of Workload and PodGroup; "" when they are not served.
+        composites: whether CompositePodGroup is served (v1alpha3, gate CompositePodGroup).
+    """
+
+    version: str = WORKLOADS.version
+    composites: bool = True
+
+    @property
+    def served(self) -> bool:
+        """Whether there are PodGroups at all."""
+        return bool(self.version)
+
+    @property
+    def resizable(self) -> bool:
+        """Whether minCount may change; it is immutable in v1alpha2."""
+        return self.version != _OLD
+
+    @property
+    def unasked(self) -> bool:
+        """Whether the Job controller, with its gate WorkloadWithJob, groups Jobs without being asked."""
+        return self.version == _OLD
+
+
+def choose(served: frozenset[str]) -> SchedulingApi:
+    """The version to speak.
+
+    Args:
+        served: what discovery lists, as `v1beta1/podgroups`.
+    """
+    both = [
+        version
+        for version in (WORKLOADS.version, _OLD)
+        if {f"{version}/{WORKLOADS.plural}", f"{version}/{POD_GROUPS.plural}"} <= served
+    ]
+    composites = f"{COMPOSITE_POD_GROUPS.version}/{COMPOSITE_POD_GROUPS.plural}" in served
+    return SchedulingApi(both[0] if both else "", composites=composites)
+
+
+def to_served(api: SchedulingApi, body: Mapping[str, Any]) -> dict[str, Any]:
+    """An object or patch in our shape as the API server wants it."""
+    return _translated(body, api.version, _object_to_old) if api.version == _OLD else dict(body)
+
+
+def from_served(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An object as the API server gave it in our shape."""
+    of_old = body.get("apiVersion") == f"{GROUP}/{_OLD}"  # JobSet has a v1alpha2 too
+    return _translated(body, WORKLOADS.version, _object_from_old) if of_old else dict(body)
+
+
+def _translated(
+    body: Mapping[str, Any], version: str, translate: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    other = deepcopy(dict(body))
+    if "apiVersion" in other:
+        other["apiVersion"] = f"{GROUP}/{version}"
+    for owner in other.get("metadata", {}).get("ownerReferences") or []:
+        if owner.get("apiVersion", "").startswith(f"{GROUP}/"):
+            owner["apiVersion"] = f"{GROUP}/{version}"
+    translate(other)
+    return other
+
+
+def _object_to_old(body: dict[str, Any]) -> None:
+    spec = body.get("spec") or {}
+    reference = spec.pop("workloadRef", None)
+    if reference is not None:
+        spec["podGroupTemplateRef"] = {
+            "workload": {
+                "workloadName": reference["workloadName"],
+                "podGroupTemplateName": reference["templateName"],
+            }
+        }
+    old_modes = {mode: name for name, mode in _OLD_MODES.items()}
+    for holder in (spec, *(spec.get("podGroupTemplates") or [])):
+        if holder.get("disruptionMode"):
+            holder["disruptionMode"] = old_modes[next(iter(holder["disruptionMode"]))]
+
+
+def _object_from_old(body: dict[str, Any]) -> None:
+    spec = body.get("spec") or {}
+    reference = (spec.pop("podGroupTemplateRef", None) or {}).get("workload")
+    if reference is not None:
+        spec["workloadRef"] = {
+            "workloadName": reference["workloadName"],
+            "templateName": reference["podGroupTemplateName"],
+        }
+    for holder in (spec, *(spec.get("podGroupTemplates") or [])):
+        if holder.get("disruptionMode"):
+            holder["disruptionMode"] = {_OLD_MODES[holder["disruptionMode"]]: {}}
+    for condition in (body.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == _OLD_PLACED:
+            condition["type"] = _PLACED

@@ -1,0 +1,1 @@
+"""Commands that people run against real clusters: check, status, explain, redrive, plan."""

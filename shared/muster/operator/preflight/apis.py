@@ -1,0 +1,222 @@
+"""What the cluster brings: versions, gates and kinds. Nothing is stored: objects are created as a dry run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from muster.cluster.client import Client
+from muster.cluster.errors import ClusterError
+from muster.cluster.versioned import Versioned
+from muster.objects.resources import (
+    JOBS,
+    JOBSETS,
+    MUTATING_ADMISSION_POLICIES,
+    POD_GROUPS,
+    PODS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+)
+from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
+from muster.operator.preflight.finding import Finding, Level
+
+_KNATIVE = (
+    ("eventing.knative.dev", "v1/triggers", "Knative Eventing"),
+    ("sources.knative.dev", "v1/apiserversources", "Knative Eventing"),
+    ("serving.knative.dev", "v1/services", "Knative Serving"),
+)
+_JOB_KINDS = ((JOBSETS, "JobSet", "jobsets"), (TRAINJOBS, "the Trainer", "trainjobs"))
+_OK, _CREATED = 200, 201
+
+# Accepted also where pods are held to the restricted Pod Security Standard and to quotas.
+_POD_SPEC: dict[str, Any] = {
+    "restartPolicy": "Never",
+    "automountServiceAccountToken": False,
+    "containers": [
+        {
+            "name": "main",
+            "image": "muster/never-pulled",
+            "resources": {"limits": {"cpu": "1m", "memory": "1Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "runAsNonRoot": True,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        }
+    ],
+}
+
+
+def of_the_cluster(client: Client, namespace: str) -> Iterator[Finding]:
+    """What Muster needs to find on a cluster before it is installed.
+
+    Args:
+        client: of the cluster.
+        namespace: where pods and Jobs are created as a dry run.
+
+    Raises:
+        ClusterError: the API server does not answer, or does not tell what it serves.
+    """
+    yield from _scheduling(client, namespace)
+    yield _policies_served(client)
+    if choose(client.served_versions(GROUP)).unasked:
+        yield _grouped_unasked(client)
+    else:
+        yield _workload_with_job(client, namespace)
+    for resource, name, source in _JOB_KINDS:
+        yield _job_kind(client, resource, name, source)
+    for group, kind, name in _KNATIVE:
+        if kind in client.served_versions(group):
+            yield Finding(Level.OK, name, f"{group}/{kind} is served")
+        else:
+            yield Finding(
+                Level.FAIL,
+                name,
+                f"{group}/{kind} is not served: install {name}; to try without it: muster run --kubeconfig",
+            )
+
+
+def _scheduling(client: Client, namespace: str) -> Iterator[Finding]:
+    api = choose(client.served_versions(GROUP))
+    if not api.served:
+        yield Finding(Level.FAIL, "scheduling API", HOW_TO_SWITCH_ON)
+        return
+    yield Finding(Level.OK, "scheduling API", f"{GROUP}/{api.version} serves Workloads and PodGroups")
+    if not api.resizable:
+        yield Finding(
+            Level.WARN, "minCount", f"cannot change in {api.version}: a gang keeps its size (GangSizeFixed)"
+        )
+    if api.composites:
+        yield Finding(Level.OK, "CompositePodGroup", "is served: policies may nest groups")
+    else:
+        yield Finding(
+            Level.WARN,
+            "CompositePodGroup",
+            "is not served: a policy with nested groups is invalid here (gate CompositePodGroup, "
+            f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)",
+        )
+    yield _groups_are_readable(client)
+    yield _group_of_a_pod(client, namespace)
+
+
+def _groups_are_readable(client: Client) -> Finding:
+    """Whether Workloads and PodGroups can be listed at all.
+
+    One that an older release stored in a version that this one does not know fails every list of its kind,
+    and so every cache of it, kube-scheduler's too.
+    """
+    about = "stored groups"
+    cluster = Versioned(client)
+    try:
+        for resource in (WORKLOADS, POD_GROUPS):
+            cluster.list(resource)
+    except ClusterError as error:
+        if "is registered for version" not in error.message:
+            return Finding(Level.WARN, about, f"cannot be listed: {error.message}")
+        return Finding(
+            Level.FAIL,
+            about,
+            "an older Kubernetes left some that this one cannot read, so it lists none and places no pod: "
+            f"docs/install.md, step 7; {error.message}",
+        )
+    return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
+
+
+def _group_of_a_pod(client: Client, namespace: str) -> Finding:
+    about = "pod.spec.schedulingGroup"
+    spec = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "muster-check"}}
+    made, trouble = _dry_run(client, PODS, namespace, spec)
+    if trouble:
+        return Finding(Level.WARN, about, trouble)
+    if "schedulingGroup" in made["spec"]:
+        return Finding(
+            Level.OK,
+            about,
+            "is kept by the API server; whether kube-scheduler and kube-controller-manager have the same "
+            "gates, no API tells",
+        )
+    return Finding(Level.FAIL, about, f"is dropped by the API server: {HOW_TO_SWITCH_ON}")
+
+
+def _policies_served(client: Client) -> Finding:
+    resource = MUTATING_ADMISSION_POLICIES
+    if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
+        return Finding(Level.OK, "admission policies", f"{resource.api_version} is served")
+    return Finding(
+        Level.FAIL,
+        "admission policies",
+        f"{resource.api_version} {resource.kind} is not served: Kubernetes 1.36 or later is needed",
+    )
+
+
+def _workload_with_job(client: Client, namespace: str) -> Finding:
+    about = "gate WorkloadWithJob"
+    spec = {
+        "completionMode": "Indexed",
+        "completions": 2,
+        "parallelism": 2,
+        "scheduling": {"schedulingPolicy": {"gang": {}}},
+        "template": {"spec": _POD_SPEC},
+    }
+    made, trouble = _dry_run(client, JOBS, namespace, spec)
+    if trouble:
+        return Finding(Level.WARN, about, trouble)
+    if "scheduling" in made["spec"]:
+        return Finding(
+            Level.OK,
+            about,
+            "is on: the Job controller groups plain Jobs, Muster all others; "
+            "eventing/overlays/native-jobs leaves plain Jobs unmarked",
+        )
+    return Finding(Level.OK, about, "is off: Muster groups plain Jobs too")
+
+
+def _grouped_unasked(client: Client) -> Finding:
+    """1.36 has no field that tells, but an API server says which gates it has.
+
+    Its Job controller has the right to make groups exactly where the API server has the gate
+    (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, v1.36.3).
+    """
+    about = "gate WorkloadWithJob"
+    status, said = client.raw("GET", "/metrics")
+    if status != _OK:
+        words = f"/metrics of the API server answers {status}, so it cannot be told; on 1.36 it has to be off"
+        return Finding(Level.WARN, about, words)
+    if re.search(r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$', str(said), re.MULTILINE):
+        return Finding(
+            Level.FAIL,
+            about,
+            "is on: the Job controller of 1.36 makes a gang of every Indexed Job of several pods, each Job "
+            "of a JobSet or TrainJob by itself, and cannot be told not to: switch it off on kube-apiserver "
+            "and kube-controller-manager",
+        )
+    return Finding(Level.OK, about, "is off, as it has to be on 1.36: Muster groups Jobs")
+
+
+def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Finding:
+    if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
+        return Finding(Level.OK, name, f"{resource.api_version} {resource.kind} is served")
+    return Finding(
+        Level.WARN,
+        name,
+        f"{resource.api_version} {resource.kind} is not served: leave eventing/base/sources/{source}.yaml "
+        "out, or its adapter ends again and again",
+    )
+
+
+def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> tuple[dict[str, Any], str]:
+    """What the API server would have stored, or why that could not be tried."""
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": "muster-check", "namespace": namespace},
+        "spec": spec,
+    }
+    status, made = client.raw("POST", resource.path("", namespace), query={"dryRun": "All"}, body=body)
+    if status == _CREATED:
+        return made, ""
+    words = made.get("message", "") if isinstance(made, dict) else str(made)
+    return {}, f"could not be tried by a dry run in namespace {namespace}: {status} {words}"

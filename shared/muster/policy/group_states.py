@@ -1,0 +1,103 @@
+"""Where one PodGroup of an owner stands, by its pods and by what the scheduler said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.objects.jobs import Pod
+from muster.objects.meta import find_condition
+from muster.objects.scheduling import PodGroup
+from muster.policy.marks import GATE
+from muster.policy.reasons import Reason
+
+WORST_FIRST = (
+    Reason.API_NOT_SERVED,
+    Reason.GANG_SIZE_FIXED,
+    Reason.SCHEDULER_ERROR,
+    Reason.UNSCHEDULABLE,
+    Reason.WAITING_FOR_POD_GROUP,
+    Reason.SCHEDULING_GATED,
+    Reason.GROUPS_IGNORED,
+    Reason.WAITING_FOR_SCHEDULER,
+    Reason.WAITING_FOR_PODS,
+    Reason.SCHEDULED,
+)
+"""The reasons of states: what an owner of several groups is told first."""
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """Where one PodGroup of an owner stands."""
+
+    reason: Reason
+    message: str
+
+
+def state_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -> GroupState:
+    """Where a group stands.
+
+    Args:
+        name: the name of the PodGroup.
+        group: the PodGroup; None while there is none.
+        pods: pods stamped with the name.
+        needed: pods that are still to run at once.
+    """
+    live, bound = _live(pods)
+    counts = _counts(name, live, bound, needed)
+    if group is None:
+        return GroupState(Reason.WAITING_FOR_POD_GROUP, f"{name}: the PodGroup does not exist yet")
+    if not live and needed <= 0:
+        return GroupState(Reason.SCHEDULED, f"{name}: no pod of it is still to run")
+    if group.refusal is not None:
+        error = group.refusal[0] == Reason.SCHEDULER_ERROR
+        reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
+        return GroupState(reason, f"{counts}; {group.refusal[1] or group.refusal[0]}")
+    gates = {gate for pod in live for gate in pod.gates}
+    if gates:
+        others = ", ".join(sorted(gates - {GATE})) or "Muster's, about to be lifted"
+        return GroupState(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others}")
+    if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
+        return GroupState(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
+    refused = next(filter(None, map(_refusal_of_pod, live)), None)
+    if refused is not None:
+        return GroupState(refused[0], f"{counts}; {refused[1]}")
+    if bound < len(live) or not group.placed:
+        return GroupState(Reason.WAITING_FOR_SCHEDULER, counts)
+    return GroupState(Reason.SCHEDULED, counts)
+
+
+def too_few(group: PodGroup, pods: list[Pod], needed: int, version: str) -> GroupState | None:
+    """A gang whose minCount cannot follow, with fewer pods left to run: those without a node get none.
+
+    Args:
+        group: the PodGroup.
+        pods: pods stamped with its name.
+        needed: pods that are still to run at once.
+        version: of the API, where minCount is immutable.
+    """
+    live, bound = _live(pods)
+    minimum = group.spec.scheduling_policy.min_count
+    if not bound < needed < minimum:
+        return None
+    why = f"minCount {minimum} cannot change in {version}, and {needed} pods are still to run"
+    counts = _counts(group.metadata.name, live, bound, needed)
+    return GroupState(Reason.GANG_SIZE_FIXED, f"{counts}; {why}: create the job anew")
+
+
+def _live(pods: list[Pod]) -> tuple[list[Pod], int]:
+    live = [pod for pod in pods if not (pod.finished or pod.being_deleted)]
+    return live, sum(pod.bound for pod in live)
+
+
+def _counts(name: str, live: list[Pod], bound: int, needed: int) -> str:
+    return f"{name}: {bound} of {max(needed, len(live))} pods bound"
+
+
+def _refusal_of_pod(pod: Pod) -> tuple[Reason, str] | None:
+    """Why the scheduler has no place for a pod: after a restart the group itself still says it was placed."""
+    condition = find_condition(pod.status.conditions, "PodScheduled")
+    if pod.bound or condition is None or condition.get("status") == "True":
+        return None
+    told = {str(reason): reason for reason in (Reason.SCHEDULER_ERROR, Reason.UNSCHEDULABLE)}
+    reason = told.get(condition.get("reason", ""))
+    return None if reason is None else (reason, condition.get("message", ""))

@@ -1,0 +1,97 @@
+"""The Flask app of a step: doors for events, health probes and metrics. The only module that uses Flask."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from muster.cluster.port import Cluster
+from muster.runtime.config import Settings
+from muster.runtime.handle import Clock, Handler
+from muster.runtime.metrics import CONTENT_TYPE
+from muster.runtime.readiness import Readiness
+from muster.runtime.receiver import Receiver
+from muster.runtime.responses import Answer
+from muster.runtime.step import Step
+
+
+def wall_clock() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - this is the clock that is handed down
+
+
+def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = wall_clock) -> Flask:
+    """The app of a step.
+
+    `POST /` takes one CloudEvent, in binary or structured mode, and answers
+
+    - 202 without a body: done, or nothing to do
+    - 200 with one CloudEvent: done, and this is what was done
+    - 400, 413: the event cannot be read; it belongs into the dead letter
+    - 409, 429, 503 with Retry-After: deliver it again
+    - 500: a bug, with its trace in the log
+
+    Everything but 2xx says `{"reason": ..., "message": ...}`.
+    """
+    handler = Handler(step, cluster, settings, clock)
+    return app_of(handler, Readiness.of(handler, cluster))
+
+
+def app_of(handler: Receiver, readiness: Readiness) -> Flask:
+    """The app around a handler that its maker wants to hold on to."""
+    app = Flask(handler.name, static_folder=None)
+    limit = handler.settings.body_limit_bytes
+    # Werkzeug cuts a body of unknown length at its maximum without a word; one byte too many tells.
+    app.config["MAX_CONTENT_LENGTH"] = limit + 1
+
+    @app.post("/")
+    def receive() -> Response:
+        headers = dict(request.headers)
+        try:
+            body = request.get_data(cache=False)
+        except RequestEntityTooLarge:
+            return _response(handler.too_large(headers, request.content_length))
+        if len(body) > limit:
+            return _response(handler.too_large(headers, request.content_length))
+        return _response(handler.handle(headers, body))
+
+    @app.get("/")
+    def explain() -> Response:
+        return _text(200, f"Muster's step {handler.name}: POST one CloudEvent here.")
+
+    @app.get("/health/liveness")
+    def liveness() -> Response:
+        return _text(200, "OK")
+
+    @app.get("/health/readiness")
+    def readiness_now() -> Response:
+        ready, words = readiness.ask()
+        return _text(200 if ready else 503, words)
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(handler.metrics.exposition(), content_type=CONTENT_TYPE)
+
+    @app.errorhandler(HTTPException)
+    def refuse(error: HTTPException) -> Response:
+        refusal = _text(error.code or 500, f"{error.name}: events are taken by POST / only.")
+        allowed = error.get_response().headers.get("Allow")
+        if allowed:
+            refusal.headers["Allow"] = allowed
+        return refusal
+
+    return app
+
+
+def _response(answer: Answer) -> Response:
+    response = Response(answer.body, answer.status, headers=dict(answer.headers))
+    if not answer.body:
+        # Flask adds one; a broker would look for a CloudEvent of that type in an empty answer.
+        del response.headers["Content-Type"]
+    return response
+
+
+def _text(status: int, words: str) -> Response:
+    return Response(f"{words}\n", status, content_type="text/plain; charset=utf-8")

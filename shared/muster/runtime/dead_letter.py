@@ -1,0 +1,135 @@
+"""The end of events that no function took: each is kept as a ConfigMap until `muster redrive` sends it again.
+
+Not a `Step`: a step asks what an event means and observes the object it is about, while this has to keep what
+it cannot understand, such as the event that a step refused as unreadable. So only the serving is shared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from muster.cluster.errors import AlreadyExists, Gone, Unavailable
+from muster.cluster.permissions import may
+from muster.cluster.port import RawCluster
+from muster.events import dead_letters
+from muster.events.dead_letters import DeadLetter
+from muster.objects.resources import CONFIGMAPS
+from muster.policy.reasons import Reason
+from muster.runtime import logs, responses
+from muster.runtime.config import Settings, own_namespace
+from muster.runtime.handle import Clock, InFlight
+from muster.runtime.metrics import Metrics
+from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.responses import Answer
+
+NAME = "dead_letter"
+MANAGER = "muster-dead-letter"
+PERMISSIONS = may("create list delete", CONFIGMAPS)
+
+
+class DeadLetters:
+    """Keeps the last so many dead letters; safe to use from several threads.
+
+    Args:
+        cluster: where they are kept.
+        settings: how many, in which namespace, and what is said in logs.
+        clock: tells the time, with a time zone.
+
+    Attributes:
+        name: of the function, as a `Handler` has it.
+        manager: likewise.
+        permissions: likewise.
+        namespace: where they are kept.
+        in_flight: the events being worked on.
+        metrics: what became of them so far.
+    """
+
+    def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
+        self.name = NAME
+        self.manager = MANAGER
+        self.permissions = PERMISSIONS
+        self.settings = settings
+        self.in_flight = InFlight()
+        self.metrics = Metrics(NAME, lambda: self.in_flight.count)
+        self._cluster = cluster
+        self._clock = clock
+        self.namespace = settings.dead_letter_namespace or own_namespace()
+        self._storing = Lock()
+        self._kept: deque[str] | None = None
+
+    def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The answer to a dead letter: 202 once it is stored; never raises."""
+        with self.in_flight:
+            started = time.perf_counter()
+            letter: DeadLetter | None = None
+            try:
+                letter = dead_letters.of_request(headers, body)
+                outcome = self._store(letter)
+            except Exception as error:  # noqa: BLE001 - the last door of all: what it does not answer is lost
+                outcome = responses.of_error(error)
+            self._tell(headers, letter, outcome, time.perf_counter() - started)
+            return responses.answer(outcome, None, self.settings.retry_after_seconds)
+
+    def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
+        """The answer to a body above the limit, which is not read."""
+        message = f"body: a dead letter of {length or 'unknown'} bytes is not kept"
+        outcome = Outcome(Kind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
+        self._tell(headers, None, outcome, 0.0)
+        return responses.answer(outcome, None, self.settings.retry_after_seconds)
+
+    def _store(self, letter: DeadLetter) -> Outcome:
+        said = f"{letter.function or 'a function'} {_how(letter)}"
+        with self._storing:
+            kept = self._known()
+            try:
+                self._cluster.create(
+                    CONFIGMAPS,
+                    dead_letters.to_config_map(letter, self.namespace),
+                    manager=self.manager,
+                )
+            except AlreadyExists:
+                return Outcome(Kind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
+            except Gone as error:
+                # For a step nothing is left to do where the namespace is gone; a letter would be lost.
+                raise Unavailable(error.message) from error
+            kept.append(letter.name)
+            while len(kept) > self.settings.dead_letter_limit:
+                self._cluster.delete(CONFIGMAPS, kept[0], self.namespace)
+                kept.popleft()
+        return Outcome(Kind.DONE, Reason.DEAD_LETTER_STORED, said, actions=1)
+
+    def _known(self) -> deque[str]:
+        """The names of those that are kept, oldest first: listed once, because each may be 64 KiB.
+
+        One that was sent again meanwhile stays listed until its turn to be deleted, which then does nothing.
+        """
+        if self._kept is None:
+            found = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
+            self._kept = deque(one["metadata"]["name"] for one in sorted(found, key=_age))
+        return self._kept
+
+    def _tell(
+        self, headers: Mapping[str, str], letter: DeadLetter | None, outcome: Outcome, seconds: float
+    ) -> None:
+        self.metrics.answered(None, outcome, seconds, self._clock())
+        fields: dict[str, Any] = logs.claimed(headers)
+        if letter is not None:
+            self.metrics.buried(letter.code)
+            fields = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
+            fields |= {"dead_letter": letter.name, "failed": letter.function, "code": letter.code}
+        logs.outcome_line(NAME, outcome, **fields, duration_ms=round(seconds * 1000, 1))
+
+
+def _how(letter: DeadLetter) -> str:
+    if not letter.code:
+        return "did not answer in time, or not with an event"
+    return f"answered {letter.code}: {letter.answer}" if letter.answer else f"answered {letter.code}"
+
+
+def _age(config_map: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = config_map["metadata"]
+    return metadata.get("creationTimestamp", ""), metadata["name"]

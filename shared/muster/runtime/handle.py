@@ -1,0 +1,232 @@
+"""One event through one step: read, observe, plan, execute, answer, one line in the log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from threading import Condition
+from types import TracebackType
+from typing import Any
+
+from cloudevents.core.bindings.http import HTTPMessage
+from pydantic import ValidationError
+
+from muster.cluster.port import Cluster
+from muster.events.model import Event, Foreign, ResourceEvent, Sweep
+from muster.events.parse import UnreadableEvent, parse
+from muster.events.reply import reply_event
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Nothing, Observed
+from muster.policy.reasons import Reason
+from muster.runtime import logs, responses, tracing
+from muster.runtime.bounded import BoundedCluster
+from muster.runtime.config import Settings
+from muster.runtime.metrics import Metrics
+from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.responses import Answer
+from muster.runtime.step import Step
+from muster.runtime.sweep import Subject, Sweeps, jitter
+from muster.runtime.tracing import Spans, no_spans
+
+Clock = Callable[[], datetime]
+
+_TRIES = 4
+"""How often a step looks again where somebody wrote between its look and its write. A TrainJob's status is
+written several times a second while it starts: a broker's retries, seconds apart, would be used up."""
+
+_WRITTEN_IN_BETWEEN = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
+
+
+def run_step(
+    step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
+) -> Outcome:
+    """Observe an object, plan, and carry the plan out, each in a span of its own.
+
+    Where somebody else wrote or made the object in between all three are done again, a few times, unless the
+    caller has observed already. Nothing is raised: whatever goes wrong is an outcome.
+    """
+    for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
+        outcome = _run_once(step, cluster, subject, clock, spans)
+        if outcome.reason not in _WRITTEN_IN_BETWEEN:
+            break
+    return outcome
+
+
+def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans) -> Outcome:
+    ref = subject.subject if isinstance(subject, Observed) else subject
+    try:
+        with spans("observe"):
+            observed = step.observed(cluster, subject)
+        with spans("plan"):
+            decision = step.plan(observed, clock())
+        if isinstance(decision, Nothing):
+            kind = Kind.COME_AGAIN if decision.come_again else Kind.NOTHING
+            return Outcome(kind, decision.reason, decision.message, ref)
+        with spans("execute"):
+            plan = step.execute(cluster, decision, step.manager)
+    except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
+        return replace(responses.of_error(error), subject=ref)
+    return Outcome(
+        Kind.COME_AGAIN if plan.come_again else Kind.DONE,
+        plan.reason,
+        plan.message,
+        ref,
+        actions=len(plan.actions),
+        reply=plan.reply,
+    )
+
+
+class InFlight:
+    """Counts the events that are being worked on, so that a stop can wait for them."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are now."""
+        return self._count
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait_until_none(self, seconds: float) -> bool:
+        """Whether all were done within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._count == 0, timeout=seconds)
+
+
+class Handler:
+    """Answers the events of one step; safe to use from several threads.
+
+    Args:
+        step: what to run.
+        cluster: where.
+        settings: limits, and what is said in logs and replies.
+        clock: tells the time, with a time zone.
+        spans: makes the spans of its traces; None leaves it to the settings.
+
+    Attributes:
+        name: of the function: the step's.
+        manager: likewise.
+        permissions: likewise.
+        namespace: the only one that it works in; empty for all.
+        in_flight: the events being worked on.
+        metrics: what became of them so far.
+    """
+
+    def __init__(
+        self, step: Step, cluster: Cluster, settings: Settings, clock: Clock, spans: Spans | None = None
+    ) -> None:
+        self.step = step
+        self.name = step.name
+        self.manager = step.manager
+        self.permissions = step.permissions
+        self.namespace = settings.namespace
+        self.settings = settings
+        self.in_flight = InFlight()
+        self.metrics = Metrics(step.name, lambda: self.in_flight.count)
+        self._cluster = cluster
+        self._clock = clock
+        self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
+        self._sweeps = Sweeps(
+            step,
+            settings.sweep_limit,
+            clock,
+            run=self._run,
+            told=self.metrics.swept,
+            finished=lambda: self.metrics.swept_all(clock()),
+        )
+
+    def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The answer to a request that should be a CloudEvent; never raises."""
+        with self.in_flight, self._spans(self.name, headers) as note:
+            started = time.perf_counter()
+            cluster = BoundedCluster(
+                self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
+            )
+            event: Event | None = None
+            reply: HTTPMessage | None = None
+            try:
+                event = parse(headers, body)
+                outcome = self._outcome(event, cluster)
+                reply = self._reply(event, outcome)
+            except Exception as error:  # noqa: BLE001 - the last door: behind it an event would be lost
+                outcome = responses.of_error(error)
+            about = logs.about(event) if event else logs.claimed(headers)
+            self._tell(event, outcome, started, **about, api_calls=cluster.calls)
+            said = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
+            note({f"muster.{name}": str(value) for name, value in said.items()})
+            return responses.answer(outcome, reply, self.settings.retry_after_seconds)
+
+    def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
+        """The answer to a body above the limit, which is not read: 413 is not sent again by a broker."""
+        limit = self.settings.body_limit_bytes
+        said = f" of {length} bytes" if length else ""
+        outcome = Outcome(
+            Kind.UNREADABLE,
+            Reason.BODY_TOO_LARGE,
+            f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
+            status=413,
+        )
+        self._tell(None, outcome, time.perf_counter(), **logs.claimed(headers))
+        return responses.answer(outcome, None, self.settings.retry_after_seconds)
+
+    def _outcome(self, event: Event, cluster: BoundedCluster) -> Outcome:
+        match event:
+            case Sweep():
+                delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
+                return self._sweeps.sweep(cluster, event, delay)
+            case Foreign():
+                return Outcome(Kind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
+            case ResourceEvent():
+                subject = _subject(self.step, event)
+                if isinstance(subject, Nothing):
+                    return Outcome(Kind.NOTHING, subject.reason, subject.message)
+                return self._run(cluster, subject)
+
+    def _run(self, cluster: Cluster, subject: Subject) -> Outcome:
+        return run_step(self.step, cluster, subject, self._clock, self._spans)
+
+    def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
+        if outcome.reply is None:
+            return None
+        return reply_event(
+            outcome.reply,
+            step=self.step.name,
+            event_id=event.id,
+            now=self._clock(),
+            cluster_name=self.settings.cluster_name,
+        )
+
+    def _tell(self, event: Event | None, outcome: Outcome, started: float, /, **fields: Any) -> None:
+        seconds = time.perf_counter() - started
+        self.metrics.answered(event, outcome, seconds, self._clock())
+        fields["duration_ms"] = round(seconds * 1000, 1)
+        if self.settings.cluster_name:
+            fields["cluster"] = self.settings.cluster_name
+        logs.outcome_line(self.step.name, outcome, **fields)
+
+
+def _subject(step: Step, event: ResourceEvent) -> ObjectRef | Nothing:
+    """Which object the event is about for this step.
+
+    Raises:
+        UnreadableEvent: the object in the event has a field of a type that no API server would have stored.
+    """
+    try:
+        return step.subject(event)
+    except ValidationError as error:
+        path, words = responses.first_fault(error)
+        raise UnreadableEvent(words, f"data.{path}") from None

@@ -1,0 +1,101 @@
+"""Logs: one line of JSON per event, on standard output; never a whole object."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from muster.events.model import Event, Foreign, ResourceEvent, Sweep
+from muster.runtime.outcome import Kind, Outcome
+
+LOGGER = logging.getLogger("muster")
+
+MESSAGE_LIMIT = 1024
+"""Characters kept of a message."""
+
+CLAIM_LIMIT = 128
+"""Characters kept of what nobody has checked yet."""
+
+LEVELS = {
+    Kind.DONE: logging.INFO,
+    Kind.NOTHING: logging.INFO,
+    Kind.COME_AGAIN: logging.WARNING,
+    Kind.UNREADABLE: logging.WARNING,
+    Kind.BUG: logging.ERROR,
+}
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record: time, level, and the record's `fields`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "message": record.getMessage()[:MESSAGE_LIMIT],
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def configure(level: str) -> None:
+    """Let log lines of a level and above go to standard output; done once, by whoever starts a server."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(JsonLines())
+    LOGGER.handlers = [handler]
+    LOGGER.setLevel(level)
+    # A server's own handlers would write each line a second time.
+    LOGGER.propagate = False
+
+
+def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
+    """Write the one line of an event, or of an object of a sweep.
+
+    Args:
+        step: the name of the step.
+        outcome: what became of it; an error in it is written with its trace.
+        more: further fields, such as those of `about`, `duration_ms` and `api_calls`.
+    """
+    fields: dict[str, Any] = {"step": step} | more
+    if outcome.subject:
+        subject = outcome.subject
+        fields |= {"kind": subject.kind, "namespace": subject.namespace, "name": subject.name}
+    fields |= {
+        "outcome": str(outcome.kind),
+        "reason": str(outcome.reason),
+        "actions": outcome.actions,
+        "status": outcome.http_status,
+    }
+    LOGGER.log(LEVELS[outcome.kind], "%s", outcome.message, exc_info=outcome.error, extra={"fields": fields})
+
+
+def about(event: Event) -> dict[str, Any]:
+    """The fields that tell which event a line is about."""
+    match event:
+        case ResourceEvent(id=id_, happened=happened, ref=ref):
+            mode = "ref" if event.object is None else "resource"
+            return {
+                "event": id_,
+                "type": f"dev.knative.apiserver.{mode}.{happened}",
+                "kind": ref.kind,
+                "namespace": ref.namespace,
+                "name": ref.name,
+            }
+        case Sweep(id=id_):
+            return {"event": id_, "type": "sweep"}
+        case Foreign(id=id_, type=type_):
+            return {"event": id_, "type": type_}
+
+
+def claimed(headers: Mapping[str, str]) -> dict[str, str]:
+    """The same for an event that could not be read: what its headers claim, as far as they do."""
+    known = {name.lower(): value for name, value in headers.items()}
+    claims = {"event": known.get("ce-id"), "type": known.get("ce-type")}
+    return {field: value[:CLAIM_LIMIT] for field, value in claims.items() if value}

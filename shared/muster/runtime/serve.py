@@ -1,0 +1,80 @@
+"""A step behind waitress: in a container image of its own, and on one machine.
+
+python -m muster.runtime.serve functions.create_workload.function.step --port 8080
+python -m muster.runtime.serve muster.runtime.dead_letter --port 8080
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from waitress import create_server
+
+from muster.runtime import config, dead_letter, logs
+from muster.runtime.app import app_of, wall_clock
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.handle import Handler
+from muster.runtime.readiness import Readiness
+from muster.runtime.receiver import Receiver
+from muster.runtime.step import Step
+
+WHOLE_BODY = 64
+"""Waitress keeps a body in memory up to so many times the limit, then refuses it itself, without a log line;
+it must not spill to disk, because a function's root filesystem is read-only."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a signal comes; then finish what was begun."""
+    parser = argparse.ArgumentParser(
+        prog="python -m muster.runtime.serve", description="Serve a step over HTTP."
+    )
+    parser.add_argument("module", help="functions.<step>.function.step or muster.runtime.dead_letter")
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
+    parser.add_argument("--port", type=int, default=8080, help="0 takes any free one; it is printed")
+    options = parser.parse_args(arguments)
+    try:
+        settings = config.from_environment()
+        module = importlib.import_module(options.module)
+        step: Step | None = getattr(module, "STEP", None)
+        cluster = config.connect(settings, user_agent=step.manager if step else dead_letter.MANAGER)
+    except config.BadSettingError as error:
+        parser.exit(2, f"{error}\n")
+    logs.configure(settings.log_level)
+    handler: Receiver = (
+        Handler(step, cluster, settings, wall_clock) if step else DeadLetters(cluster, settings, wall_clock)
+    )
+    readiness = Readiness.of(handler, cluster)
+    largest = WHOLE_BODY * settings.body_limit_bytes
+    server = create_server(
+        app_of(handler, readiness),
+        host=options.host,
+        port=options.port,
+        threads=settings.workers,
+        max_request_body_size=largest,
+        inbuf_overflow=largest,
+        ident="muster",
+    )
+    signal.signal(signal.SIGTERM, _interrupt)
+    address = f"http://{options.host}:{server.effective_port}"
+    print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - whoever started it waits for this line
+    readiness.last_known()  # asks ahead of the first probe: what is missing is in the log at once
+    server.run()
+    handler.in_flight.wait_until_none(settings.deadline_seconds)
+    return 0
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End waitress's loop as Ctrl-C does.
+
+    What is being written is finished; its answer may be lost, and the event comes again and finds it done.
+    """
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""Which kinds the server serves, where, and what each of them can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from muster.simulator.apiserver import schemas
+from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.schemas import Schema
+
+SCHEDULING = "scheduling.k8s.io"
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind in one version, as it is served.
+
+    Attributes:
+        subresources: their names; `status`, `scale`, `binding`, `eviction`, `finalize`.
+        unconditional: a PUT without resourceVersion is accepted (AllowUnconditionalUpdate).
+        stored: False for a question that is answered by creating it and then forgotten.
+        schema: the OpenAPI schema, references followed.
+        definition: the CustomResourceDefinition of a custom resource.
+        scale: the paths of a CRD's scale subresource.
+        columns: `additionalPrinterColumns` of a CRD's version.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    unconditional: bool = True
+    stored: bool = True
+    schema: Schema = field(default_factory=dict, compare=False, repr=False)
+    definition: dict[str, Any] | None = field(default=None, compare=False, repr=False)
+    scale: dict[str, str] | None = field(default=None, compare=False, repr=False)
+    columns: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage(self) -> tuple[str, str]:
+        """Where its objects are kept: all versions of a kind share one place."""
+        return self.group, self.plural
+
+    @property
+    def custom(self) -> bool:
+        """Whether a CustomResourceDefinition made it."""
+        return self.definition is not None
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What can be done with it, in the order in which discovery lists it."""
+        if not self.stored:
+            return ("create",)
+        return CUSTOM_VERBS if self.custom else ALL_VERBS
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status has an endpoint of its own."""
+        return "status" in self.subresources
+
+
+def _kind(group: str, version: str, plural: str, kind: str, *subresources: str, **more: Any) -> Kind:
+    return Kind(
+        group, version, plural, kind, singular=kind.lower(), subresources=frozenset(subresources), **more
+    )
+
+
+def _group_kinds(version: str) -> tuple[Kind, ...]:
+    return (
+        _kind(SCHEDULING, version, "workloads", "Workload", unconditional=False),
+        _kind(SCHEDULING, version, "podgroups", "PodGroup", "status", unconditional=False),
+    )
+
+
+_COMPOSITE = _kind(
+    SCHEDULING, "v1alpha3", "compositepodgroups", "CompositePodGroup", "status", unconditional=False
+)
+_ADMISSION = "admissionregistration.k8s.io"
+_ALL = ("all",)
+
+CORE = (
+    _kind("", "v1", "namespaces", "Namespace", "status", "finalize", namespaced=False, short_names=("ns",)),
+    _kind("", "v1", "nodes", "Node", "status", namespaced=False, short_names=("no",)),
+    _kind("", "v1", "pods", "Pod", "status", "binding", "eviction", short_names=("po",), categories=_ALL),
+    _kind("", "v1", "events", "Event", short_names=("ev",)),
+    _kind("", "v1", "configmaps", "ConfigMap", short_names=("cm",)),
+    _kind("", "v1", "secrets", "Secret"),
+    _kind("", "v1", "services", "Service", "status", short_names=("svc",), categories=_ALL),
+    _kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
+    _kind("batch", "v1", "jobs", "Job", "status", categories=_ALL),
+    _kind(
+        "authorization.k8s.io",
+        "v1",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        namespaced=False,
+        stored=False,
+    ),
+    _kind("coordination.k8s.io", "v1", "leases", "Lease", unconditional=False),
+    _kind(SCHEDULING, "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)),
+    _kind(
+        _ADMISSION,
+        "v1",
+        "mutatingadmissionpolicies",
+        "MutatingAdmissionPolicy",
+        namespaced=False,
+        unconditional=False,
+    ),
+    _kind(
+        _ADMISSION,
+        "v1",
+        "mutatingadmissionpolicybindings",
+        "MutatingAdmissionPolicyBinding",
+        namespaced=False,
+        unconditional=False,
+    ),
+    _kind(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        "status",
+        namespaced=False,
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        unconditional=False,
+    ),
+)
+
+
+@cache
+def builtin(release: str, gates: Gates) -> tuple[Kind, ...]:
+    """The kinds of a release under these gates, in the order in which discovery lists groups."""
+    kinds = list(CORE)
+    for version in ("v1beta1", "v1alpha3") if release == "1.37" else ("v1alpha2",):
+        if version not in gates.served:
+            continue
+        if gates.generic_workload:
+            kinds += _group_kinds(version)
+        if version == "v1alpha3" and gates.composite_pod_group:
+            kinds.append(_COMPOSITE)
+    known = schemas.by_kind(release)
+    return tuple(replace(kind, schema=known[kind.group, kind.version, kind.kind]) for kind in kinds)
+
+
+class Registry:
+    """Every kind served now; built again when the gates or the CustomResourceDefinitions change."""
+
+    def __init__(self, release: str, gates: Callable[[], Gates]) -> None:
+        self.release = release
+        self._gates = gates
+        self._custom: dict[str, tuple[Kind, ...]] = {}
+        self._built: tuple[Gates, dict[tuple[str, str, str], Kind]] | None = None
+
+    def all(self) -> dict[tuple[str, str, str], Kind]:
+        """The kinds by group, version and plural."""
+        gates = self._gates()
+        if self._built is None or self._built[0] != gates:
+            kinds = [
+                *builtin(self.release, gates),
+                *(kind for group in self._custom.values() for kind in group),
+            ]
+            self._built = gates, {(kind.group, kind.version, kind.plural): kind for kind in kinds}
+        return self._built[1]
+
+    def groups(self) -> frozenset[str]:
+        """The API groups that are served, whatever their versions."""
+        return frozenset(group for group, _, _ in self.all())
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind at a REST path, None when it is not served."""
+        return self.all().get((group, version, plural))
+
+    def of_object(self, api_version: str, kind: str) -> Kind | None:
+        """The kind of an object, None when it is not served."""
+        group, _, version = api_version.rpartition("/")
+        for found in self.all().values():
+            if (found.group, found.version, found.kind) == (group, version, kind):
+                return found
+        return None
+
+    def stored(self) -> dict[tuple[str, str], Kind]:
+        """One kind for each place of storage, the preferred version of several."""
+        found: dict[tuple[str, str], Kind] = {}
+        for kind in self.all().values():
+            found.setdefault(kind.storage, kind)
+        return found
+
+    def define(self, name: str, kinds: tuple[Kind, ...]) -> None:
+        """Serve, or with no kinds stop serving, what the CustomResourceDefinition `name` defines."""
+        self._custom = {key: value for key, value in self._custom.items() if key != name}
+        if kinds:
+            self._custom[name] = kinds
+        self._built = None

@@ -1,0 +1,256 @@
+"""Sets of fields, as server-side apply counts them: what a value holds, what changed, what goes.
+
+A field is a path: a tuple of elements as `FieldsV1` spells them, `f:spec`, `k:{"name":"a"}`, `v:"x"`. The
+rules are those of sigs.k8s.io/structured-merge-diff v6.4.2, `typed/{tofieldset,compare,merge,remove}.go`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from muster.simulator.apiserver.objects import Object
+from muster.simulator.apiserver.schemas import Schema
+
+Path = tuple[str, ...]
+Fields = frozenset[Path]
+
+EMPTY: Final[Fields] = frozenset()
+_MISSING: Final = object()
+
+
+def keyed(schema: Schema) -> bool:
+    """Whether a list is a map in disguise, its items told apart by keys."""
+    return schema.get("x-kubernetes-list-type") == "map"
+
+
+def granular(schema: Schema, value: Any) -> bool:
+    """Whether the parts of a value have owners of their own; an atomic value is owned as one."""
+    if isinstance(value, list):
+        return schema.get("x-kubernetes-list-type") in {"map", "set"}
+    return schema.get("x-kubernetes-map-type") != "atomic"
+
+
+def child_of(schema: Schema, key: str) -> Schema:
+    """The schema of a map's value; an empty one where the schema does not say."""
+    properties = schema.get("properties") or {}
+    found = properties.get(key, schema.get("additionalProperties"))
+    return found if isinstance(found, dict) else {}
+
+
+def element(schema: Schema, item: Any) -> str:
+    """How an item of a keyed list or a set is called in a path."""
+    if not keyed(schema):
+        return "v:" + json.dumps(item, separators=(",", ":"))
+    properties = (schema.get("items") or {}).get("properties") or {}
+    keys = {}
+    for key in sorted(schema.get("x-kubernetes-list-map-keys") or ()):
+        value = item.get(key, (properties.get(key) or {}).get("default"))
+        if value is not None:
+            keys[key] = value
+    return "k:" + json.dumps(keys, separators=(",", ":"))
+
+
+def fields_of(value: Any, schema: Schema, path: Path = ()) -> set[Path]:
+    """Every field that a value sets: leaves, atomic values, items of lists and entries of free maps."""
+    if not isinstance(value, (dict, list)) or not granular(schema, value):
+        return {path}
+    found: set[Path] = set()
+    if isinstance(value, list):
+        items: Schema = schema.get("items") or {}
+        for item in value:
+            where = (*path, element(schema, item))
+            found |= fields_of(item, items, where) | {where}
+        return found
+    named = schema.get("properties") or {}
+    for key, item in value.items():
+        where = (*path, "f:" + key)
+        found |= fields_of(item, child_of(schema, key), where)
+        if item is None or item == {} or key not in named:
+            found.add(where)
+    return found
+
+
+def with_structs(fields: Iterable[Path], schema: Schema) -> set[Path]:
+    """The fields and every struct around one (`EnsureNamedFieldsAreMembers`)."""
+    found = set(fields)
+    for path in list(found):
+        inner = schema
+        for depth, step in enumerate(path, 1):
+            kind, _, name = step.partition(":")
+            if kind == "f" and name in (inner.get("properties") or {}):
+                found.add(path[:depth])
+            inner = child_of(inner, name) if kind == "f" else inner.get("items") or {}
+    return found
+
+
+class Comparison:
+    """What differs between two values of one schema.
+
+    Attributes:
+        added: fields that only the second has.
+        modified: fields with another value in the second.
+        removed: fields that only the first has.
+    """
+
+    def __init__(self, before: Any, after: Any, schema: Schema) -> None:
+        self.added: set[Path] = set()
+        self.modified: set[Path] = set()
+        self.removed: set[Path] = set()
+        self._compare(before, after, schema, ())
+
+    def _compare(self, before: Any, after: Any, schema: Schema, path: Path) -> None:
+        if before is after:
+            return
+        shapes = {type(value) for value in (before, after) if value is not _MISSING and value is not None}
+        inside = len(shapes) == 1 and shapes <= {dict, list} and (before or after)
+        present = [value for value in (before, after) if value]
+        if not inside or not present or not granular(schema, present[0]) or not _has_content(before, after):
+            self._leaf(before, after, path)
+            return
+        if shapes == {list}:
+            self._items(before, after, schema, path)
+        else:
+            self._entries(before, after, schema, path)
+        if path and before is _MISSING:
+            self.added.add(path)
+        elif path and after is _MISSING:
+            self.removed.add(path)
+
+    def _leaf(self, before: Any, after: Any, path: Path) -> None:
+        if before is _MISSING:
+            self.added.add(path)
+        elif after is _MISSING:
+            self.removed.add(path)
+        elif before != after or isinstance(before, bool) != isinstance(after, bool):
+            self.modified.add(path)
+
+    def _items(self, before: Any, after: Any, schema: Schema, path: Path) -> None:
+        items: Schema = schema.get("items") or {}
+        old = {element(schema, item): item for item in _or_empty(before, [])}
+        new = {element(schema, item): item for item in _or_empty(after, [])}
+        for name in old.keys() | new.keys():
+            self._compare(old.get(name, _MISSING), new.get(name, _MISSING), items, (*path, name))
+
+    def _entries(self, before: Any, after: Any, schema: Schema, path: Path) -> None:
+        old, new = _or_empty(before, {}), _or_empty(after, {})
+        for key in old.keys() | new.keys():
+            where = (*path, "f:" + key)
+            self._compare(old.get(key, _MISSING), new.get(key, _MISSING), child_of(schema, key), where)
+
+
+def _has_content(before: Any, after: Any) -> bool:
+    return bool((before is not _MISSING and before) or (after is not _MISSING and after))
+
+
+def _or_empty(value: Any, empty: Any) -> Any:
+    return empty if value is _MISSING or value is None else value
+
+
+def merged(live: Any, wanted: Any, schema: Schema) -> Any:
+    """A live value with everything that `wanted` sets laid over it."""
+    if isinstance(live, dict) and isinstance(wanted, dict) and granular(schema, wanted):
+        found = dict(live)
+        for key, value in wanted.items():
+            found[key] = merged(live[key], value, child_of(schema, key)) if key in live else value
+        return found
+    if isinstance(live, list) and isinstance(wanted, list) and granular(schema, wanted):
+        return _merged_list(live, wanted, schema)
+    return wanted
+
+
+def _merged_list(live: list[Any], wanted: list[Any], schema: Schema) -> list[Any]:
+    """Both lists' items, each once: shared ones in the wanted order, live ones near where they were."""
+    items: Schema = schema.get("items") or {}
+    old = {element(schema, item): item for item in live}
+    new = {element(schema, item): item for item in wanted}
+    shared = [name for name in new if name in old]
+    left, right = list(old), list(new)
+    found: list[Any] = []
+    while left or right:
+        if left and right and left[0] != right[0] and left[0] in new and shared[:1] != left[:1]:
+            left.pop(0)  # wanted at another place: it comes when its turn in the wanted order comes
+        elif left and left[0] not in new:
+            found.append(old[left.pop(0)])
+        elif left and not right:
+            left.pop(0)
+        else:
+            name = right.pop(0)
+            if left[:1] == [name]:
+                left.pop(0)
+            if shared[:1] == [name]:
+                shared.pop(0)
+            found.append(merged(old[name], new[name], items) if name in old else new[name])
+    return found
+
+
+def without(value: Any, gone: Iterable[Path], schema: Schema) -> Any:
+    """A value without certain fields; what lies inside a removed field goes with it.
+
+    A map or list that this empties is None, and gone from the map around it, as if it had never been set.
+    """
+    here: set[str] = set()
+    below: dict[str, list[Path]] = {}
+    for path in gone:
+        if len(path) == 1:
+            here.add(path[0])
+        elif path:
+            below.setdefault(path[0], []).append(path[1:])
+    if not (here or below) or not isinstance(value, (dict, list)) or not granular(schema, value):
+        return value
+    if isinstance(value, list):
+        items: Schema = schema.get("items") or {}
+        named = [(element(schema, item), item) for item in value]
+        return [without(item, below.get(name, ()), items) for name, item in named if name not in here] or None
+    left = {
+        key: without(item, below.get("f:" + key, ()), child_of(schema, key))
+        for key, item in value.items()
+        if "f:" + key not in here
+    }
+    return {key: item for key, item in left.items() if item is not None} if left else None
+
+
+def to_v1(fields: Iterable[Path]) -> Object:
+    """The fields as `FieldsV1`: a tree, with `.` where a node is itself a field."""
+    tree: Object = {}
+    for path in sorted(fields):
+        node = tree
+        for step in path:
+            node = node.setdefault(step, {})
+        node["."] = {}
+    return {key: _without_leaf_dots(child) for key, child in tree.items() if key != "."}
+
+
+def _without_leaf_dots(node: Object) -> Object:
+    if set(node) == {"."}:
+        return {}
+    return {key: child if key == "." else _without_leaf_dots(child) for key, child in node.items()}
+
+
+def from_v1(tree: Mapping[str, Any], path: Path = ()) -> set[Path]:
+    """The fields that a `FieldsV1` names."""
+    found: set[Path] = set()
+    for key, child in tree.items():
+        if key == ".":
+            found.add(path)
+        elif child:
+            found |= from_v1(child, (*path, key))
+        else:
+            found.add((*path, key))
+    return found
+
+
+def spelled(path: Path) -> str:
+    """A field as conflicts name it: `.spec.containers[name="a"].image`."""
+    text = ""
+    for step in path:
+        kind, _, rest = step.partition(":")
+        if kind == "f":
+            text += "." + rest
+        elif kind == "v":
+            text += f"[={rest}]"
+        else:
+            keys = json.loads(rest)
+            text += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys.items()) + "]"
+    return text

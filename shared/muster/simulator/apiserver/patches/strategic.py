@@ -1,0 +1,168 @@
+"""Strategic merge patch: a merge patch that knows which lists are keyed, and has directives.
+
+The rules are those of k8s.io/apimachinery v0.37.1, `pkg/util/strategicpatch/patch.go`; which lists are keyed
+comes from `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from muster.simulator.apiserver.objects import Object, copied
+from muster.simulator.apiserver.schemas import Schema
+from muster.simulator.apiserver.status import ApiError, bad_request
+
+DIRECTIVE = "$patch"
+RETAIN_KEYS = "$retainKeys"
+FROM_PRIMITIVES = "$deleteFromPrimitiveList/"
+ORDER = "$setElementOrder/"
+
+
+def strategic_merge(current: Object, patch: Any, schema: Schema) -> Object:
+    """The object after a strategic merge patch.
+
+    Args:
+        current: the object as it is; not changed.
+        patch: the parsed body.
+        schema: the schema of the kind, its `metadata` included.
+
+    Raises:
+        ApiError: 400, a directive is unknown or malformed; 500, an item of a keyed list lacks its key.
+    """
+    if not isinstance(patch, dict):
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
+    return _merge_map(copied(current), patch, schema)
+
+
+def _merge_map(current: Object, patch: Object, schema: Schema) -> Object:
+    directive = patch.get(DIRECTIVE)
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive not in {None, "merge"}:
+        raise bad_request(f"Unknown patch type: {directive} in map")
+    _retain_keys(current, patch)
+    found = dict(current)
+    for key, value in patch.items():
+        if key in {DIRECTIVE, RETAIN_KEYS} or key.startswith(ORDER):
+            continue
+        if key.startswith(FROM_PRIMITIVES):
+            _delete_primitives(found, key.removeprefix(FROM_PRIMITIVES), value)
+        elif value is None:
+            found.pop(key, None)
+        else:
+            order = patch.get(ORDER + key)
+            found[key] = _merge_value(found.get(key), value, _child(schema, key), order)
+    for key, order in patch.items():
+        name = key.removeprefix(ORDER)
+        if key.startswith(ORDER) and name not in patch and isinstance(found.get(name), list):
+            found[name] = _ordered(found[name], [], order, _child(schema, name), found[name])
+    return found
+
+
+def _merge_value(current: Any, value: Any, schema: Schema, order: Any) -> Any:
+    if isinstance(value, dict):
+        if not isinstance(current, dict):
+            return _merge_map({}, value, schema)
+        return _merge_map(current, value, schema)
+    if isinstance(value, list) and _merges(schema):
+        return _merge_list(current if isinstance(current, list) else [], value, schema, order)
+    if isinstance(value, list):
+        return [_without_directives(item) for item in value]
+    return value
+
+
+def _merge_list(current: list[Any], patch: list[Any], schema: Schema, order: Any) -> list[Any]:
+    key = schema.get("x-kubernetes-patch-merge-key")
+    if key is None:
+        merged = [*current, *(item for item in patch if item not in current)]
+        return _ordered(merged, patch, order, schema, current)
+    if any(isinstance(item, dict) and item.get(DIRECTIVE) == "replace" for item in patch):
+        return [item for item in patch if DIRECTIVE not in item]
+    found = list(current)
+    items: Schema = schema.get("items") or {}
+    for item in patch:
+        wanted = _key_of(item, key)
+        if item.get(DIRECTIVE) == "delete":
+            found = [old for old in found if old.get(key) != wanted]
+            continue
+        place = next((i for i, old in enumerate(found) if old.get(key) == wanted), None)
+        if place is None:
+            found.append(_merge_map({}, item, items))
+        else:
+            found[place] = _merge_map(found[place], item, items)
+    return _ordered(found, patch, order, schema, current)
+
+
+def _key_of(item: Any, key: str) -> Any:
+    if not isinstance(item, dict) or key not in item:
+        shown = " ".join(f"{name}:{value}" for name, value in sorted(item.items())) if item else ""
+        raise ApiError(500, "", f"map: map[{shown}] does not contain declared merge key: {key}")
+    return item[key]
+
+
+def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, server: list[Any]) -> list[Any]:
+    """The merged list in the order the patch asks for, or has itself; what it leaves out keeps its place."""
+    key = schema.get("x-kubernetes-patch-merge-key")
+
+    def identity(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    plain = [item for item in patch if not (isinstance(item, dict) and DIRECTIVE in item)]
+    wanted = [identity(item) for item in (order if isinstance(order, list) else plain)]
+    if not patch:
+        named = [item for item in merged if identity(item) in wanted]
+    else:
+        named = [item for item in merged if identity(item) in wanted or item in patch]
+    named.sort(key=lambda item: wanted.index(identity(item)) if identity(item) in wanted else len(wanted))
+    others = [item for item in merged if item not in named]
+    return _interleaved(others, named, [identity(item) for item in server], identity)
+
+
+def _interleaved(
+    left: list[Any], right: list[Any], server: list[Any], identity: Callable[[Any], Any]
+) -> list[Any]:
+    found: list[Any] = []
+    left, right = list(left), list(right)
+    while left and right:
+        one, other = identity(left[0]), identity(right[0])
+        before = one in server and other in server and server.index(one) < server.index(other)
+        found.append((left if before else right).pop(0))
+    return found + left + right
+
+
+def _merges(schema: Schema) -> bool:
+    return "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(",")
+
+
+def _child(schema: Schema, key: str) -> Schema:
+    found = (schema.get("properties") or {}).get(key) or schema.get("additionalProperties")
+    return found if isinstance(found, dict) else {}
+
+
+def _retain_keys(current: Object, patch: Object) -> None:
+    keys = patch.get(RETAIN_KEYS)
+    if keys is None:
+        return
+    if not isinstance(keys, list) or not set(patch) - {RETAIN_KEYS, DIRECTIVE} <= set(keys):
+        raise bad_request("error when applying patch: bad retainKeys format")
+    for key in list(current):
+        if key not in keys:
+            del current[key]
+
+
+def _delete_primitives(found: Object, key: str, values: Any) -> None:
+    if not isinstance(values, list):
+        raise bad_request("error when applying patch: bad deleteFromPrimitiveList format")
+    if isinstance(found.get(key), list):
+        found[key] = [item for item in found[key] if item not in values]
+
+
+def _without_directives(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {key: value for key, value in item.items() if key != DIRECTIVE}
+    return item

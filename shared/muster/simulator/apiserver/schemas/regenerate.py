@@ -1,0 +1,134 @@
+r"""Make the schema data of this package again from the Kubernetes sources and the CRDs of JobSet and Trainer.
+
+Run it with the folders of the Go modules (`go mod download -json k8s.io/kubernetes@v1.37.1` prints `Dir`):
+
+    python -m muster.simulator.apiserver.schemas.regenerate kubernetes 1.37.1 DIR
+    python -m muster.simulator.apiserver.schemas.regenerate crds jobset-0.12.0 \
+        DIR/config/components/crd/bases/*.yaml
+    python -m muster.simulator.apiserver.schemas.regenerate crds trainer-2.3.0 \
+        DIR/manifests/base/crds/trainer*.yaml
+
+Descriptions are left out: they are nine tenths of the size and nothing here reads them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PREFIX = "#/components/schemas/"
+
+DOCUMENTS = (
+    "api__v1",
+    "apis__batch__v1",
+    "apis__coordination.k8s.io__v1",
+    "apis__scheduling.k8s.io__v1",
+    "apis__scheduling.k8s.io__v1alpha2",
+    "apis__scheduling.k8s.io__v1alpha3",
+    "apis__scheduling.k8s.io__v1beta1",
+    "apis__admissionregistration.k8s.io__v1",
+    "apis__apiextensions.k8s.io__v1",
+    "apis__authorization.k8s.io__v1",
+    "apis__autoscaling__v1",
+    "apis__policy__v1",
+)
+"""The documents of `api/openapi-spec/v3` that are read; a release lacks those it does not serve."""
+
+KINDS = {
+    ("", "v1"): "Namespace Node Pod Event ConfigMap Secret Service ServiceAccount Binding",
+    ("batch", "v1"): "Job",
+    ("coordination.k8s.io", "v1"): "Lease",
+    ("scheduling.k8s.io", "v1"): "PriorityClass",
+    ("scheduling.k8s.io", "v1alpha2"): "Workload PodGroup",
+    ("scheduling.k8s.io", "v1alpha3"): "Workload PodGroup CompositePodGroup",
+    ("scheduling.k8s.io", "v1beta1"): "Workload PodGroup",
+    ("admissionregistration.k8s.io", "v1"): "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+    ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
+    ("authorization.k8s.io", "v1"): "SelfSubjectAccessReview",
+    ("autoscaling", "v1"): "Scale",
+    ("policy", "v1"): "Eviction",
+}
+"""The kinds kept, by group and version."""
+
+
+def without_descriptions(node: Any) -> Any:
+    """A copy of a schema without its prose, single-element `allOf` unwrapped to the reference inside."""
+    if isinstance(node, list):
+        return [without_descriptions(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {
+        key: without_descriptions(value)
+        for key, value in node.items()
+        if not (key == "description" and isinstance(value, str))
+    }
+    wrapped = kept.get("allOf")
+    if isinstance(wrapped, list) and len(wrapped) == 1 and set(wrapped[0]) == {"$ref"}:
+        return dict(wrapped[0])
+    return kept
+
+
+def references(node: Any) -> set[str]:
+    """The names of all components that a schema refers to."""
+    if isinstance(node, list):
+        return set().union(*(references(item) for item in node)) if node else set()
+    if not isinstance(node, dict):
+        return set()
+    found = set().union(*(references(value) for value in node.values())) if node else set()
+    if isinstance(node.get("$ref"), str):
+        found.add(node["$ref"].removeprefix(PREFIX))
+    return found
+
+
+def wanted(components: dict[str, Any]) -> list[str]:
+    """The component names of the kinds in `KINDS`."""
+    return [
+        name
+        for name, schema in components.items()
+        for gvk in schema.get("x-kubernetes-group-version-kind") or []
+        if gvk["kind"] in KINDS.get((gvk["group"], gvk["version"]), "").split()
+    ]
+
+
+def kubernetes(release: str, module: Path) -> None:
+    """Write `kubernetes-<release>.json.gz`: the kinds in `KINDS` and everything they refer to."""
+    components: dict[str, Any] = {}
+    for document in DOCUMENTS:
+        path = module / "api" / "openapi-spec" / "v3" / f"{document}_openapi.json"
+        if path.exists():
+            components |= json.loads(path.read_text())["components"]["schemas"]
+    components = {name: without_descriptions(schema) for name, schema in components.items()}
+    kept: dict[str, Any] = {}
+    to_visit = wanted(components)
+    while to_visit:
+        name = to_visit.pop()
+        if name not in kept:
+            kept[name] = components[name]
+            to_visit += references(components[name])
+    write(f"kubernetes-{release}", {"release": release, "components": dict(sorted(kept.items()))})
+
+
+def crds(name: str, paths: list[Path]) -> None:
+    """Write `<name>.json.gz`: a list of CustomResourceDefinitions."""
+    import yaml  # noqa: PLC0415 - only this script reads YAML
+
+    write(name, [without_descriptions(yaml.safe_load(path.read_text())) for path in paths])
+
+
+def write(name: str, data: Any) -> None:
+    """Write compact JSON, compressed the same way on every run."""
+    packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), compresslevel=9, mtime=0)
+    (HERE / f"{name}.json.gz").write_bytes(packed)
+    print(f"{name}: {len(packed)} bytes")
+
+
+if __name__ == "__main__":
+    what, label, *where = sys.argv[1:]
+    if what == "kubernetes":
+        kubernetes(label, Path(where[0]))
+    else:
+        crds(label, [Path(path) for path in where])

@@ -1,0 +1,154 @@
+"""Custom resources against the OpenAPI schema of their CustomResourceDefinition.
+
+Words as in k8s.io/apiextensions-apiserver v0.37.1, `pkg/apiserver/validation`, which passes on those of
+k8s.io/kube-openapi. CEL rules are judged by `validation.cel`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from muster.simulator.apiserver.objects import Object
+from muster.simulator.apiserver.schemas import Schema
+from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required, too_many
+from muster.simulator.apiserver.validation.cel import broken_rules, has_rules
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+BLOCKING = frozenset(
+    {
+        *("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany"),
+        "FieldValueTypeInvalid",
+    }
+)
+"""Errors that keep CEL rules from being judged at all."""
+
+UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
+    """What is wrong with a custom resource; `metadata` is judged elsewhere."""
+    body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
+    errors = list(_value(body, _without_meta(schema), ""))
+    if any(error.type in BLOCKING for error in errors) and has_rules(schema):
+        return [*errors, FieldError("FieldValueInvalid", "<nil>", UNCHECKED, None)]
+    return errors + broken_rules(obj, old, schema)
+
+
+def _without_meta(schema: Schema) -> Schema:
+    properties = schema.get("properties") or {}
+    kept = {key: child for key, child in properties.items() if key not in {"apiVersion", "kind", "metadata"}}
+    needed = [name for name in schema.get("required") or () if name not in {"apiVersion", "kind", "metadata"}]
+    return schema | {"properties": kept, "required": needed}
+
+
+def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
+    if value is None and (schema.get("nullable") or "type" not in schema):
+        return
+    wanted = _type_wanted(value, schema)
+    if wanted:
+        yield _wrong_type(value, wanted, path)
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield not_supported(path, value, (str(word) for word in schema["enum"]))
+    if isinstance(value, dict):
+        yield from _object(value, schema, path)
+    elif isinstance(value, list):
+        yield from _list(value, schema, path)
+    elif isinstance(value, str):
+        yield from _text(value, schema, path)
+    elif not isinstance(value, bool):
+        yield from _number(value, schema, path)
+
+
+def _type_wanted(value: Any, schema: Schema) -> str:
+    """The type a value should have and has not; empty when it fits."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "" if isinstance(value, (int, str)) and not isinstance(value, bool) else "integer,string"
+    wanted = str(schema.get("type", ""))
+    if wanted not in TYPES:
+        return ""
+    fits = isinstance(value, TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+    return "" if fits else wanted
+
+
+def _wrong_type(value: Any, wanted: str, path: str) -> FieldError:
+    found = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+    name = found.get(type(value), "null")
+    detail = f'{path} in body must be of type {wanted}: "{name}"'
+    return FieldError("FieldValueTypeInvalid", path, detail, name)
+
+
+def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
+    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield required(f"{path}.{name}" if path else name)
+    for key, item in value.items():
+        child = properties.get(key, others)
+        if isinstance(child, dict):
+            yield from _value(item, child, f"{path}.{key}" if path else key)
+    if len(value) > schema.get("maxProperties", len(value)):
+        yield too_many(path, len(value), schema["maxProperties"])
+
+
+def _list(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
+    if len(value) > schema.get("maxItems", len(value)):
+        yield too_many(path, len(value), schema["maxItems"])
+    least = schema.get("minItems", 0)
+    if len(value) < least:
+        yield invalid(path, len(value), f"{path} in body should have at least {least} items")
+    items = schema.get("items")
+    if isinstance(items, dict):
+        for index, item in enumerate(value):
+            yield from _value(item, items, f"{path}[{index}]")
+    yield from _repeated(value, schema, path)
+
+
+def _repeated(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
+    kind = schema.get("x-kubernetes-list-type")
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        if kind == "map" and isinstance(item, dict):
+            identity: Any = {key: item.get(key) for key in keys}
+        elif kind == "set":
+            identity = item
+        else:
+            continue
+        spelled = json.dumps(identity, sort_keys=True)
+        if spelled in seen:
+            yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", identity)
+        seen.add(spelled)
+
+
+def _text(value: str, schema: Schema, path: str) -> Iterator[FieldError]:
+    if len(value) > schema.get("maxLength", len(value)):
+        yield FieldError("FieldValueTooLong", path, f"may not be more than {schema['maxLength']} bytes")
+    least = schema.get("minLength", 0)
+    if len(value) < least:
+        yield invalid(path, value, f"{path} in body should be at least {least} chars long")
+    pattern = schema.get("pattern")
+    if pattern and not re.search(pattern, value):
+        yield invalid(path, value, f"{path} in body should match '{pattern}'")
+
+
+def _number(value: float, schema: Schema, path: str) -> Iterator[FieldError]:
+    if value < schema.get("minimum", value):
+        yield invalid(path, value, f"{path} in body should be greater than or equal to {schema['minimum']}")
+    if value > schema.get("maximum", value):
+        yield invalid(path, value, f"{path} in body should be less than or equal to {schema['maximum']}")

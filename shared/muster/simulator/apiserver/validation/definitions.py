@@ -1,0 +1,110 @@
+"""CustomResourceDefinitions: what is wrong with them, and the kinds they define.
+
+Source: k8s.io/apiextensions-apiserver v0.37.1, `pkg/apis/apiextensions/validation`. Structural rules of
+the schemas are not judged; a schema is taken as it is.
+"""
+
+from __future__ import annotations
+
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.objects import Object, at, name_of, now
+from muster.simulator.apiserver.schemas import Schema
+from muster.simulator.apiserver.status import FieldError, immutable, invalid, not_supported, required
+from muster.simulator.apiserver.validation import names
+
+
+def check_new(obj: Object) -> list[FieldError]:
+    """What is wrong with a new CustomResourceDefinition."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    if not spec.get("group"):
+        errors.append(required("spec.group"))
+    plural = at(spec, "names", "plural") or ""
+    errors += [
+        required(f"spec.names.{field}") for field in ("plural", "kind") if not at(spec, "names", field)
+    ]
+    if plural:
+        errors += [invalid("spec.names.plural", plural, problem) for problem in names.dns_1035_label(plural)]
+    wanted = f"{plural}.{spec.get('group', '')}"
+    if name_of(obj) != wanted:
+        detail = 'must be spec.names.plural+"."+spec.group'
+        errors.append(invalid("metadata.name", name_of(obj), detail))
+    scope = spec.get("scope")
+    if scope not in {"Namespaced", "Cluster"}:
+        errors.append(not_supported("spec.scope", scope or "", ("Cluster", "Namespaced")))
+    return errors + _versions(spec)
+
+
+def _versions(spec: Object) -> list[FieldError]:
+    versions = spec.get("versions") or []
+    stored = [version for version in versions if version.get("storage")]
+    errors: list[FieldError] = []
+    if len(stored) != 1:
+        errors.append(
+            invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+        )
+    for index, version in enumerate(versions):
+        if not at(version, "schema", "openAPIV3Schema"):
+            detail = "schemas are required"
+            errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", detail))
+    return errors
+
+
+def check_changed(new: Object, old: Object) -> list[FieldError]:
+    """What is wrong with a changed CustomResourceDefinition."""
+    errors = check_new(new)
+    for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
+        if at(new, "spec", *path) != at(old, "spec", *path):
+            errors.append(immutable(f"spec.{'.'.join(path)}", at(new, "spec", *path)))
+    return errors
+
+
+def established(obj: Object) -> Object:
+    """The status of a definition that is served: its names accepted, its conditions true."""
+    stored = [version["name"] for version in obj["spec"].get("versions") or [] if version.get("storage")]
+    words = {
+        "NamesAccepted": ("NoConflicts", "no conflicts found"),
+        "Established": ("InitialNamesAccepted", "the initial names have been accepted"),
+    }
+    conditions = [
+        {"lastTransitionTime": now(), "message": message, "reason": reason, "status": "True", "type": kind}
+        for kind, (reason, message) in words.items()
+    ]
+    return {"acceptedNames": obj["spec"]["names"], "conditions": conditions, "storedVersions": stored}
+
+
+def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
+    """The kinds that a definition has the server serve, the stored version first.
+
+    Args:
+        obj: the CustomResourceDefinition.
+        meta: the schema of `metadata`, which definitions leave open.
+    """
+    spec = obj["spec"]
+    words = spec["names"]
+    found = []
+    for version in sorted(spec.get("versions") or [], key=lambda v: not v.get("storage")):
+        if not version.get("served"):
+            continue
+        endpoints = version.get("subresources") or {}
+        schema: Schema = dict(at(version, "schema", "openAPIV3Schema") or {})
+        schema["properties"] = {**(schema.get("properties") or {}), "metadata": meta}
+        found.append(
+            Kind(
+                group=spec["group"],
+                version=version["name"],
+                plural=words["plural"],
+                kind=words["kind"],
+                namespaced=spec["scope"] == "Namespaced",
+                singular=words.get("singular") or words["kind"].lower(),
+                short_names=tuple(words.get("shortNames") or ()),
+                categories=tuple(words.get("categories") or ()),
+                subresources=frozenset(endpoints),
+                unconditional=False,
+                schema=schema,
+                definition=obj,
+                scale=endpoints.get("scale"),
+                columns=tuple(version.get("additionalPrinterColumns") or ()),
+            )
+        )
+    return tuple(found)

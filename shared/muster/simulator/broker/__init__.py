@@ -1,0 +1,30 @@
+"""Knative's broker on one machine: the same YAML, the same filters, retries, replies and dead letters.
+
+What it does is measured on, or read from, knative.dev/eventing v0.47.0 (multi-tenant broker, in-memory
+channel).
+"""
+
+from muster.simulator.broker.broker import Broker, Observer, RefusedError, Report
+from muster.simulator.broker.events import CloudEvent, NotAnEventError
+from muster.simulator.broker.ingress import Ingress
+from muster.simulator.broker.ping import PingTimer
+from muster.simulator.broker.targets import Answer, HttpTarget, NoAnswerError, Target
+from muster.simulator.broker.wiring import PingSource, Trigger, Wiring
+
+__all__ = [
+    "Answer",
+    "Broker",
+    "CloudEvent",
+    "HttpTarget",
+    "Ingress",
+    "NoAnswerError",
+    "NotAnEventError",
+    "Observer",
+    "PingSource",
+    "PingTimer",
+    "RefusedError",
+    "Report",
+    "Target",
+    "Trigger",
+    "Wiring",
+]

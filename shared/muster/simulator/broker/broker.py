@@ -1,0 +1,265 @@
+"""The broker: takes an event in, gives it to every trigger that lets it through, feeds replies back.
+
+As with the in-memory channel and the async-handler annotation of eventing/base/broker.yaml: whoever publishes
+is answered at once, order is not promised, and what was accepted is lost with the process. Unlike there, no
+header is passed through beside the event's own (`x-request-id`, `traceparent` and the like).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+
+from muster.simulator.broker.attempts import Outcome, Recipient, Wait, deliver, failed_with
+from muster.simulator.broker.events import CloudEvent
+from muster.simulator.broker.targets import HttpTarget, Target
+from muster.simulator.broker.wiring import Trigger, Wiring
+from muster.simulator.clock import now
+
+FIRST_TTL = 255
+"""How often replies may follow replies before one is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
+
+TTL = "knativebrokerttl"
+_log = logging.getLogger(__name__)
+
+
+class RefusedError(Exception):
+    """The broker did not take an event in.
+
+    Attributes:
+        status: the HTTP status that says so: 400 a reply to replies without end, 503 a queue is full.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Report:
+    """One delivery, told to the observer when it is over.
+
+    Attributes:
+        status: of the last attempt; 0 when no answer came.
+        seconds: from the first attempt to the last answer, waits included.
+        dead_letter: status of the dead letter sink, 0 when it did not answer; None when there was nothing to
+            send it.
+    """
+
+    trigger: str
+    event: CloudEvent
+    status: int
+    attempts: int
+    seconds: float
+    reply: CloudEvent | None = None
+    dead_letter: int | None = None
+
+
+Observer = Callable[[Report], None]
+
+
+@dataclass(frozen=True)
+class _Queued:
+    number: int
+    event: CloudEvent
+    ttl: int
+
+
+class Broker:
+    """One broker of eventing/ on this machine.
+
+    With workers, each trigger has its own queue and threads, so that a slow function holds back neither the
+    source nor the other functions. Without workers nothing moves by itself: `pump` delivers what is queued,
+    in the order in which it came and without waiting between attempts, so that a replay is the same every
+    time.
+    """
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        subscribers: Mapping[str, Target | str],
+        *,
+        observe: Observer | None = None,
+        workers: int = 4,
+        capacity: int = 10_000,
+        clock: Callable[[], str] = now,
+    ) -> None:
+        """Connect the triggers of a wiring.
+
+        Args:
+            wiring: what the YAML says.
+            subscribers: for the name of each Service that a trigger or a dead letter sink refers to, its URL
+                here or a function to call.
+            observe: called after every delivery, from the thread that made it.
+            workers: threads for each trigger; 0 leaves it to `pump`.
+            capacity: events that may wait for one trigger; above it new ones are refused.
+            clock: the arrival time put on each event.
+
+        Raises:
+            LookupError: a Service has no entry in `subscribers`.
+        """
+        self.wiring = wiring
+        self._targets = {
+            name: HttpTarget(to, connections=workers or 1) if isinstance(to, str) else to
+            for name, to in subscribers.items()
+        }
+        self._check_subscribers()
+        self._observe = observe or (lambda _report: None)
+        self._capacity = capacity
+        self._clock = clock
+        self._queues: dict[str, deque[_Queued]] = {trigger.name: deque() for trigger in wiring.triggers}
+        self._changed = threading.Condition()
+        self._number = 0
+        self._in_flight = 0
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, args=(trigger,), name=f"{trigger.name}-{n}", daemon=True)
+            for trigger in wiring.triggers
+            for n in range(workers)
+        ]
+
+    def start(self) -> None:
+        """Start the workers."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop: what is queued or waits to be tried again is dropped, what is in flight is finished."""
+        self._stopping.set()
+        with self._changed:
+            for queue in self._queues.values():
+                queue.clear()
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        for target in self._targets.values():
+            if isinstance(target, HttpTarget):
+                target.close()
+
+    def publish(self, event: CloudEvent) -> None:
+        """Take an event in; every trigger that lets it through gets it, or none does.
+
+        Raises:
+            RefusedError: it is the reply of too many replies, or a queue is full.
+        """
+        self._accept(event, _ttl(event), bounded=True)
+
+    def idle(self) -> bool:
+        """Whether nothing is queued or in flight."""
+        with self._changed:
+            return self._is_idle()
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until the broker is idle; False when it was not within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(self._is_idle, timeout)
+
+    def pump(self) -> int:
+        """Deliver what is queued, and what follows from it, in this thread; the number of deliveries."""
+        delivered = 0
+        while True:
+            waiting = [trigger for trigger in self.wiring.triggers if self._queues[trigger.name]]
+            if not waiting:
+                return delivered
+            first = min(waiting, key=lambda trigger: self._queues[trigger.name][0].number)
+            self._deliver(first, self._queues[first.name].popleft(), lambda _seconds: False)
+            delivered += 1
+
+    def _check_subscribers(self) -> None:
+        for trigger in self.wiring.triggers:
+            for name in filter(None, (trigger.subscriber, trigger.delivery.dead_letter)):
+                if name not in self._targets:
+                    raise LookupError(
+                        f"trigger {trigger.name} needs Service {name}, which has no address here"
+                    )
+
+    def _accept(self, event: CloudEvent, ttl: int, *, bounded: bool) -> None:
+        if ttl <= 0:
+            raise RefusedError(
+                400, f"event {event['id']} of type {event['type']} follows {FIRST_TTL} replies"
+            )
+        arrived = event.without(TTL).with_attributes(knativearrivaltime=self._clock())
+        with self._changed:
+            queues = [
+                self._queues[one.name] for one in self.wiring.triggers if one.passes(arrived.attributes)
+            ]
+            if bounded and any(len(queue) >= self._capacity for queue in queues):
+                raise RefusedError(503, f"{self._capacity} events are waiting already")
+            for queue in queues:
+                self._number += 1
+                queue.append(_Queued(self._number, arrived, ttl))
+            self._changed.notify_all()
+
+    def _is_idle(self) -> bool:
+        return self._in_flight == 0 and not any(self._queues.values())
+
+    def _work(self, trigger: Trigger) -> None:
+        queue = self._queues[trigger.name]
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: queue or self._stopping.is_set())
+                if self._stopping.is_set():
+                    return
+                queued = queue.popleft()
+                self._in_flight += 1
+            try:
+                self._deliver(trigger, queued, self._stopping.wait)
+            except Exception:  # noqa: BLE001 - a function of this process, or the observer, may raise anything
+                _log.exception("event %s for %s", queued.event["id"], trigger.name)
+            finally:
+                with self._changed:
+                    self._in_flight -= 1
+                    self._changed.notify_all()
+
+    def _deliver(self, trigger: Trigger, queued: _Queued, wait: Wait) -> None:
+        begun = monotonic()
+        subscriber = self._recipient(trigger, trigger.subscriber)
+        outcome = deliver(subscriber, queued.event, trigger.delivery, wait)
+        seconds = monotonic() - begun
+        error = {} if outcome.succeeded else outcome.error
+        failed = not outcome.succeeded and not outcome.cut_short
+        if outcome.reply:
+            try:
+                # Never bounded: a worker that waits for its own queue to empty would wait for ever.
+                self._accept(outcome.reply, queued.ttl - 1, bounded=False)
+            except RefusedError as refused:
+                failed, error = True, failed_with(subscriber, refused.status, str(refused).encode())
+        dead_letter = self._bury(trigger, queued.event.with_attributes(**error), wait) if failed else None
+        self._observe(
+            Report(
+                trigger=trigger.name,
+                event=queued.event,
+                status=outcome.status,
+                attempts=outcome.attempts,
+                seconds=seconds,
+                reply=outcome.reply,
+                dead_letter=dead_letter.status if dead_letter else None,
+            )
+        )
+
+    def _bury(self, trigger: Trigger, event: CloudEvent, wait: Wait) -> Outcome | None:
+        outcome = None
+        if trigger.delivery.dead_letter:
+            sink = self._recipient(trigger, trigger.delivery.dead_letter)
+            outcome = deliver(sink, event, trigger.delivery, wait)
+        if not outcome or not outcome.succeeded:
+            _log.error("event %s (%s) is lost for %s", event["id"], event["type"], trigger.name)
+        return outcome
+
+    def _recipient(self, trigger: Trigger, service: str) -> Recipient:
+        target = self._targets[service]
+        address = target.url if isinstance(target, HttpTarget) else f"http://{service}.{trigger.namespace}"
+        return Recipient(target, address, trigger.namespace)
+
+
+def _ttl(event: CloudEvent) -> int:
+    """What is left of an event's lifetime; one that comes from outside has all of it."""
+    with suppress(ValueError):
+        return int(event[TTL]) - 1
+    return FIRST_TTL

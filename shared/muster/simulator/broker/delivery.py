@@ -1,0 +1,100 @@
+"""How hard a broker tries: retries, waits, what counts as failed, and what a dead letter says.
+
+As knative.dev/eventing v0.47.0 `pkg/kncloudevents` does it (retries.go, event_dispatcher.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from muster.manifests import UnsupportedManifestError
+
+ERROR_DATA_LIMIT = 1024
+"""Characters of the base64 text of a failed answer's body that a dead letter carries."""
+
+_RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:[.,]\d+)?)S)?)?"
+)
+_KNOWN = {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A DeliverySpec; the default is Knative's without one: one attempt, no time-out, no dead letter.
+
+    Attributes:
+        retry: attempts after the first.
+        policy: `linear` or `exponential`; empty means no waiting.
+        delay: seconds.
+        timeout: seconds that one attempt may take; None means for ever.
+        dead_letter: name of the Service that gets what could not be delivered.
+    """
+
+    retry: int = 0
+    policy: str = ""
+    delay: float = 0.0
+    timeout: float | None = None
+    dead_letter: str = ""
+
+    @classmethod
+    def from_manifest(cls, spec: Mapping[str, Any]) -> Delivery:
+        """A `delivery` block.
+
+        Raises:
+            UnsupportedManifestError: a field other than retry, backoffPolicy, backoffDelay, timeout and
+                deadLetterSink (`retryAfterMax` is alpha and refused by Knative too), or a broken duration.
+        """
+        if unknown := sorted(set(spec) - _KNOWN):
+            raise UnsupportedManifestError(
+                f"delivery: {', '.join(unknown)} is not understood by the local broker"
+            )
+        policy = spec.get("backoffPolicy", "")
+        if policy not in ("", "linear", "exponential"):
+            raise UnsupportedManifestError(
+                f"delivery.backoffPolicy: {policy!r} is neither linear nor exponential"
+            )
+        sink = spec.get("deadLetterSink") or {}
+        return cls(
+            retry=int(spec.get("retry", 0)),
+            policy=policy,
+            delay=seconds_of(spec["backoffDelay"]) if "backoffDelay" in spec else 0.0,
+            timeout=seconds_of(spec["timeout"]) if "timeout" in spec else None,
+            dead_letter=sink["ref"]["name"] if sink else "",
+        )
+
+    def wait_before_retry(self, number: int) -> float:
+        """Seconds before a retry; the first one is number 0, so a linear policy retries once at once."""
+        factors = {"": 0.0, "linear": float(number), "exponential": 2.0**number}
+        return self.delay * factors[self.policy]
+
+
+def is_retried(status: int) -> bool:
+    """Whether an answer is worth another attempt; status 0 stands for no answer at all.
+
+    A `Retry-After` header changes nothing: Knative honours it only with the alpha field retryAfterMax.
+    """
+    return status == 0 or status in _RETRIED
+
+
+def is_success(status: int) -> bool:
+    """Whether an answer says that the event was taken."""
+    return status in range(200, 300)
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of an ISO 8601 duration of days or less, such as `PT0.2S`.
+
+    Raises:
+        UnsupportedManifestError: the text is none; months and years have no fixed length.
+    """
+    match = _DURATION.fullmatch(text)
+    if not match or not any(match.groups()):
+        raise UnsupportedManifestError(
+            f"{text!r} is no ISO 8601 duration of days, hours, minutes and seconds"
+        )
+    parts = {unit: float((value or "0").replace(",", ".")) for unit, value in match.groupdict().items()}
+    return parts["days"] * 86400 + parts["hours"] * 3600 + parts["minutes"] * 60 + parts["seconds"]

@@ -1,0 +1,133 @@
+"""What the YAML of eventing/ says about one broker: its triggers, their delivery, its sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.manifests import Manifest, UnsupportedManifestError, of_kind
+from muster.simulator.broker.cron import Schedule
+from muster.simulator.broker.delivery import Delivery
+from muster.simulator.broker.events import CloudEvent
+from muster.simulator.broker.filters import Predicate, compile_filters
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """One trigger.
+
+    Attributes:
+        subscriber: name of the Knative Service it delivers to.
+        passes: whether it lets an event through, by the event's attributes.
+        delivery: its own, else the broker's.
+    """
+
+    name: str
+    namespace: str
+    subscriber: str
+    passes: Predicate
+    delivery: Delivery
+
+
+@dataclass(frozen=True)
+class PingSource:
+    """A timer that sends an event of type `dev.knative.sources.ping` without asking the API server."""
+
+    name: str
+    namespace: str
+    schedule: Schedule
+    data: bytes = b""
+    content_type: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+    def event(self, event_id: str, time: str) -> CloudEvent:
+        """The event of one tick (`pkg/adapter/mtping/runner.go`, knative.dev/eventing v0.47.0)."""
+        attributes = {
+            "specversion": "1.0",
+            "id": event_id,
+            "source": f"/apis/v1/namespaces/{self.namespace}/pingsources/{self.name}",
+            "type": "dev.knative.sources.ping",
+            "time": time,
+            **self.extensions,
+        }
+        if self.data and self.content_type:
+            attributes["datacontenttype"] = self.content_type
+        return CloudEvent(attributes, self.data)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """One broker with everything that hangs on it."""
+
+    name: str
+    namespace: str
+    triggers: tuple[Trigger, ...]
+    pings: tuple[PingSource, ...]
+
+    @classmethod
+    def from_manifests(cls, manifests: Iterable[Manifest], *, broker: str = "muster") -> Wiring:
+        """The broker of that name, its triggers by name, and the PingSources that send to it.
+
+        Raises:
+            UnsupportedManifestError: there is no such broker, or it uses what the local one does not know.
+        """
+        objects = list(manifests)
+        found = [one for one in of_kind(objects, "Broker") if one["metadata"]["name"] == broker]
+        if len(found) != 1:
+            raise UnsupportedManifestError(f"{len(found)} brokers are called {broker!r}")
+        namespace = found[0]["metadata"]["namespace"]
+        default = (found[0].get("spec") or {}).get("delivery") or {}
+        triggers = (one for one in of_kind(objects, "Trigger") if one["spec"]["broker"] == broker)
+        pings = (one for one in of_kind(objects, "PingSource") if _sink(one) == broker)
+        return cls(
+            name=broker,
+            namespace=namespace,
+            triggers=tuple(
+                sorted((_trigger(one, default) for one in triggers), key=lambda trigger: trigger.name)
+            ),
+            pings=tuple(_ping(one) for one in pings),
+        )
+
+    def without_timers(self) -> Wiring:
+        """The same wiring, but time alone sends nothing: for replays."""
+        return Wiring(self.name, self.namespace, self.triggers, ())
+
+
+def _trigger(manifest: Manifest, broker_delivery: Mapping[str, Any]) -> Trigger:
+    name, spec = manifest["metadata"]["name"], manifest["spec"]
+    try:
+        return Trigger(
+            name=name,
+            namespace=manifest["metadata"]["namespace"],
+            subscriber=_service(spec["subscriber"]),
+            passes=compile_filters(spec),
+            # As a whole: a trigger that sets only `retry` has no dead letter (trigger.go of the MT broker).
+            delivery=Delivery.from_manifest(spec.get("delivery") or broker_delivery),
+        )
+    except UnsupportedManifestError as error:
+        raise UnsupportedManifestError(f"Trigger {name}: {error}") from error
+
+
+def _service(destination: Mapping[str, Any]) -> str:
+    name: str = (destination.get("ref") or {}).get("name", "")
+    if not name:
+        raise UnsupportedManifestError("the local broker knows subscribers by `ref`, not by `uri`")
+    return name
+
+
+def _sink(source: Manifest) -> str:
+    name: str = ((source["spec"].get("sink") or {}).get("ref") or {}).get("name", "")
+    return name
+
+
+def _ping(manifest: Manifest) -> PingSource:
+    spec = manifest["spec"]
+    return PingSource(
+        name=manifest["metadata"]["name"],
+        namespace=manifest["metadata"]["namespace"],
+        schedule=Schedule.parse(spec.get("schedule", "* * * * *")),
+        data=str(spec.get("data", "")).encode(),
+        content_type=spec.get("contentType", ""),
+        extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
+    )

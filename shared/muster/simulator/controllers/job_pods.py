@@ -1,0 +1,149 @@
+"""The pods of a Job: how they are made, and which go first when there are too many.
+
+The rules are those of kubernetes v1.37.1: pkg/controller/job/job_controller.go (manageJob,
+activePodsForRemoval), pkg/controller/controller_utils.go (ActivePods, GetPodFromTemplate).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+from muster.cluster.port import Object
+from muster.simulator.controllers.fields import (
+    condition,
+    controller_reference,
+    is_deleting,
+    is_finished_pod,
+    is_true,
+    node_of,
+    phase,
+)
+from muster.simulator.controllers.job_indexes import COMPLETION_INDEX, index_of
+
+FINALIZER = "batch.kubernetes.io/job-tracking"
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_PRIORITY = "jobset.sigs.k8s.io/priority"
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def is_indexed(job: Object) -> bool:
+    """Whether every pod has a completion index."""
+    return bool(job["spec"].get("completionMode") == "Indexed")
+
+
+def is_active(pod: Object) -> bool:
+    """Whether the pod is to run or running: neither finished nor being deleted."""
+    return not is_finished_pod(pod) and not is_deleting(pod)
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether the pod's condition Ready is True."""
+    return is_true((pod.get("status") or {}).get("conditions"), "Ready")
+
+
+def has_finalizer(pod: Object) -> bool:
+    """Whether the pod was not counted yet."""
+    return FINALIZER in (pod["metadata"].get("finalizers") or [])
+
+
+def by_index(pods: Iterable[Object]) -> list[Object]:
+    """The pods in the order of their indexes, those without one first."""
+    return sorted(pods, key=_index_or_minus_one)
+
+
+def to_remove(job: Object, active: list[Object], at_least: int) -> list[Object]:
+    """The active pods to delete: duplicates and invalid indexes first, then the least advanced."""
+    surplus: list[Object] = []
+    left = list(active)
+    if is_indexed(job):
+        surplus, left = _split_duplicates(active, int(job["spec"]["completions"]))
+    missing = max(0, at_least - len(surplus))
+    return surplus + _least_advanced_first(left)[:missing]
+
+
+def _split_duplicates(active: list[Object], completions: int) -> tuple[list[Object], list[Object]]:
+    groups: dict[int, list[Object]] = {}
+    for pod in by_index(active):
+        groups.setdefault(_index_or_minus_one(pod), []).append(pod)
+    surplus: list[Object] = []
+    left: list[Object] = []
+    for index, pods in groups.items():
+        if index < 0 or index >= completions:
+            surplus += pods
+            continue
+        *duplicates, kept = _least_advanced_first(pods)
+        surplus += duplicates
+        left.append(kept)
+    return surplus, left
+
+
+def _least_advanced_first(pods: Iterable[Object]) -> list[Object]:
+    newest_first = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
+    latest_ready_first = sorted(newest_first, key=_ready_since, reverse=True)
+    return sorted(
+        latest_ready_first, key=lambda pod: (bool(node_of(pod)), _PHASES.get(phase(pod), 1), is_ready(pod))
+    )
+
+
+def _ready_since(pod: Object) -> str:
+    found = condition((pod.get("status") or {}).get("conditions"), "Ready")
+    return str(found.get("lastTransitionTime") or "") if found else ""
+
+
+def _index_or_minus_one(pod: Object) -> int:
+    index = index_of(pod)
+    return -1 if index is None else index
+
+
+def new_pod(job: Object, index: int | None, annotations: dict[str, str], priority: int) -> Object:
+    """The pod the controller creates for an index, or for a Job without indexes.
+
+    Args:
+        job: the Job as stored: its template carries the job-name and controller-uid labels.
+        index: completion index; None for a NonIndexed Job.
+        annotations: annotations besides those of the template.
+        priority: what the pod's class resolves to; JobSet's pod webhook writes it as a label on its pods.
+    """
+    template = copy.deepcopy(job["spec"]["template"])
+    metadata = template.get("metadata") or {}
+    labels = dict(metadata.get("labels") or {})
+    marks = {**(metadata.get("annotations") or {}), **annotations}
+    spec = template["spec"]
+    name = job["metadata"]["name"]
+    generate = f"{name}-"
+    if index is not None:
+        marks[COMPLETION_INDEX] = labels[COMPLETION_INDEX] = str(index)
+        spec["hostname"] = f"{name}-{index}"
+        generate = f"{name}-{index}-"
+        _add_index_variable(spec)
+    if JOBSET_NAME in labels:
+        labels[JOBSET_PRIORITY] = str(priority)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": generate,
+            "namespace": job["metadata"]["namespace"],
+            "labels": labels,
+            "annotations": marks,
+            "finalizers": [*(metadata.get("finalizers") or []), FINALIZER],
+            "ownerReferences": [controller_reference(job)],
+        },
+        "spec": spec,
+    }
+
+
+def _add_index_variable(spec: Object) -> None:
+    source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+    for container in [*(spec.get("initContainers") or []), *spec["containers"]]:
+        names = {entry["name"] for entry in container.get("env") or []}
+        if "JOB_COMPLETION_INDEX" not in names:
+            entry = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
+            container["env"] = [*(container.get("env") or []), entry]
+
+
+def without_finalizer(pod: Object) -> Object:
+    """The strategic merge patch that takes the tracking finalizer from a pod and leaves the others."""
+    uid = pod["metadata"]["uid"]
+    return {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}

@@ -1,0 +1,90 @@
+"""What a JobSet does when one of its Jobs has failed (jobset v0.12.0, pkg/controllers/failure_policy.go)."""
+
+from __future__ import annotations
+
+import re
+
+from muster.cluster.port import Object
+from muster.simulator.controllers.fields import condition, labels_of
+from muster.simulator.controllers.jobset_jobs import REPLICATED_JOB
+from muster.simulator.controllers.jobset_status import set_condition, settle_restarting
+
+RESTART = "RestartJobSet"
+RESTART_FREELY = "RestartJobSetAndIgnoreMaxRestarts"
+_MESSAGES = {
+    RESTART: "applying RestartJobSet failure policy action",
+    RESTART_FREELY: "applying RestartJobSetAndIgnoreMaxRestarts failure policy action",
+}
+
+
+def decide_failure(jobset: Object, failed: list[Object], status: Object, now: float) -> None:
+    """Write into `status` what the failure policy makes of the failed Jobs: the end, or another attempt."""
+    policy = jobset["spec"].get("failurePolicy")
+    if policy is None:
+        _fail(status, "FailedJobs", "jobset failed due to one or more job failures", _first(failed), now)
+        return
+    rule, job = _first_rule(policy.get("rules") or [], failed)
+    action = rule["action"] if rule else RESTART
+    if action == "FailJobSet":
+        message = "applying FailJobSet failure policy action"
+        _fail(status, "FailJobSetFailurePolicyAction", message, job, now)
+        return
+    used = int(status.get("restartsCountTowardsMax", 0))
+    if action == RESTART and used >= int(policy.get("maxRestarts", 0)):
+        message = "jobset failed due to reaching max number of restarts"
+        _fail(status, "ReachedMaxRestarts", message, job, now)
+        return
+    status["restarts"] += 1
+    if action == RESTART:
+        status["restartsCountTowardsMax"] = used + 1
+    reason = f"FailurePolicy_{rule['name']}" if rule else "DefaultFailurePolicy"
+    new = {
+        "type": "Restarting",
+        "status": "True",
+        "reason": reason,
+        "message": _with_job(_MESSAGES[action], job),
+    }
+    set_condition(status, new, now)
+
+
+def _fail(status: Object, reason: str, message: str, job: Object, now: float) -> None:
+    new = {"type": "Failed", "status": "True", "reason": reason, "message": _with_job(message, job)}
+    set_condition(status, new, now)
+    settle_restarting(status, "JobSetFailed", "jobset failed", now)
+    status["terminalState"] = "Failed"
+
+
+def _with_job(message: str, job: Object) -> str:
+    return f"{message} (first failed job: {job['metadata']['name']})"
+
+
+def _first_rule(rules: list[Object], failed: list[Object]) -> tuple[Object | None, Object]:
+    for rule in rules:
+        matching = [job for job in failed if _applies(rule, job)]
+        if matching:
+            return rule, _first(matching)
+    return None, _first(failed)
+
+
+def _applies(rule: Object, job: Object) -> bool:
+    failure = _failure(job)
+    reasons = rule.get("onJobFailureReasons")
+    patterns = rule.get("onJobFailureMessagePatterns")
+    targets = rule.get("targetReplicatedJobs")
+    return (
+        (not reasons or failure["reason"] in reasons)
+        and (not patterns or any(re.search(pattern, failure["message"]) for pattern in patterns))
+        and (not targets or labels_of(job)[REPLICATED_JOB] in targets)
+    )
+
+
+def _first(failed: list[Object]) -> Object:
+    """The Job that failed first."""
+    return min(failed, key=lambda job: str(_failure(job)["lastTransitionTime"]))
+
+
+def _failure(job: Object) -> Object:
+    found = condition(job["status"]["conditions"], "Failed")
+    if found is None:
+        raise LookupError(f"the Job {job['metadata']['name']} has not failed")
+    return found

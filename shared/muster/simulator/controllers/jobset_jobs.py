@@ -1,0 +1,147 @@
+"""The Jobs a JobSet makes: names, keys, and what its defaulting webhook fills in (jobset v0.12.0)."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+
+from muster.cluster.port import Object
+from muster.simulator.controllers.fields import controller_reference
+
+PREFIX = "jobset.sigs.k8s.io/"
+REPLICATED_JOB = PREFIX + "replicatedjob-name"
+RESTART_ATTEMPT = PREFIX + "restart-attempt"
+
+
+def with_defaults(jobset: Object) -> Object:
+    """A copy with what the CRD and the mutating webhook default (jobset_webhook.go, Default)."""
+    jobset = copy.deepcopy(jobset)
+    spec = jobset["spec"]
+    spec.setdefault("successPolicy", {}).setdefault("operator", "All")
+    spec.setdefault("startupPolicy", {}).setdefault("startupPolicyOrder", "AnyOrder")
+    network = spec.setdefault("network", {})
+    network.setdefault("enableDNSHostnames", True)
+    network.setdefault("publishNotReadyAddresses", True)
+    for rjob in spec.get("replicatedJobs") or []:
+        rjob.setdefault("replicas", 1)
+        rjob.setdefault("groupName", "default")
+        job_spec = rjob["template"].setdefault("spec", {})
+        job_spec.setdefault("completionMode", "Indexed")
+        job_spec["template"].setdefault("spec", {}).setdefault("restartPolicy", "OnFailure")
+    for position, rule in enumerate((spec.get("failurePolicy") or {}).get("rules") or []):
+        rule["name"] = rule.get("name") or f"failurePolicyRule{position}"
+    for policy in spec.get("volumeClaimPolicies") or []:
+        policy.setdefault("retentionPolicy", {"whenDeleted": "Delete"})
+    return jobset
+
+
+def child_name(jobset: Object, rjob: Object, index: int) -> str:
+    """`<jobset>-<replicatedJob>-<index>`."""
+    return f"{jobset['metadata']['name']}-{rjob['name']}-{index}"
+
+
+def child_job(jobset: Object, rjob: Object, index: int) -> Object:
+    """The Job of a replicatedJob's index, of the JobSet's current attempt (constructJob)."""
+    template = copy.deepcopy(rjob["template"])
+    spec = template["spec"]
+    keys = jobset_keys(jobset, rjob, index)
+    metadata = template.get("metadata") or {}
+    pod = spec["template"]
+    pod_metadata = pod.get("metadata") or {}
+    pod["metadata"] = {
+        **pod_metadata,
+        "labels": {**(pod_metadata.get("labels") or {}), **keys},
+        "annotations": {**(pod_metadata.get("annotations") or {}), **keys},
+    }
+    if jobset["spec"]["network"]["enableDNSHostnames"]:
+        pod["spec"]["subdomain"] = _subdomain(jobset)
+    spec["suspend"] = bool(jobset["spec"].get("suspend"))
+    _mount_claims(jobset, pod["spec"])
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": child_name(jobset, rjob, index),
+            "namespace": jobset["metadata"]["namespace"],
+            "labels": {**(metadata.get("labels") or {}), **keys},
+            "annotations": {**(metadata.get("annotations") or {}), **keys},
+            "ownerReferences": [controller_reference(jobset)],
+        },
+        "spec": spec,
+    }
+
+
+def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
+    """The keys that Jobs and pods carry as labels and as annotations (labelAndAnnotateObject)."""
+    metadata = jobset["metadata"]
+    rjobs = jobset["spec"]["replicatedJobs"]
+    group = [other for other in rjobs if other["groupName"] == rjob["groupName"]]
+    path = f"{metadata['namespace']}/{child_name(jobset, rjob, index)}"
+    values = {
+        "jobset-name": metadata["name"],
+        "jobset-uid": metadata["uid"],
+        "replicatedjob-name": rjob["name"],
+        "replicatedjob-replicas": rjob["replicas"],
+        "restart-attempt": (jobset.get("status") or {}).get("restarts", 0),
+        "global-replicas": sum(other["replicas"] for other in rjobs),
+        "job-index": index,
+        "job-key": hashlib.sha1(path.encode(), usedforsecurity=False).hexdigest(),
+        "job-global-index": _before(rjobs, rjob) + index,
+        "group-name": rjob["groupName"],
+        "group-replicas": sum(other["replicas"] for other in group),
+        "job-group-index": _before(group, rjob) + index,
+    }
+    coordinator = jobset["spec"].get("coordinator")
+    if coordinator:
+        name = f"{metadata['name']}-{coordinator['replicatedJob']}"
+        place = f"{coordinator.get('jobIndex', 0)}-{coordinator.get('podIndex', 0)}"
+        values["coordinator"] = f"{name}-{place}.{_subdomain(jobset)}"
+    return {PREFIX + key: str(value) for key, value in values.items()}
+
+
+def resumed(job: Object, rjob: Object) -> Object:
+    """The part of a Job's spec that resuming changes: suspend, and five fields of the pod template."""
+    stored = job["spec"]["template"]
+    wanted = rjob["template"]["spec"]["template"]
+    metadata: Object = {}
+    for name in ("labels", "annotations"):
+        given = (wanted.get("metadata") or {}).get(name)
+        if given:
+            metadata[name] = {**((stored.get("metadata") or {}).get(name) or {}), **given}
+    pod: Object = {}
+    if wanted["spec"].get("nodeSelector"):
+        pod["nodeSelector"] = {**(stored["spec"].get("nodeSelector") or {}), **wanted["spec"]["nodeSelector"]}
+    for name in ("tolerations", "schedulingGates"):
+        there = stored["spec"].get(name) or []
+        added = [entry for entry in wanted["spec"].get(name) or [] if entry not in there]
+        if added:
+            pod[name] = [*there, *added]
+    template = {key: value for key, value in (("metadata", metadata), ("spec", pod)) if value}
+    return {"suspend": False} | ({"template": template} if template else {})
+
+
+def _before(rjobs: list[Object], rjob: Object) -> int:
+    """Jobs of the replicatedJobs that stand before this one."""
+    total = 0
+    for other in rjobs:
+        if other["name"] == rjob["name"]:
+            break
+        total += other["replicas"]
+    return total
+
+
+def _subdomain(jobset: Object) -> str:
+    return str(jobset["spec"]["network"].get("subdomain") or jobset["metadata"]["name"])
+
+
+def _mount_claims(jobset: Object, pod: Object) -> None:
+    """A volume for each claim template that a container mounts (volume_claim_policy.go, addVolumes)."""
+    containers = [*(pod.get("containers") or []), *(pod.get("initContainers") or [])]
+    mounted = {mount["name"] for container in containers for mount in container.get("volumeMounts") or []}
+    for policy in jobset["spec"].get("volumeClaimPolicies") or []:
+        for claim in policy.get("templates") or []:
+            name = claim["metadata"]["name"]
+            if name in mounted:
+                source = {"claimName": f"{name}-{jobset['metadata']['name']}"}
+                volume = {"name": name, "persistentVolumeClaim": source}
+                pod["volumes"] = [*(pod.get("volumes") or []), volume]

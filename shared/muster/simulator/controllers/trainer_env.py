@@ -1,0 +1,136 @@
+"""The environment that the mlPolicy plugins put into the trainer's container (trainer v2.3.0, plugins/*).
+
+Torch, JAX and XGBoost are complete but for torchtune's command line; MPI sets its variables and leaves the
+volumes with keys and host file out, since nothing here runs them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.cluster.port import Object
+
+INDEX_PATH = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+PORT = 29500
+_FULL_NANO = 1000
+
+
+def upsert(container: Object, variables: list[Object]) -> None:
+    """Set environment variables; one of a known name is replaced where it stands."""
+    env = list(container.get("env") or [])
+    for variable in variables:
+        names = [entry["name"] for entry in env]
+        if variable["name"] in names:
+            env[names.index(variable["name"])] = variable
+        else:
+            env.append(variable)
+    if env:
+        container["env"] = env
+
+
+def inject(trainjob: Object, rjobs: list[Object], policy: Object | None, counts: dict[str, int]) -> None:
+    """Add the plugin's variables and port to the trainer's container, if the TrainJob speaks of one."""
+    target = _trainer_container(rjobs)
+    trainer = trainjob["spec"].get("trainer")
+    if policy is None or target is None or trainer is None:
+        return
+    rjob, container = target
+    nodes = counts[rjob["name"]]
+    name = trainjob["metadata"]["name"]
+    given = trainer.get("resourcesPerNode") or container.get("resources") or {}
+    if "torch" in policy:
+        upsert(container, trainer.get("env") or [])
+        upsert(container, _torch(name, nodes, trainer.get("numProcPerNode"), given))
+        _open_port(container)
+    elif "jax" in policy:
+        upsert(container, _jax(name, nodes))
+        _open_port(container)
+    elif "xgboost" in policy:
+        upsert(container, _xgboost(name, nodes, _gpus(given)))
+        _open_port(container)
+    elif "mpi" in policy and rjob["name"] == "launcher":
+        slots = trainer.get("numProcPerNode") or int((policy["mpi"] or {}).get("numProcPerNode", 1))
+        upsert(container, _open_mpi(max(slots, _gpus(given)) if slots == 1 else slots))
+
+
+def _trainer_container(rjobs: list[Object]) -> tuple[Object, Object] | None:
+    for rjob in rjobs:
+        labels = (rjob["template"].get("metadata") or {}).get("labels") or {}
+        if labels.get("trainer.kubeflow.org/trainjob-ancestor-step") == "trainer":
+            for container in rjob["template"]["spec"]["template"]["spec"].get("containers") or []:
+                if container["name"] == "node":
+                    return rjob, container
+    return None
+
+
+def _torch(name: str, nodes: int, processes: int | None, resources: Object) -> list[Object]:
+    per_node = "auto" if processes is None else str(processes)
+    if per_node == "auto" and _gpus(resources) == 0:
+        per_node = str(max(1, _cpus(resources)))
+    return [
+        {"name": "PET_NNODES", "value": str(nodes)},
+        {"name": "PET_NPROC_PER_NODE", "value": per_node},
+        _rank("PET_NODE_RANK"),
+        {"name": "PET_MASTER_ADDR", "value": _first_pod(name)},
+        {"name": "PET_MASTER_PORT", "value": str(PORT)},
+    ]
+
+
+def _jax(name: str, nodes: int) -> list[Object]:
+    return [
+        {"name": "JAX_NUM_PROCESSES", "value": str(nodes)},
+        _rank("JAX_PROCESS_ID"),
+        {"name": "JAX_COORDINATOR_ADDRESS", "value": f"{_first_pod(name)}:{PORT}"},
+    ]
+
+
+def _xgboost(name: str, nodes: int, gpus: int) -> list[Object]:
+    return [
+        {"name": "DMLC_TRACKER_URI", "value": _first_pod(name)},
+        {"name": "DMLC_TRACKER_PORT", "value": str(PORT)},
+        _rank("DMLC_TASK_ID"),
+        {"name": "DMLC_NUM_WORKER", "value": str(nodes * max(1, gpus))},
+    ]
+
+
+def _open_mpi(slots: int) -> list[Object]:
+    return [
+        {"name": "OMPI_MCA_orte_default_hostfile", "value": "/etc/mpi/hostfile"},
+        {"name": "OMPI_MCA_orte_keep_fqdn_hostnames", "value": "true"},
+        {"name": "OMPI_MCA_orte_set_default_slots", "value": str(slots)},
+        {"name": "OMPI_MCA_plm_rsh_args", "value": "-o ConnectionAttempts=10"},
+    ]
+
+
+def _rank(name: str) -> Object:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": INDEX_PATH}}}
+
+
+def _first_pod(name: str) -> str:
+    return f"{name}-node-0-0.{name}"
+
+
+def _open_port(container: Object) -> None:
+    ports = container.get("ports") or []
+    if all(port["containerPort"] != PORT for port in ports):
+        container["ports"] = [*ports, {"containerPort": PORT, "protocol": "TCP"}]
+
+
+def _gpus(resources: Object) -> int:
+    """Devices of any vendor in the limits, else in the requests (GetNumGPUPerNode)."""
+    for kind in ("limits", "requests"):
+        for name, value in (resources.get(kind) or {}).items():
+            if "gpu" in name.lower():
+                return int(value)
+    return 0
+
+
+def _cpus(resources: Object) -> int:
+    """Whole CPUs, rounded up: the requests' and else the limits'."""
+    for kind in ("requests", "limits"):
+        value: Any = (resources.get(kind) or {}).get("cpu")
+        if value:
+            text = str(value)
+            milli = int(text[:-1]) if text.endswith("m") else int(float(text) * _FULL_NANO)
+            return -(-milli // _FULL_NANO)
+    return 0

@@ -1,0 +1,113 @@
+"""The schema of a policy as files: for editors, and as a patch of the Trainer's runtime CRDs.
+
+python -m tests.schemas.policy     writes both anew from shared/muster/policy/schema.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from muster.files import EVENTING
+from muster.policy.schema import PodGroupPolicy
+from muster.policy.tree import LEVELS
+
+Schema = dict[str, Any]
+
+FOR_EDITORS = EVENTING / "schemas" / "pod-group-policy.schema.json"
+CRD_PATCH = EVENTING / "components" / "runtime-policy-crd" / "pod-group-policy.patch.json"
+
+_ADDED = ("workload", "kaiScheduler")
+"""What released CRDs lack (Trainer v2.3.0); coscheduling and volcano are theirs."""
+
+_PLACE = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/podGroupPolicy/properties"
+_DROPPED = {"title", "default", "$defs"}
+_NO_MORE = {"type": "array", "items": {"type": "object"}, "maxItems": 0}
+"""Groups below the last level: left out of the schema, they would be dropped without a word."""
+
+
+def for_editors() -> Schema:
+    """JSON Schema (2020-12) of a policy: `# yaml-language-server: $schema=...` in the file that has one."""
+    schema = PodGroupPolicy.model_json_schema(by_alias=True)
+    definitions = {name: _plain(found) for name, found in schema["$defs"].items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "PodGroupPolicy",
+        **_plain(schema),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def crd_patch() -> list[Schema]:
+    """JSON 6902 operations that let `podGroupPolicy` of a runtime CRD keep a policy of Muster's.
+
+    A CRD has no references, hence one copy of a group for each level that a tree may have.
+    """
+    schema = for_editors()
+    return [
+        {
+            "op": "add",
+            "path": f"{_PLACE}/{name}",
+            "value": _structural(schema["properties"][name], schema["$defs"], LEVELS),
+        }
+        for name in _ADDED
+    ]
+
+
+def _plain(schema: Any) -> Any:
+    """Without pydantic's titles and defaults, and without null, which is as good as absent."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) == 1:
+        return _plain({**{key: value for key, value in schema.items() if key != "anyOf"}, **choices[0]})
+    if "properties" in schema:
+        names = {name: _plain(found) for name, found in schema["properties"].items()}
+        schema = {**schema, "properties": names}
+    if "description" in schema:
+        schema = {**schema, "description": schema["description"].partition("\n")[0]}
+    return {
+        key: found if key == "properties" else _plain(found)
+        for key, found in schema.items()
+        if key not in _DROPPED
+    }
+
+
+def _structural(schema: Schema, definitions: Mapping[str, Schema], levels: int) -> Schema:
+    """The schema with its references put in, and child groups down to so many levels."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    if name:
+        return _structural(definitions[name], definitions, levels)
+    found = {key: value for key, value in schema.items() if key != "additionalProperties"}
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+    if "items" in found:
+        found["items"] = _structural(found["items"], definitions, levels)
+    properties = found.get("properties", {})
+    if "groups" in properties and levels == 0:
+        properties = {**properties, "groups": _NO_MORE}
+    if properties:
+        found["properties"] = {
+            key: _structural(value, definitions, levels - (key == "groups"))
+            for key, value in properties.items()
+        }
+    return found
+
+
+def main() -> None:
+    """Write both files."""
+    for path, content in ((FOR_EDITORS, for_editors()), (CRD_PATCH, crd_patch())):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(as_text(content))
+
+
+def as_text(content: Schema | list[Schema]) -> str:
+    """As the files have it."""
+    return json.dumps(content, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    main()
