@@ -42,13 +42,8 @@ manifests: $(READY) ## Check the manifests in eventing/
 	$(BIN)/pytest tests/manifests
 
 OUT ?= build/functions
-stage: ## Put each function together with shared/ into build/functions, as func needs it
-	@rm -rf $(OUT) && mkdir -p $(OUT)
-	@for step in $(patsubst functions/%/func.yaml,%,$(wildcard functions/*/func.yaml)); do \
-	  cp -R functions/$$step $(OUT)/ && cp -R shared $(OUT)/$$step/ || exit 1; \
-	done
-	@find $(OUT) -name __pycache__ -prune -exec rm -rf {} +
-	@echo "Deploy one with: func deploy --path $(OUT)/create_workload; without func see Containerfile"
+stage: $(READY) ## Put each function together with what it imports into build/functions, as func needs it
+	@$(BIN)/python functions/stage.py $(OUT)
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
 	@$(BIN)/python -m tests.cluster up

@@ -14,12 +14,10 @@ from typing import Any
 import jsonpatch
 
 from muster import yaml_files
+from muster.files import EVENTING
 
 Manifest = dict[str, Any]
 """One Kubernetes object as YAML holds it."""
-
-EVENTING = Path(__file__).resolve().parents[1]
-"""The folder eventing/, in a checkout and in an installed package alike."""
 
 CLUSTER = EVENTING / "overlays" / "cluster"
 """The overlay that `muster run` and `kubectl apply -k` share."""

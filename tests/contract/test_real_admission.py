@@ -1,7 +1,7 @@
 """The admission policies in the real API server say what their Python twin says.
 
-The policies (CEL, eventing/admission) run where pods are born; shared/muster/policy/marks.py is what the planner and
-the embedded API server ask. Both are given the same generated objects. Everything is created with
+The policies (CEL, eventing/admission) run where pods are born; shared/muster/policy/marks.py is what the
+planner and the embedded API server ask. Both are given the same generated objects. Everything is created with
 ``dryRun=All``: admission runs, nothing stays.
 """
 

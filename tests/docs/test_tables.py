@@ -79,5 +79,5 @@ def test_every_step_can_be_left_out_and_replaced_by_the_book(heading: str) -> No
     """One row for each, and for no others."""
     _, _, text = COMPOSING.partition(heading)
     rows = re.findall(r"^\| ([a-z-]+) \| ", text.partition("\n## ")[0], re.MULTILINE)
-    steps = {name.replace("_", "-") for name in steps.step_names()}
-    assert Counter(rows) - Counter(["without", "admission"]) == Counter(steps)
+    names = {name.replace("_", "-") for name in steps.step_names()}
+    assert Counter(rows) - Counter(["without", "admission"]) == Counter(names)

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from muster import manifests, steps
-from muster.operator import planning
 from muster.policy.model import Nothing
 from muster.policy.reasons import Reason
 from muster.replay import replay as replaying
@@ -55,7 +54,7 @@ def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
         ours = steps.step_named
         named = dataclasses.replace(theirs, name=THEIRS.replace("-", "_"))
         monkeypatch.setattr(replaying, "_wiring", lambda: wiring)
-        monkeypatch.setattr(planning, "step_named", lambda name: named if name == THEIRS else ours(name))
+        monkeypatch.setattr(steps, "step_named", lambda name: named if name == THEIRS else ours(name))
 
     return swap
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
@@ -63,7 +64,9 @@ def lay_out(step: str, folder: Path) -> None:
         source, place = instruction.copied({"STEP": step})
         found = ROOT / source
         if found.is_dir():
-            shutil.copytree(found, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                found, folder / place, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+            )
         else:
             shutil.copy(found, folder / place)
 
@@ -72,3 +75,26 @@ def run(instruction: Instruction, folder: Path, programs: Path) -> None:
     """Carry a RUN out in a folder, with the programs of another before all others."""
     environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     subprocess.run(instruction.command, cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def _outside_the_context(folder: str, names: list[str]) -> list[str]:
+    """The names in a folder that a builder is not sent."""
+    return [name for name in names if not in_context(str((Path(folder) / name).relative_to(ROOT)))]
+
+
+def in_context(path: str) -> bool:
+    """Whether .dockerignore lets a path through: the last line that matches decides, `!` takes back."""
+    kept = True
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = line.removeprefix("!")
+        if line and not line.startswith("#") and _fits(path, pattern):
+            kept = line.startswith("!")
+    return kept
+
+
+def _fits(path: str, pattern: str) -> bool:
+    parts = path.split("/")
+    above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    if pattern.startswith("**/"):
+        return pattern.removeprefix("**/") in parts
+    return any(("/" not in one and fnmatch.fnmatch(one, pattern)) or one == pattern for one in above)

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from typing import IO, Protocol
 
 from muster import steps
+from muster.files import FUNCTIONS
 from muster.local.serving import Served
 from muster.replay.activity import Activity, Listening
 from muster.runtime.app import app_of, wall_clock
@@ -102,9 +103,9 @@ def _start(service: str, settings: Settings) -> subprocess.Popen[str]:
         "MUSTER_SWEEP_JITTER_SECONDS": str(settings.sweep_jitter_seconds),
         "MUSTER_LOG_LEVEL": "INFO",
     }
-    step = service.replace("-", "_")
+    step = FUNCTIONS / service.replace("-", "_") / "function" / "step.py"
     return subprocess.Popen(  # noqa: S603 - this very interpreter
-        [sys.executable, "-m", "muster.runtime.serve", f"functions.{step}.function.step", "--port", "0"],
+        [sys.executable, "-m", "muster.runtime.serve", str(step), "--port", "0"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

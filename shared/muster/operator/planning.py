@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-import functions
 from muster.cluster.port import Cluster
 from muster.cluster.snapshot import Snapshot
 from muster.events.model import Event, Foreign, Sweep
@@ -32,25 +29,6 @@ Document = dict[str, Any]
 _VIEWS: Mapping[str, type[KubernetesObject]] = {
     view.__name__: view for view in (Job, JobSet, Namespace, Pod, PodGroup, TrainJob, Workload)
 }
-
-
-def step_names() -> list[str]:
-    """All functions there are, by the names of their folders."""
-    folder = Path(functions.__file__).parent
-    return sorted(path.parents[1].name for path in folder.glob("*/function/step.py"))
-
-
-def step_named(name: str) -> Step:
-    """The step of a function, `create_workload` or `create-workload`.
-
-    Raises:
-        LookupError: there is none; the message names those there are.
-    """
-    folder = name.replace("-", "_")
-    if folder not in step_names():
-        raise LookupError(f"no function is called {name!r}; there are {', '.join(step_names())}")
-    step: Step = importlib.import_module(f"functions.{folder}.function.step").STEP
-    return step
 
 
 def plan_on(step: Step, capture: Capture, objects: Iterable[Object], now: datetime) -> list[Document]:

@@ -1,6 +1,6 @@
 """A step behind waitress: in a container image of its own, and on one machine.
 
-python -m muster.runtime.serve functions.create_workload.function.step --port 8080
+python -m muster.runtime.serve functions/create_workload/function/step.py --port 8080
 python -m muster.runtime.serve muster.runtime.dead_letter --port 8080
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import runpy
 import signal
 import sys
 from collections.abc import Sequence
@@ -33,14 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m muster.runtime.serve", description="Serve a step over HTTP."
     )
-    parser.add_argument("module", help="functions.<step>.function.step or muster.runtime.dead_letter")
+    parser.add_argument("code", help="the path of a step.py, or the module muster.runtime.dead_letter")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
     parser.add_argument("--port", type=int, default=8080, help="0 takes any free one; it is printed")
     options = parser.parse_args(arguments)
     try:
         settings = config.from_environment()
-        module = importlib.import_module(options.module)
-        step: Step | None = getattr(module, "STEP", None)
+        step = _step_of(options.code)
         cluster = config.connect(settings, user_agent=step.manager if step else dead_letter.MANAGER)
     except config.BadSettingError as error:
         parser.exit(2, f"{error}\n")
@@ -66,6 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server.run()
     handler.in_flight.wait_until_none(settings.deadline_seconds)
     return 0
+
+
+def _step_of(code: str) -> Step | None:
+    """The `STEP` of a file; None for a module, which is the store of dead letters."""
+    if not code.endswith(".py"):
+        importlib.import_module(code)
+        return None
+    step: Step = runpy.run_path(code)["STEP"]
+    return step
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from muster import manifests as kustomize
 from muster.events.dead_letters import of_request
 from muster.events.parse import UnreadableEvent
+from muster.files import EVENTING, FUNCTIONS
 from muster.simulator.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
 from tests.cluster import manifests
 from tests.cluster.api import Api
@@ -23,7 +24,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.processes import Process, start, wait_ready
 
 NAMESPACE = "muster-system"
-OVERLAYS = Path(kustomize.EVENTING) / "overlays"
+OVERLAYS = EVENTING / "overlays"
 
 SWEEP = "dev.muster.sweep"
 DEAD_LETTER = "dead-letter"
@@ -101,9 +102,9 @@ class Muster:
             settings: environment variables beside those of its Service and those it needs here.
         """
         kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, name)
-        step = f"functions.{name.replace('-', '_')}.function.step"
-        module = "muster.runtime.dead_letter" if name == DEAD_LETTER else step
-        command = [sys.executable, "-m", "muster.runtime.serve", module, "--port", "0"]
+        step = str(FUNCTIONS / name.replace("-", "_") / "function" / "step.py")
+        code = "muster.runtime.dead_letter" if name == DEAD_LETTER else step
+        command = [sys.executable, "-m", "muster.runtime.serve", code, "--port", "0"]
         environment = {
             "KUBECONFIG": str(kubeconfig),
             "MUSTER_API_SERVER": "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import tomllib
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support import containerfile
-from tests.support.containerfile import ROOT
+from tests.support.containerfile import ROOT, in_context
 
 FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
 SERVICES = [
@@ -24,16 +23,24 @@ SERVICES = [
 def test_what_it_copies_is_there_and_in_the_context(step: str) -> None:
     """Each source of each function's image; .dockerignore would hide one without a word."""
     sources = [one.copied({"STEP": step})[0] for one in containerfile.of_word("COPY")]
-    assert sources == ["requirements.txt", "shared", f"functions/{step}/function"]
+    assert sources == [
+        "requirements.txt",
+        "shared/muster",
+        "functions/template/function",
+        f"functions/{step}/function",
+    ]
     for source in sources:
         assert (ROOT / source).exists()
-        assert _in_context(source)
+        assert in_context(source)
 
 
-@pytest.mark.parametrize("path", [".git", ".venv", ".cluster", "tests", "shared/muster/runtime/__pycache__"])
+@pytest.mark.parametrize(
+    "path",
+    [".git", ".venv", ".cluster", "tests", "shared/muster/runtime/__pycache__", "shared/muster/simulator"],
+)
 def test_what_it_does_not_need_is_not_in_the_context(path: str) -> None:
     """Gigabytes that were built or fetched would be sent to the builder first."""
-    assert not _in_context(path)
+    assert not in_context(path)
 
 
 def test_a_forgotten_step_ends_the_build() -> None:
@@ -76,21 +83,3 @@ def test_it_is_what_the_services_ask_for(path: Path) -> None:
     assert [int(number) > 0 for number in user.rest.split(":")] == [True, True]
     assert container["securityContext"]["runAsNonRoot"]
     assert [int(port.rest)] == [one["containerPort"] for one in container["ports"]]
-
-
-def _in_context(path: str) -> bool:
-    """Whether .dockerignore lets a path through: its last line that fits decides, `!` takes back."""
-    kept = True
-    for line in (ROOT / ".dockerignore").read_text().splitlines():
-        pattern = line.removeprefix("!")
-        if line and not line.startswith("#") and _fits(path, pattern):
-            kept = line.startswith("!")
-    return kept
-
-
-def _fits(path: str, pattern: str) -> bool:
-    parts = path.split("/")
-    above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
-    if pattern.startswith("**/"):
-        return pattern.removeprefix("**/") in parts
-    return any(("/" not in one and fnmatch.fnmatch(one, pattern)) or one == pattern for one in above)

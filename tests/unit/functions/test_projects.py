@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+import atexit
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -16,12 +19,13 @@ import yaml
 
 from muster.manifests import Manifest, load, of_kind
 from muster.runtime.config import Settings
+from muster.steps import step_named
 
 ROOT = Path(__file__).parents[3]
 STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))
 FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
 """The steps, and what keeps the dead letters."""
-SETTINGS = {"pyproject.toml", "func.yaml", "README.md", "function"}
+OWN = {"func.yaml", "README.md", "function"}
 
 each_step = pytest.mark.parametrize("step", STEPS)
 each_function = pytest.mark.parametrize("step", FUNCTIONS)
@@ -30,6 +34,20 @@ each_function = pytest.mark.parametrize("step", FUNCTIONS)
 def read_yaml(path: str) -> Any:
     """A YAML file of the repository."""
     return yaml.safe_load((ROOT / path).read_text())
+
+
+@cache
+def staged() -> Path:
+    """The projects that `make stage` writes."""
+    folder = Path(mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    subprocess.run(["make", "-s", "stage", f"OUT={folder}"], cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+def staged_func(step: str) -> Any:
+    """The func.yaml that func gets: what all functions share, and the function's own."""
+    return yaml.safe_load((staged() / step / "func.yaml").read_text())
 
 
 def dashed(step: str) -> str:
@@ -47,14 +65,14 @@ def test_there_are_functions() -> None:
 def test_same_files_everywhere(step: str) -> None:
     """Who knows one function's folder knows them all."""
     found = {path.name for path in (ROOT / "functions" / step).iterdir()}
-    assert found - {"__pycache__"} == SETTINGS
+    assert found - {"__pycache__"} == OWN
 
 
 @each_step
 def test_one_name(step: str) -> None:
     """Step, folder, func's name, service account, trigger, role and field manager are found by one search."""
-    declared = importlib.import_module(f"functions.{step}.function.step").STEP
-    func = read_yaml(f"functions/{step}/func.yaml")
+    declared = step_named(step)
+    func = staged_func(step)
     assert declared.name == step
     assert declared.manager == f"muster-{dashed(step)}"
     assert (func["name"], func["deploy"]["serviceAccountName"]) == (dashed(step), dashed(step))
@@ -65,7 +83,7 @@ def test_one_name(step: str) -> None:
 @each_step
 def test_func_and_kustomize_agree(step: str) -> None:
     """A function deployed by func runs as one deployed by kustomize does."""
-    func = read_yaml(f"functions/{step}/func.yaml")
+    func = staged_func(step)
     service = read_yaml(f"eventing/base/functions/{dashed(step)}.yaml")
     revision = service["spec"]["template"]
     (container,) = revision["spec"]["containers"]
@@ -93,7 +111,7 @@ def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
 @each_function
 def test_func_settings(step: str) -> None:
     """Func leaves the request alone, and makes no triggers of its own: those have no retries."""
-    func = read_yaml(f"functions/{step}/func.yaml")
+    func = staged_func(step)
     assert (func["runtime"], func["invoke"], func["specVersion"]) == ("python", "http", "0.36.0")
     assert func["created"].year > 1, "func takes a project without a time for one that was not initialised"
     assert "subscriptions" not in func["deploy"]
@@ -103,10 +121,16 @@ def test_func_settings(step: str) -> None:
 def test_dependencies_are_the_roots(step: str) -> None:
     """What a function installs is what the tests ran with."""
     root = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    project = tomllib.loads((ROOT / f"functions/{step}/pyproject.toml").read_text())["project"]
+    project = tomllib.loads((staged() / step / "pyproject.toml").read_text())["project"]
     wanted = [*root["dependencies"], *root["optional-dependencies"]["knative"]]
     assert sorted(project["dependencies"]) == sorted(wanted)
     assert (project["name"], project["requires-python"]) == ("function", root["requires-python"])
+
+
+def test_images_hold_what_functions_import_and_no_more() -> None:
+    """Simulators, the command and the tools behind it stay out of what is deployed."""
+    packages = {path.name for path in (staged() / STEPS[0] / "muster").iterdir()}
+    assert packages == {"__init__.py", "objects", "policy", "events", "cluster", "runtime"}
 
 
 @each_step
@@ -125,7 +149,7 @@ def test_links_and_commands_of_the_readme_are_good(step: str) -> None:
 def test_dead_letters_are_no_step() -> None:
     """One function beside the steps; func deploys it as kustomize does."""
     assert set(FUNCTIONS) - set(STEPS) == {"dead_letter"}
-    func, service = read_yaml("functions/dead_letter/func.yaml"), read_yaml("eventing/base/dead-letter.yaml")
+    func, service = staged_func("dead_letter"), read_yaml("eventing/base/dead-letter.yaml")
     revision = service["spec"]["template"]
     (container,) = revision["spec"]["containers"]
     limits = func["deploy"]["options"]["resources"]["limits"]
@@ -148,7 +172,7 @@ def test_table_names_every_function_and_its_events_out() -> None:
     text = (ROOT / "functions" / "README.md").read_text()
     assert re.findall(r"^\| \[(\w+)\]\(\1\)", text, re.MULTILINE) == sorted(STEPS, key=text.index)
     assert set(re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE)) == set(STEPS)
-    policy = "".join(path.read_text() for path in (ROOT / "shared" / "policy").glob("*.py"))
+    policy = "".join(path.read_text() for path in (ROOT / "shared" / "muster" / "policy").rglob("*.py"))
     words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if \S+ else "([a-z-]+)")?', policy))
     assert words
     for word in filter(None, (word for pair in words for word in pair)):
@@ -156,17 +180,16 @@ def test_table_names_every_function_and_its_events_out() -> None:
 
 
 @pytest.mark.parametrize("project_name", [STEPS[0], "dead_letter"])
-def test_what_make_stage_builds_runs_alone(tmp_path: Path, project_name: str) -> None:
+def test_what_make_stage_builds_runs_alone(project_name: str) -> None:
     """The folder that func gets holds all that `new` needs, and none of the repository."""
-    subprocess.run(["make", "-s", "stage", f"OUT={tmp_path}"], cwd=ROOT, check=True, capture_output=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == FUNCTIONS
+    assert sorted(path.name for path in staged().iterdir()) == FUNCTIONS
     script = (
-        "import function, shared\n"
+        "import function, muster\n"
         "made = function.new()\n"
-        "print(function.__file__, shared.__file__, function.new.__name__, made.alive(), made.ready()[0])\n"
+        "print(function.__file__, muster.__file__, function.new.__name__, made.alive(), made.ready()[0])\n"
         "made.stop()\n"
     )
-    project = tmp_path / project_name
+    project = staged() / project_name
     ran = subprocess.run(
         [sys.executable, "-c", script],
         cwd=project,
@@ -177,5 +200,5 @@ def test_what_make_stage_builds_runs_alone(tmp_path: Path, project_name: str) ->
     )
     assert ran.stderr == ""
     assert ran.stdout == (
-        f"{project}/function/__init__.py {project}/shared/__init__.py new (True, 'OK') False\n"
+        f"{project}/function/__init__.py {project}/muster/__init__.py new (True, 'OK') False\n"
     )

@@ -14,9 +14,11 @@ from muster.runtime import outcome
 from muster.runtime.outcome import Outcome
 
 ROOT = Path(__file__).parents[3]
+PACKAGES = ("objects", "policy", "events", "cluster", "runtime")
+"""What runs in functions; simulators and the command spell reasons of Kubernetes as well."""
 FILES = [
     path
-    for folder in ("shared", "functions")
+    for folder in (*(f"shared/muster/{name}" for name in PACKAGES), "functions")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if path.name != "reasons.py"
 ]

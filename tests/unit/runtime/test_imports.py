@@ -31,7 +31,7 @@ def loaded(statement: str) -> set[str]:
             id="the runtime loads nothing of the kubernetes package until it connects",
         ),
         pytest.param(
-            "import functions.create_workload.function.step",
+            "from muster.steps import step_named; step_named('create_workload')",
             id="nor does a step, so that planning needs none of it",
         ),
     ],

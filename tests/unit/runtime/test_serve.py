@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-COMMAND = [sys.executable, "-m", "muster.runtime.serve", "functions.create_workload.function.step"]
+COMMAND = [sys.executable, "-m", "muster.runtime.serve", "functions/create_workload/function/step.py"]
 HEADERS = {
     "ce-specversion": "1.0",
     "ce-id": "421c",

@@ -1,11 +1,11 @@
 """What func's Python middleware starts: `new` gives it one instance of the step."""
 
+from importlib import import_module
+
 
 def new() -> object:
     """The step behind func's middleware, set up from the environment."""
-    # Not at the top: whoever imports only `step`, as planning and the local stack do, needs no func.
+    # Not at the top: planning and the local stack load `step` without func.
     from muster.runtime.knative import serve_step  # noqa: PLC0415
 
-    from .step import STEP  # noqa: PLC0415
-
-    return serve_step(STEP)
+    return serve_step(import_module(".step", __package__).STEP)

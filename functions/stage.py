@@ -1,0 +1,90 @@
+"""Put each function together as func needs it: `make stage`.
+
+A staged project holds the function's own code, what all functions share (functions/template) and the packages
+of `muster` that a function runs. Simulators, the command and what people run from it stay out of images.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+
+FUNCTIONS = Path(__file__).parent
+TEMPLATE = FUNCTIONS / "template"
+MUSTER = FUNCTIONS.parent / "shared" / "muster"
+PACKAGES = ("objects", "policy", "events", "cluster", "runtime")
+"""What a function imports; a test holds the list to the imports."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes times as RFC 3339, the only form that func reads."""
+
+
+_Dumper.add_representer(
+    datetime,
+    lambda dumper, time: dumper.represent_scalar("tag:yaml.org,2002:timestamp", f"{time:%Y-%m-%dT%H:%M:%SZ}"),
+)
+
+_WITHOUT_BYTECODE = shutil.ignore_patterns("__pycache__")
+
+
+def main(out: Path) -> None:
+    """Write a project of every function to `out`, which is emptied first."""
+    shutil.rmtree(out, ignore_errors=True)
+    for func in sorted(FUNCTIONS.glob("*/func.yaml")):
+        stage(func.parent, out / func.parent.name)
+    print(f"Deploy one with: func deploy --path {out}/create_workload; without func see Containerfile")  # noqa: T201
+
+
+def stage(function: Path, project: Path) -> None:
+    """Write the project of one function."""
+    shutil.copytree(TEMPLATE / "function", project / "function", ignore=_WITHOUT_BYTECODE)
+    shutil.copytree(function, project, ignore=_WITHOUT_BYTECODE, dirs_exist_ok=True)
+    for package in PACKAGES:
+        shutil.copytree(MUSTER / package, project / "muster" / package, ignore=_WITHOUT_BYTECODE)
+    shutil.copy(MUSTER / "__init__.py", project / "muster")
+    common, own = (
+        yaml.safe_load(path.read_text()) for path in (TEMPLATE / "common.yaml", function / "func.yaml")
+    )
+    (project / "func.yaml").write_text(yaml.dump(merged(common, own), Dumper=_Dumper, sort_keys=False))
+    (project / "pyproject.toml").write_text(_pyproject(project))
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two mappings as one, level by level; `above` wins."""
+    result = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(name), Mapping)
+        result[name] = merged(result[name], value) if both else value
+    return result
+
+
+def _pyproject(project: Path) -> str:
+    """The pyproject.toml of a function, with the dependencies of muster-gangs and of its extra `knative`."""
+    root = tomllib.loads((FUNCTIONS.parent / "pyproject.toml").read_text())["project"]
+    code = next(
+        path
+        for path in (project / "function" / "step.py", project / "function" / "__init__.py")
+        if path.exists()
+    )
+    description = (ast.get_docstring(ast.parse(code.read_text())) or "").splitlines()[0]
+    dependencies = sorted([*root["dependencies"], *root["optional-dependencies"]["knative"]])
+    return Template((TEMPLATE / "pyproject.toml.in").read_text()).substitute(
+        description=description.replace('"', "'"),
+        python=root["requires-python"],
+        dependencies=json.dumps(dependencies),
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
