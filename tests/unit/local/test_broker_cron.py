@@ -30,6 +30,13 @@ SECONDS = 5
         pytest.param(
             "10/20 * * * *", "2026-11-21 08:11:00", "2026-11-21 08:30:00", id="from a minute in steps"
         ),
+        pytest.param(
+            "0 0 * * 5/1",
+            "2026-11-21 00:00:00",
+            "2026-11-27 00:00:00",
+            id="from a weekday in steps to Saturday",
+        ),
+        pytest.param("0 0 * mar mon-FRI", "2026-11-21 00:00:00", "2027-03-01 00:00:00", id="names"),
         pytest.param("@every 30s", "2026-11-21 08:00:10", "2026-11-21 08:00:40", id="every so many seconds"),
     ],
 )
@@ -40,19 +47,59 @@ def test_schedules(schedule: str, after: str, fires: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule",
-    ["* * * *", "60 * * * *", "* * * JAN *", "@hourly", "*/0 * * * *", "5-1 * * * *", "@every soon"],
+    ("timezone", "fires"),
+    [
+        pytest.param("", "2026-11-22 06:00:00", id="UTC unless the source has a time zone"),
+        pytest.param("Europe/Berlin", "2026-11-22 05:00:00", id="an hour earlier east of Greenwich"),
+        pytest.param("America/New_York", "2026-11-21 11:00:00", id="five hours later west of it"),
+    ],
 )
-def test_what_is_not_read_is_refused(schedule: str) -> None:
-    """A schedule that is misread would sweep never or always."""
-    with pytest.raises((UnsupportedManifestError, ValueError)):
-        Schedule.parse(schedule)
+def test_timezones(timezone: str, fires: str) -> None:
+    """`spec.timezone` moves six o'clock; the answer keeps the time zone of the moment."""
+    after = Schedule.parse("0 6 * * *", timezone).next_after(datetime(2026, 11, 21, 8, tzinfo=UTC))
+    assert (after.replace(tzinfo=None), after.tzinfo) == (datetime.fromisoformat(fires), UTC)
 
 
-def test_a_schedule_that_never_comes_is_an_error() -> None:
-    """30 February is well spelled and never there."""
-    with pytest.raises(UnsupportedManifestError, match="never comes"):
-        Schedule.parse("0 0 30 2 *").next_after(datetime(2026, 11, 21, tzinfo=UTC))
+@pytest.mark.parametrize(
+    ("schedule", "field"),
+    [
+        pytest.param("* * * *", "five fields", id="four fields"),
+        pytest.param("0 * * * * *", "five fields", id="seconds"),
+        pytest.param("60 * * * *", "minute", id="a minute too many"),
+        pytest.param("*/0 * * * *", "minute", id="steps of nothing"),
+        pytest.param("5-5/10 * * * *", "minute", id="steps in a range of a single minute"),
+        pytest.param("* 5-1 * * *", "hour", id="a range backwards"),
+        pytest.param("* * L * *", "day-of-month", id="the last day"),
+        pytest.param("* * 1,LW * *", "day-of-month", id="the last working day"),
+        pytest.param("0 0 30 2 *", "day-of-month", id="30 February never comes"),
+        pytest.param("* * * JANUARY *", "month", id="a month in full"),
+        pytest.param("* * * * 7", "day-of-week", id="a second number for Sunday"),
+        pytest.param("* * * * 5-7/2", "day-of-week", id="a range to that number"),
+        pytest.param("* * * * 5L", "day-of-week", id="the last Friday"),
+        pytest.param("* * * * MON#2", "day-of-week", id="the second Monday"),
+        pytest.param("@hourly", "@hourly", id="a word for a schedule"),
+        pytest.param("@every soon", "@every soon", id="every soon"),
+        pytest.param("@every 0s", "@every 0s", id="without end"),
+    ],
+)
+def test_what_is_not_read_is_refused(schedule: str, field: str) -> None:
+    """A schedule that is misread would sweep never or always; the field is named."""
+    with pytest.raises(UnsupportedManifestError, match=field):
+        _ping(schedule=schedule)
+
+
+def test_months_with_an_l_and_steps_of_seven_are_read() -> None:
+    """L and 7 are refused as days alone."""
+    moment = datetime(2026, 11, 21, tzinfo=UTC)
+    july = Schedule.parse("0 0 7 JUL */7").next_after(moment)
+    assert (july.month, july.day, july.isoweekday()) == (7, 7, 7)
+
+
+@pytest.mark.parametrize("timezone", ["Mars/Olympus", "../zone", "Europe"])
+def test_an_unknown_timezone_is_refused(timezone: str) -> None:
+    """The sweeps would come at the wrong hour."""
+    with pytest.raises(UnsupportedManifestError, match="PingSource sweep: timezone"):
+        _ping(timezone=timezone)
 
 
 def _ping(**spec: object) -> PingSource:

@@ -50,15 +50,18 @@ def test_does_not_come_again(status: int) -> None:
         pytest.param("PT10S", 10.0, id="seconds"),
         pytest.param("PT1M30S", 90.0, id="minutes and seconds"),
         pytest.param("P1DT1H", 90000.0, id="a day and an hour"),
+        pytest.param("P2W", 1209600.0, id="weeks"),
         pytest.param("PT0,5S", 0.5, id="a comma for a point"),
     ],
 )
 def test_durations(text: str, seconds: float) -> None:
-    """ISO 8601 durations of days or less."""
+    """ISO 8601 durations of weeks or less."""
     assert seconds_of(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "P", "PT", "10s", "P1M", "P1Y", "PT-1S"])
+@pytest.mark.parametrize(
+    "text", ["", "P", "PT", "10s", "P1M", "P1Y", "PT-1S", "-PT1S", "1 day", "00:10", "PT1D", "P1DT1"]
+)
 def test_broken_durations_are_refused(text: str) -> None:
     """A month has no length, and what is no duration is a mistake in the YAML."""
     with pytest.raises(UnsupportedManifestError):

@@ -1,80 +1,84 @@
-"""The cron schedules of PingSources, as far as sweeps need them: five fields, or `@every`."""
+"""The schedules of PingSources: five cron fields, which cronsim reads, or `@every`.
+
+Knative's robfig/cron differs in two corners: there a day field such as `*/2` is no star, so that either day
+field may match; and a time that the clocks skip in spring is left out, where here it comes after the gap.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
 
 from muster.manifests import UnsupportedManifestError
 from muster.simulator.broker.delivery import seconds_of
 
-_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 6))
-_HORIZON = timedelta(days=366 * 4 + 1)
-"""Far enough for 29 February; a schedule without a day in it never comes."""
+_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
+_CRONSIM_ALONE = re.compile(r"(?<!JU)L|#|\b(\w+)-\1/")
+"""The last day and the nth weekday, which Knative refuses, and `5-5/10`, which it reads differently."""
+_SUNDAY_AS_SEVEN = re.compile(r"(?<!/)\b0*7\b")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When a timer fires: every so many seconds, or at the minutes that all five fields allow."""
+    """When a timer fires: at the minutes that cron fields allow in a time zone, or after every `every`."""
 
-    every: float = 0.0
-    allowed: tuple[frozenset[int], ...] = ()
-    days_are_alternatives: bool = False
+    fields: str = ""
+    timezone: tzinfo = UTC
+    every: timedelta = timedelta()
 
     @classmethod
-    def parse(cls, text: str) -> Schedule:
-        """A schedule such as `* * * * *`, `*/5 8-17 * * 1-5` or `@every 30s`.
+    def parse(cls, text: str, timezone: str = "") -> Schedule:
+        """Return the schedule of a text such as `* * * * *`, `*/5 8-17 * * MON-FRI` or `@every 30s`.
+
+        Knative takes the five fields and words such as `@hourly` (not read here), and refuses `@every`.
 
         Raises:
-            UnsupportedManifestError: names of months and days, and the other @ words, are not read here.
+            UnsupportedManifestError: a field or the time zone cannot be read, or allows no day at all.
         """
         if text.startswith("@every "):
-            return cls(every=seconds_of("PT" + text.removeprefix("@every ").strip().upper()))
-        parts = text.split()
-        if len(parts) != len(_FIELDS):
-            raise UnsupportedManifestError(f"schedule {text!r} has not five fields")
-        allowed = tuple(_values(part, low, high) for part, (_, low, high) in zip(parts, _FIELDS, strict=True))
-        # Day and weekday are alternatives when both are restricted: cron's oldest surprise.
-        return cls(
-            allowed=allowed,
-            days_are_alternatives=not parts[2].startswith("*") and not parts[4].startswith("*"),
-        )
+            return cls(every=_every(text))
+        _check(text)
+        try:
+            CronSim(text, _EPOCH)
+        except CronSimError as error:
+            raise UnsupportedManifestError(f"schedule {text!r}: {error}") from error
+        return cls(text, _zone(timezone) if timezone else UTC)
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first time after `moment`; in its time zone.
-
-        Raises:
-            UnsupportedManifestError: there is none within four years.
-        """
+        """The first time after `moment`, in the time zone of `moment`."""
         if self.every:
-            return moment + timedelta(seconds=self.every)
-        candidate = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        while candidate - moment < _HORIZON:
-            if not self._day_matches(candidate):
-                candidate = candidate.replace(hour=0, minute=0) + timedelta(days=1)
-            elif candidate.hour in self.allowed[1] and candidate.minute in self.allowed[0]:
-                return candidate
-            else:
-                candidate += timedelta(minutes=1)
-        raise UnsupportedManifestError("the schedule of a PingSource never comes")
-
-    def _day_matches(self, moment: datetime) -> bool:
-        _, _, days, months, weekdays = self.allowed
-        day, weekday = moment.day in days, moment.isoweekday() % 7 in weekdays
-        return moment.month in months and (day or weekday if self.days_are_alternatives else day and weekday)
+            return moment + self.every
+        simulation = CronSim(self.fields, moment.astimezone(self.timezone))
+        simulation.weekdays.discard(7)  # Sunday is 0; `5/2` ends with Saturday
+        return next(simulation).astimezone(moment.tzinfo)
 
 
-def _values(part: str, low: int, high: int) -> frozenset[int]:
-    found: set[int] = set()
-    for piece in part.split(","):
-        span, _, step = piece.partition("/")
-        first, _, last = span.partition("-")
-        try:
-            start = low if span == "*" else int(first)
-            stop = high if span == "*" or (step and not last) else int(last or first)
-            found.update(range(start, stop + 1, int(step or 1)))
-        except ValueError as error:
-            raise UnsupportedManifestError(f"{part!r} is no field of a schedule that is read here") from error
-    if not found or not found <= set(range(low, high + 1)):
-        raise UnsupportedManifestError(f"{part!r} is outside {low} to {high}")
-    return frozenset(found)
+def _every(text: str) -> timedelta:
+    try:
+        seconds = seconds_of("PT" + text.removeprefix("@every ").strip().upper())
+    except UnsupportedManifestError as error:
+        raise UnsupportedManifestError(f"schedule {text!r}: {error}") from error
+    if not seconds:
+        raise UnsupportedManifestError(f"schedule {text!r} leaves no time between two events")
+    return timedelta(seconds=seconds)
+
+
+def _check(text: str) -> None:
+    fields = text.upper().split()
+    if len(fields) != len(_FIELDS):
+        raise UnsupportedManifestError(f"schedule {text!r} has not five fields")
+    for name, field in zip(_FIELDS, fields, strict=True):
+        if _CRONSIM_ALONE.search(field) or (name == _FIELDS[-1] and _SUNDAY_AS_SEVEN.search(field)):
+            raise UnsupportedManifestError(f"schedule {text!r}: Bad {name}")
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UnsupportedManifestError(f"timezone {name!r} is not known on this machine") from error

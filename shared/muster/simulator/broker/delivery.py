@@ -5,10 +5,12 @@ As knative.dev/eventing v0.47.0 `pkg/kncloudevents` does it (retries.go, event_d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from muster.manifests import UnsupportedManifestError
 
@@ -16,9 +18,7 @@ ERROR_DATA_LIMIT = 1024
 """Characters of the base64 text of a failed answer's body that a dead letter carries."""
 
 _RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
-_DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:[.,]\d+)?)S)?)?"
-)
+_DURATION = TypeAdapter(timedelta)
 _KNOWN = {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
 
 
@@ -86,15 +86,16 @@ def is_success(status: int) -> bool:
 
 
 def seconds_of(text: str) -> float:
-    """Seconds of an ISO 8601 duration of days or less, such as `PT0.2S`.
+    """Return the seconds of an ISO 8601 duration of weeks or less, such as `PT0.2S`.
 
     Raises:
-        UnsupportedManifestError: the text is none; months and years have no fixed length.
+        UnsupportedManifestError: the text is no duration, is negative, or has months or years.
     """
-    match = _DURATION.fullmatch(text)
-    if not match or not any(match.groups()):
-        raise UnsupportedManifestError(
-            f"{text!r} is no ISO 8601 duration of days, hours, minutes and seconds"
-        )
-    parts = {unit: float((value or "0").replace(",", ".")) for unit, value in match.groupdict().items()}
-    return parts["days"] * 86400 + parts["hours"] * 3600 + parts["minutes"] * 60 + parts["seconds"]
+    date = text.partition("T")[0]
+    # pydantic also reads `1 day` and `00:10`, and counts 30 days for a month.
+    if not date.startswith("P") or set(date) & {"Y", "M"}:
+        raise UnsupportedManifestError(f"{text!r} is no ISO 8601 duration of weeks, days and less")
+    try:
+        return _DURATION.validate_python(text).total_seconds()
+    except ValidationError as error:
+        raise UnsupportedManifestError(f"{text!r}: {error.errors()[0]['msg']}") from error

@@ -122,11 +122,15 @@ def _sink(source: Manifest) -> str:
 
 
 def _ping(manifest: Manifest) -> PingSource:
-    spec = manifest["spec"]
+    name, spec = manifest["metadata"]["name"], manifest["spec"]
+    try:
+        schedule = Schedule.parse(spec.get("schedule", "* * * * *"), spec.get("timezone", ""))
+    except UnsupportedManifestError as error:
+        raise UnsupportedManifestError(f"PingSource {name}: {error}") from error
     return PingSource(
-        name=manifest["metadata"]["name"],
+        name=name,
         namespace=manifest["metadata"]["namespace"],
-        schedule=Schedule.parse(spec.get("schedule", "* * * * *")),
+        schedule=schedule,
         data=str(spec.get("data", "")).encode(),
         content_type=spec.get("contentType", ""),
         extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
