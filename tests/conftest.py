@@ -52,12 +52,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def wording(request: pytest.FixtureRequest) -> Wording:
     """Compare the texts of a test, in the order of the calls, with those pinned for it."""
     test, config = request.node.nodeid, request.config
-    seen = config.stash[_SEEN].setdefault(test, [])
+    seen: list[str] = []
     expected = config.stash[_EXPECTED].get(test, [])
     updating = config.getoption("--update-messages")
 
     def check(text: Any) -> None:
         seen.append(str(text))
+        config.stash[_SEEN][test] = seen
         if updating:
             return
         position = len(seen) - 1

@@ -25,6 +25,8 @@ from muster.runtime.config import Settings
 from tests.cluster import kubectl
 from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
+from tests.replays import inputs
+from tests.replays.golden import Case
 
 FUNCTION = "http://127.0.0.1:8081"
 """Where the documents let a function serve."""
@@ -89,7 +91,6 @@ def test_every_program_is_checked_somewhere() -> None:
         "func",
         "podman",
         "python",
-        "cd",
     }
     assert len(ALL) > 30
 
@@ -128,6 +129,9 @@ def test_muster(
         # README's event.json and cluster.yaml stand for the reader's own.
         _provide_samples(tmp_path)
         monkeypatch.chdir(tmp_path)
+    if WRITTEN.intersection(command.words):
+        _write_inputs(command.document, tmp_path)
+        monkeypatch.chdir(tmp_path)
     if command.words[1] == "record":
         (tmp_path / "eventing").symlink_to(EVENTING)
         monkeypatch.chdir(tmp_path)
@@ -139,6 +143,8 @@ def test_muster(
 
 
 SAMPLES = {"event.json", "cluster.yaml", "events.jsonl"}
+WRITTEN = {"build/event.json", "build/cluster.yaml"}
+"""What `python -m tests.replays.inputs CASE build` writes."""
 
 
 def _is_sample(word: str) -> bool:
@@ -146,10 +152,19 @@ def _is_sample(word: str) -> bool:
 
 
 def _provide_samples(folder: Path) -> None:
-    case = ROOT / "tests/replays/create_workload/a-TrainJob-gets-a-Workload"
-    shutil.copy(case / "event.json", folder)
-    shutil.copy(case / "cluster.yaml", folder)
+    inputs.write_inputs(Case(ROOT / "tests/replays/create_workload/a-TrainJob-gets-a-Workload"), folder)
     shutil.copy(ROOT / "tests/replays/recordings/1-torch.reference.jsonl", folder / "events.jsonl")
+
+
+def _write_inputs(document: Path, folder: Path) -> None:
+    """Run the command of the document that writes a case as files."""
+    (words,) = (
+        command.words
+        for command in commands.of("python")
+        if command.document == document and inputs.__name__ in command.words
+    )
+    case, below = words[3:]
+    assert inputs.main([str(ROOT / case), str(folder / below)]) == 0
 
 
 @pytest.mark.parametrize("command", _cases("func"))
@@ -236,13 +251,6 @@ def test_kubectl_runs(command: Command, kubeconfig: Path) -> None:
         # The document lets the gangs end first; those of the stack run on.
         words = [*words, "--wait=false"]
     kubectl.run(*words, kubeconfig=kubeconfig, given=made)
-
-
-@pytest.mark.parametrize("command", _cases("cd"))
-def test_cd(command: Command) -> None:
-    """The folder is there."""
-    (folder,) = command.arguments
-    assert (ROOT / folder).is_dir()
 
 
 def test_the_images_of_the_install_document_are_taken(tmp_path: Path) -> None:

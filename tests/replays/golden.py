@@ -1,9 +1,12 @@
-"""Golden cases: folders with an event, a cluster and the plan that a function makes of them."""
+"""Golden cases: folders with an event, a cluster and the plan that a function makes of them.
+
+`plan.yaml` is the plan. Event and cluster are an excerpt of a recording, which `case.yaml` names, or were
+written by hand: `event.json` and `cluster.yaml`.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -16,10 +19,15 @@ from muster.operator import planning
 from muster.replay.recorded_requests import Capture, read_events, time_of
 from muster.replay.snapshots import Objects, read_worlds
 from muster.runtime.step import Step
+from tests.replays.excerpts import Excerpt
 
 ROOT = Path(__file__).parent
 CONDITIONS = ROOT / "conditions.yaml"
 """What owners are told at the end of each recording, by story and moment."""
+RECORDED = {"case.yaml", "plan.yaml"}
+"""Files of a case whose event and cluster stand in a recording."""
+HANDWRITTEN = {"event.json", "cluster.yaml", "plan.yaml"}
+"""Files of a case whose event and cluster were written by hand."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,12 @@ class Case:
     @property
     def capture(self) -> Capture:
         """Its event."""
-        return _event(self.folder / "event.json")
+        return _capture(self.folder)
 
     @property
     def objects(self) -> Objects:
         """Its cluster."""
-        return copy.deepcopy(_cluster(self.folder / "cluster.yaml"))
+        return copy.deepcopy(_objects(self.folder))
 
     @property
     def now(self) -> datetime:
@@ -68,25 +76,29 @@ class Case:
 
 
 @cache
-def _event(path: Path) -> Capture:
-    (only,) = read_events(path)
+def _capture(folder: Path) -> Capture:
+    excerpt = _excerpt(folder)
+    if excerpt is not None:
+        return excerpt.capture()
+    (only,) = read_events(folder / "event.json")
     return only
 
 
 @cache
-def _cluster(path: Path) -> Objects:
-    return read_worlds([path])[0].objects
+def _objects(folder: Path) -> Objects:
+    excerpt = _excerpt(folder)
+    return read_worlds([folder / "cluster.yaml"])[0].objects if excerpt is None else excerpt.objects()
+
+
+@cache
+def _excerpt(folder: Path) -> Excerpt | None:
+    path = folder / "case.yaml"
+    return Excerpt.read(path) if path.exists() else None
 
 
 def cases(root: Path = ROOT) -> list[Case]:
     """All cases of all functions."""
-    return list(_found(root))
-
-
-def _found(root: Path) -> Iterator[Case]:
-    for name in steps.step_names():
-        for path in sorted((root / name).glob("*/event.json")):
-            yield Case(path.parent)
+    return [Case(folder) for name in steps.step_names() for folder in sorted(root.glob(f"{name}/*/"))]
 
 
 def write(path: Path, content: object) -> None:

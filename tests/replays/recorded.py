@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from functools import cache
 from pathlib import Path
@@ -29,8 +30,15 @@ def moments(story: str) -> tuple[World, ...]:
 
 
 def world_at(story: str, moment: str) -> World:
-    """One moment of a story."""
-    return next(world for world in moments(story) if world.moment == moment)
+    """One moment of a story.
+
+    Raises:
+        LookupError: there is none of that name.
+    """
+    for world in moments(story):
+        if world.moment == moment:
+            return world
+    raise LookupError(f"{story}: no moment {moment!r}")
 
 
 @cache
@@ -65,13 +73,16 @@ def event(story: str, what: str, number: int = 1, mode: str = "resource") -> Obj
     """
     kind, happened = what.split()
     found = [
-        one
-        for one in map(envelope, events(story, mode))
-        if one["kind"] == kind and one["type"].endswith(f".{happened}")
+        one for one in _envelopes(story, mode) if one["kind"] == kind and one["type"].endswith(f".{happened}")
     ]
-    if len(found) < number:
+    if not 1 <= number <= len(found):
         raise LookupError(f"{story}: {len(found)} times {what}, there is no number {number}")
-    return found[number - 1]
+    return copy.deepcopy(found[number - 1])
+
+
+@cache
+def _envelopes(story: str, mode: str) -> list[Object]:
+    return [envelope(capture) for capture in events(story, mode)]
 
 
 def slim(found: Any) -> Any:

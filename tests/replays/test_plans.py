@@ -8,7 +8,7 @@ import pytest
 
 from muster import steps
 from muster.runtime.step import Step
-from tests.replays.golden import Case, cases
+from tests.replays.golden import HANDWRITTEN, RECORDED, ROOT, Case, cases
 from tests.replays.laws import LAWS
 
 CASES = [pytest.param(case, id=f"{case.folder.parent.name}: {case.sentence}") for case in cases()]
@@ -43,8 +43,15 @@ def test_a_folder_without_cases_is_seen(tmp_path: Path) -> None:
 
 def test_cases_are_of_functions_that_exist() -> None:
     """A folder of cases that no function owns would never be run."""
-    folders = {path.parents[1].name for path in Path(__file__).parent.glob("*/*/event.json")}
+    folders = {path.parents[1].name for path in ROOT.glob("*/*/plan.yaml")}
     assert folders == set(steps.step_names())
+
+
+def test_a_case_has_an_excerpt_or_files_of_its_own() -> None:
+    """Not both: a cluster.yaml beside an excerpt of a recording would be read by people and by no test."""
+    files = {case.folder: {path.name for path in case.folder.iterdir()} for case in cases()}
+    assert [folder for folder, names in files.items() if names not in (RECORDED, HANDWRITTEN)] == []
+    assert set(map(frozenset, files.values())) == {frozenset(RECORDED), frozenset(HANDWRITTEN)}
 
 
 def test_all_steps_are_found() -> None:

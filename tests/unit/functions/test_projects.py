@@ -16,10 +16,14 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from muster.cli import main
 from muster.manifests import Manifest, load, of_kind
 from muster.runtime.config import Settings
 from muster.steps import step_named
+from tests.docs.commands import commands
+from tests.replays import inputs
 
 ROOT = Path(__file__).parents[3]
 STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))
@@ -142,8 +146,21 @@ def test_links_and_commands_of_the_readme_are_good(step: str) -> None:
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert links
     assert [link for link in links if not (readme.parent / link).exists()] == []
-    (case,) = re.findall(r"^\$ cd (tests/replays/\S+)$", text, re.MULTILINE)
-    assert {path.name for path in (ROOT / case).iterdir()} == {"event.json", "cluster.yaml", "plan.yaml"}
+
+
+@each_step
+def test_the_commands_of_the_readme_print_the_golden_plan(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Typed one after the other, they print what the case's plan.yaml says."""
+    write, plan = commands(ROOT / "functions" / step / "README.md")
+    assert write.words[:3] == ("python", "-m", "tests.replays.inputs")
+    case, folder = write.words[3:]
+    monkeypatch.chdir(tmp_path)
+    assert inputs.main([str(ROOT / case), folder]) == 0
+    printed = CliRunner().invoke(main, plan.arguments)
+    assert printed.exit_code == 0, printed.output
+    assert printed.stdout == (ROOT / case / "plan.yaml").read_text()
 
 
 def test_dead_letters_are_no_step() -> None:
