@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from muster.policy.model import Nothing, Observed
 from muster.policy.pods import plan_pods
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.support.builders import NOW
+from tests.support.messages import mentions, without_message
+
+
+@dataclass(frozen=True)
+class Held:
+    """Why no gate is lifted, with the names and numbers that the message has."""
+
+    reason: Reason
+    facts: tuple[object, ...] = ()
 
 
 def let_go(given: Observed) -> list[str] | Nothing:
@@ -15,3 +27,15 @@ def let_go(given: Observed) -> list[str] | Nothing:
         return decision
     assert decision.reason == Reason.GATES_LIFTED
     return [action.target.name for action in decision.actions]
+
+
+def assert_let_go(given: Observed, expected: list[str] | Held, wording: Wording) -> None:
+    """Assert which pods are let go, or why none is; then the message is pinned too."""
+    decision = let_go(given)
+    if not isinstance(expected, Held):
+        assert decision == expected
+        return
+    assert isinstance(decision, Nothing)
+    assert without_message(decision) == Nothing(expected.reason)
+    assert mentions(decision.message, *expected.facts)
+    wording(decision.message)

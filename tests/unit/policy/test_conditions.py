@@ -7,6 +7,7 @@ import pytest
 from muster.policy.conditions import plan_conditions
 from muster.policy.model import Nothing, Observed
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     a_basic,
@@ -35,46 +36,47 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, refused, said
+from tests.support.messages import mentions, without_message
 
 UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "reason", "told"),
+    ("given", "status", "reason", "facts"),
     [
         pytest.param(
             observed(pods=RUNNING),
             "False",
             "WaitingForPodGroup",
-            f"{NAME}: the PodGroup does not exist yet",
+            (),
             id="a group is missing",
         ),
         pytest.param(
             observed(groups=[refused("Unschedulable", NO_ROOM)], pods=FREE),
             "False",
             "Unschedulable",
-            f"{NAME}: 0 of 2 pods bound; {NO_ROOM}",
+            (NO_ROOM,),
             id="there is no room, in the scheduler's words",
         ),
         pytest.param(
             observed(groups=[refused("SchedulerError", "priorities differ")], pods=FREE),
             "False",
             "SchedulerError",
-            f"{NAME}: 0 of 2 pods bound; priorities differ",
+            ("priorities differ",),
             id="the scheduler cannot handle the group",
         ),
         pytest.param(
             observed(groups=[refused("Odd", "")], pods=FREE),
             "False",
             "Unschedulable",
-            f"{NAME}: 0 of 2 pods bound; Odd",
+            ("Odd",),
             id="a reason unknown to us without a message",
         ),
         pytest.param(
             observed(groups=[a_pod_group()], pods=pods_of(a_job())),
             "False",
             "SchedulingGated",
-            f"{NAME}: 0 of 2 pods bound; scheduling gates: Muster's, about to be lifted",
+            (),
             id="our gates",
         ),
         pytest.param(
@@ -83,49 +85,49 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
             ),
             "False",
             "SchedulingGated",
-            f"{NAME}: 0 of 2 pods bound; scheduling gates: b, kueue.x-k8s.io/admission",
+            ("b", "kueue.x-k8s.io/admission"),
             id="other people's gates are named",
         ),
         pytest.param(
             observed(groups=[a_pod_group()], pods=FREE[:1]),
             "False",
             "WaitingForPods",
-            f"{NAME}: 0 of 2 pods bound; 1 exist",
+            (),
             id="a pod is missing",
         ),
         pytest.param(
             observed(groups=[a_pod_group()], pods=FREE[:1], failed_create="exceeded quota"),
             "False",
             "WaitingForPods",
-            f"{NAME}: 0 of 2 pods bound; 1 exist; pods could not be created: exceeded quota",
+            ("exceeded quota",),
             id="a pod is missing, and the Job controller said why",
         ),
         pytest.param(
             observed(groups=[a_pod_group()], pods=FREE),
             "False",
             "WaitingForScheduler",
-            f"{NAME}: 0 of 2 pods bound",
+            (0, 2),
             id="the scheduler has not spoken yet",
         ),
         pytest.param(
             observed(groups=[PLACED], pods=[RUNNING[0], FREE[1]]),
             "False",
             "WaitingForScheduler",
-            f"{NAME}: 1 of 2 pods bound",
+            (1, 2),
             id="placed, one is not bound yet",
         ),
         pytest.param(
             observed(groups=[PLACED], pods=[RUNNING[0], a_pod(None, 1, gated(), UNFIT)]),
             "False",
             "Unschedulable",
-            f"{NAME}: 1 of 2 pods bound; 0/3 nodes are available",
+            ("0/3 nodes are available",),
             id="a replacement finds no room while the group still says it was placed",
         ),
         pytest.param(
             observed(groups=[PLACED], pods=[RUNNING[0], a_pod(None, 1, bound, being_deleted)]),
             "False",
             "WaitingForPods",
-            f"{NAME}: 1 of 2 pods bound; 1 exist",
+            (1, 2),
             id="a restart: the member on its way out does not count",
         ),
         pytest.param(
@@ -136,21 +138,21 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
             ),
             "True",
             "Scheduled",
-            f"{NAME}: 1 of 1 pods bound",
+            (),
             id="a member that has finished is not missed",
         ),
         pytest.param(
             observed(groups=[PLACED], pods=[a_pod(None, index, succeeded) for index in range(2)]),
             "True",
             "Scheduled",
-            f"{NAME}: no pod of it is still to run",
+            (),
             id="all have finished, and their Job does not say so yet",
         ),
         pytest.param(
             observed(a_job(pods=0), groups=[a_pod_group()]),
             "True",
             "Scheduled",
-            f"{NAME}: no pod of it is still to run",
+            (),
             id="no pod is to run",
         ),
         pytest.param(
@@ -159,15 +161,19 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
             ),
             "True",
             "Scheduled",
-            f"{NAME}: no pod of it is still to run",
+            (),
             id="bare pods are in no group",
         ),
     ],
 )
-def test_where_a_group_stands(given: Observed, status: str, reason: str, told: str) -> None:
-    """The message names the group and the counts."""
-    done = 1 if status == "True" else 0
-    assert said(given)["PodGroupsScheduled"] == (status, reason, f"{done} of 1 groups scheduled; {told}")
+def test_where_a_group_stands(
+    given: Observed, status: str, reason: str, facts: tuple[object, ...], wording: Wording
+) -> None:
+    """The message names the group, and quotes what others say of it."""
+    *condition, message = said(given)["PodGroupsScheduled"]
+    assert condition == [status, reason]
+    assert mentions(message, NAME, *facts)
+    wording(message)
 
 
 TRAINJOB = a_trainjob()
@@ -182,45 +188,36 @@ GROUPS = [
 ]
 
 
-def test_a_later_stage_waits_for_its_pods() -> None:
+def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
     """What dependsOn holds back is told, with what runs already counted."""
     given = observed(
         TRAINJOB, jobset=JOBSET, jobs=[INITIALIZER], groups=GROUPS, pods=[a_pod(INITIALIZER, 0, bound)]
     )
-    assert said(given) == {
-        "PodGroupsReady": ("True", "PodGroupsExist", "2 of 2 PodGroups exist"),
-        "PodGroupsScheduled": (
-            "False",
-            "WaitingForPods",
-            "1 of 2 groups scheduled; llama-trainer-22222222: 0 of 2 pods bound; 0 exist",
-        ),
-    }
+    ready, scheduled = said(given)["PodGroupsReady"], said(given)["PodGroupsScheduled"]
+    assert (ready[:2], scheduled[:2]) == (("True", "PodGroupsExist"), ("False", "WaitingForPods"))
+    assert mentions(scheduled[2], "llama-trainer-22222222")
+    assert not mentions(scheduled[2], "llama-dataset-initializer-22222222")
+    wording(ready[2])
+    wording(scheduled[2])
 
 
-def test_the_worst_is_the_reason_and_every_waiting_group_is_told() -> None:
+def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wording) -> None:
     """A missing group comes before one that lacks pods; a quota is told beside another group's trouble."""
     given = observed(TRAINJOB, jobset=JOBSET, groups=GROUPS[:1], failed_create="exceeded quota")
-    assert said(given)["PodGroupsScheduled"] == (
-        "False",
-        "WaitingForPodGroup",
-        (
-            "0 of 2 groups scheduled; llama-trainer-22222222: the PodGroup does not exist yet; "
-            "llama-dataset-initializer-22222222: 0 of 1 pods bound; 0 exist; "
-            "pods could not be created: exceeded quota"
-        ),
-    )
+    *condition, message = said(given)["PodGroupsScheduled"]
+    assert condition == ["False", "WaitingForPodGroup"]
+    groups = ("llama-trainer-22222222", "llama-dataset-initializer-22222222")
+    assert mentions(message, *groups, "exceeded quota")
+    wording(message)
 
 
 @pytest.mark.parametrize(
-    ("given", "ready"),
+    ("given", "reason", "facts"),
     [
         pytest.param(
             observed(TRAINJOB, jobset=JOBSET, groups=GROUPS[1:]),
-            (
-                "False",
-                "WaitingForPodGroup",
-                "1 of 2 PodGroups exist; missing: llama-dataset-initializer-22222222",
-            ),
+            "WaitingForPodGroup",
+            ("llama-dataset-initializer-22222222",),
             id="a group is missing",
         ),
         pytest.param(
@@ -229,43 +226,47 @@ def test_the_worst_is_the_reason_and_every_waiting_group_is_told() -> None:
                     a_pod_group(NAME, annotated({"muster.dev/stand-in": "RefusedByApi: no such: class"}))
                 ],
             ),
-            ("False", "RefusedByApi", f"stand-ins {NAME}: no such: class"),
+            "RefusedByApi",
+            (NAME, "no such: class"),
             id="a stand-in says why it is one",
         ),
         pytest.param(
             observed(others=[a_users_workload(a_basic("x"))], groups=[a_pod_group()]),
-            (
-                "False",
-                "WorkloadDoesNotFit",
-                "Workload mine has no template for main, groups that pods are stamped with",
-            ),
+            "WorkloadDoesNotFit",
+            ("mine", "main"),
             id="the groups cannot be had",
         ),
     ],
 )
-def test_what_is_not_ready(given: Observed, ready: tuple[str, str, str]) -> None:
+def test_what_is_not_ready(given: Observed, reason: str, facts: tuple[str, ...], wording: Wording) -> None:
     """PodGroupsReady says which objects are missing, or why they are not what was wanted."""
-    assert said(given)["PodGroupsReady"] == ready
+    *condition, message = said(given)["PodGroupsReady"]
+    assert condition == ["False", reason]
+    assert mentions(message, *facts)
+    wording(message)
 
 
 @pytest.mark.parametrize(
-    ("given", "nothing"),
+    ("given", "reason"),
     [
         pytest.param(
             observed(a_job(with_spec(managedBy="x"))),
-            Nothing(Reason.MANAGED_ELSEWHERE, "Job team-a/llama: spec.managedBy is x"),
+            Reason.MANAGED_ELSEWHERE,
             id="skipped",
         ),
         pytest.param(
             Observed(ref(a_job())),
-            Nothing(Reason.OBJECT_GONE, "Job team-a/llama does not exist, or another one has its name"),
+            Reason.OBJECT_GONE,
             id="gone",
         ),
     ],
 )
-def test_owners_without_conditions(given: Observed, nothing: Nothing) -> None:
+def test_owners_without_conditions(given: Observed, reason: Reason, wording: Wording) -> None:
     """An owner that is not Muster's hears nothing from this step."""
-    assert plan_conditions(given, NOW) == nothing
+    decision = plan_conditions(given, NOW)
+    assert without_message(decision) == Nothing(reason)
+    assert mentions(decision.message, "team-a/llama")
+    wording(decision.message)
 
 
 def test_only_groups_of_the_live_jobset_count() -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from muster.objects.jobs import Job, JobSet, TrainJob
 from muster.policy import marks
-from muster.policy.flaws import flaw_of
-from muster.policy.groups import Group, tree_of
+from muster.policy.flaws import TEMPLATE_LIMIT, flaw_of
+from muster.policy.groups import GivenUp, Group, tree_of
 from muster.policy.kinds import Gang, gang_of
 from muster.policy.reasons import Reason
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.trainer_jobset import build_jobset
+from tests.conftest import Wording
 from tests.support.builders import (
     JOBSET_UID,
     Modifier,
@@ -27,6 +28,7 @@ from tests.support.builders import (
     template_spec,
     with_spec,
 )
+from tests.support.messages import mentions
 
 ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
 
@@ -229,44 +231,40 @@ def test_groups_are_named_after_the_jobset() -> None:
     assert gang(a_jobset()).pod_group_name("workers", "-1") == "llama-workers-22222222-1"
 
 
-def _flaw(*entries: Object, modifiers: tuple[Modifier, ...] = ()) -> tuple[Reason, str] | None:
-    flaw = flaw_of(tree_of(gang(a_jobset(*entries, modifiers=modifiers))))
-    return (flaw.reason, flaw.message) if flaw else None
+def _flaw(*entries: Object, modifiers: tuple[Modifier, ...] = ()) -> GivenUp | None:
+    return flaw_of(tree_of(gang(a_jobset(*entries, modifiers=modifiers))))
 
 
-def test_nine_groups_are_too_many() -> None:
+def test_nine_groups_are_too_many(wording: Wording) -> None:
     """A Workload has room for eight templates."""
     entries = [a_replicated_job(f"r{number}") for number in range(9)]
     assert _flaw(*entries[:8]) is None
-    assert _flaw(*entries) == (
-        Reason.TOO_MANY_GROUPS,
-        "9 groups (r0, r1, r2, r3, r4, r5, r6, r7, r8), but a Workload has room for 8",
-    )
+    flaw = _flaw(*entries)
+    assert flaw is not None
+    assert flaw.reason == Reason.TOO_MANY_GROUPS
+    assert mentions(flaw.message, *(f"r{number}" for number in range(9)), TEMPLATE_LIMIT)
+    wording(flaw.message)
 
 
 IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
 A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in range(3))
-AFTER = f"group g: b starts after a, so a gang of {A}, {B} can never be placed together"
-AFTER_A_THIRD = f"group g: b starts after a, so a gang of {A}, {C} can never be placed together"
-EXCLUSIVE = (
-    f"group a: with exclusive placement the pods of {A} wait for index 0, "
-    "so a gang of 2 can never be placed together"
-)
 
 
 @pytest.mark.parametrize(
-    ("entries", "modifiers", "flaw"),
+    ("entries", "modifiers", "reason", "facts"),
     [
         pytest.param(
             (a_replicated_job("a", mark="g"), a_replicated_job("b", mark="g", after=("a",))),
             (),
-            (Reason.WAITS_FOR_ITSELF, AFTER),
+            Reason.WAITS_FOR_ITSELF,
+            ("g", A, B),
             id="a gang over replicatedJobs that wait for each other never starts",
         ),
         pytest.param(
             (a_replicated_job("a", mark="g"), a_replicated_job("b", mark="g")),
             (IN_ORDER,),
-            (Reason.WAITS_FOR_ITSELF, AFTER),
+            Reason.WAITS_FOR_ITSELF,
+            ("g", A, B),
             id="InOrder waits as dependsOn does",
         ),
         pytest.param(
@@ -276,16 +274,15 @@ EXCLUSIVE = (
                 a_replicated_job("b", mark="g", after=("m",)),
             ),
             (),
-            (
-                Reason.WAITS_FOR_ITSELF,
-                AFTER_A_THIRD,
-            ),
+            Reason.WAITS_FOR_ITSELF,
+            ("g", A, C),
             id="waiting goes through a third",
         ),
         pytest.param(
             (a_replicated_job("a"), a_replicated_job("b", after=("a",))),
             (),
             None,
+            (),
             id="groups of their own may wait for each other",
         ),
         pytest.param(
@@ -295,6 +292,7 @@ EXCLUSIVE = (
             ),
             (),
             None,
+            (),
             id="a basic group may wait for itself",
         ),
         pytest.param(
@@ -303,16 +301,15 @@ EXCLUSIVE = (
                 a_replicated_job("b", mark="g"),
             ),
             (),
-            (
-                Reason.PRIORITIES_DIFFER,
-                f"group g: {A}, {B} have priorityClassName hi, none",
-            ),
+            Reason.PRIORITIES_DIFFER,
+            ("g", A, B, "priorityClassName", "hi"),
             id="pods of one group need one priority class",
         ),
         pytest.param(
             (a_replicated_job("a", template_spec(priorityClassName="hi")), a_replicated_job("b")),
             (),
             None,
+            (),
             id="groups of one owner may have different ones",
         ),
         pytest.param(
@@ -321,19 +318,15 @@ EXCLUSIVE = (
                 a_replicated_job("b", mark="g"),
             ),
             (),
-            (
-                Reason.SCHEDULERS_DIFFER,
-                f"group g: {A}, {B} have schedulerName default-scheduler, mine",
-            ),
+            Reason.SCHEDULERS_DIFFER,
+            ("g", A, B, "schedulerName", "default-scheduler", "mine"),
             id="pods of one group need one scheduler",
         ),
         pytest.param(
             (a_replicated_job("a"),),
             (annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}),),
-            (
-                Reason.EXCLUSIVE_PLACEMENT,
-                EXCLUSIVE,
-            ),
+            Reason.EXCLUSIVE_PLACEMENT,
+            ("a", A),
             id="exclusive placement lets no gang start",
         ),
         pytest.param(
@@ -343,18 +336,28 @@ EXCLUSIVE = (
                 annotated({"alpha.jobset.sigs.k8s.io/node-selector": "true"}),
             ),
             None,
+            (),
             id="exclusive placement by node selector does not wait",
         ),
     ],
 )
 def test_flaws(
-    entries: tuple[Object, ...], modifiers: tuple[Modifier, ...], flaw: tuple[Reason, str] | None
+    entries: tuple[Object, ...],
+    modifiers: tuple[Modifier, ...],
+    reason: Reason | None,
+    facts: tuple[str, ...],
+    wording: Wording,
 ) -> None:
     """What can never be placed is told with the paths of the templates."""
-    assert _flaw(*entries, modifiers=modifiers) == flaw
+    flaw = _flaw(*entries, modifiers=modifiers)
+    assert (flaw and flaw.reason) == reason
+    if flaw:
+        assert mentions(flaw.message, *facts)
+        wording(flaw.message)
 
 
-def test_a_trainjob_without_its_jobset_has_no_gang() -> None:
+def test_a_trainjob_without_its_jobset_has_no_gang(wording: Wording) -> None:
     """Counts come from the JobSet, so there is no answer before it exists."""
-    with pytest.raises(ValueError, match="TrainJob team-a/llama has no JobSet yet"):
+    with pytest.raises(ValueError, match="team-a/llama") as raised:
         gang_of(TrainJob.read(a_trainjob()), None, {})
+    wording(str(raised.value))

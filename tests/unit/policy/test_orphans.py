@@ -9,6 +9,7 @@ from muster.objects.scheduling import PodGroup, Workload
 from muster.policy.model import Action, Decision, Nothing, Plan, Verb
 from muster.policy.orphans import living, plan_orphan
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.support.builders import (
     JOB_UID,
     JOBSET_UID,
@@ -21,33 +22,30 @@ from tests.support.builders import (
     being_deleted,
     ref,
 )
+from tests.support.messages import mentions, without_message
 
 OF_JOBSET = a_pod_group("llama-trainer-22222222-3", root=a_trainjob())
 
 
 def _removed(body: Object) -> Plan:
-    named = f"{body['kind']} team-a/{body['metadata']['name']}"
-    delete = Action(Verb.DELETE, ref(body))
-    return Plan(Reason.ORPHANS_REMOVED, f"{named}: its owner is gone or was rebuilt", (delete,))
+    return Plan(Reason.ORPHANS_REMOVED, "", (Action(Verb.DELETE, ref(body)),))
 
 
-def _kept(body: Object) -> Nothing:
-    named = f"{body['kind']} team-a/{body['metadata']['name']}"
-    return Nothing(Reason.UP_TO_DATE, f"{named} is in use or on its way out")
+KEPT = Nothing(Reason.UP_TO_DATE)
 
 
 @pytest.mark.parametrize(
     ("body", "live", "decision"),
     [
-        pytest.param(a_workload(), {JOB_UID}, _kept(a_workload()), id="its owner lives"),
+        pytest.param(a_workload(), {JOB_UID}, KEPT, id="its owner lives"),
         pytest.param(a_workload(), {"another"}, _removed(a_workload()), id="its owner is gone"),
         pytest.param(
             a_workload(modifiers=[being_deleted]),
             set(),
-            _kept(a_workload()),
+            KEPT,
             id="it is on its way out already",
         ),
-        pytest.param(OF_JOBSET, {TRAINJOB_UID, JOBSET_UID}, _kept(OF_JOBSET), id="TrainJob and JobSet live"),
+        pytest.param(OF_JOBSET, {TRAINJOB_UID, JOBSET_UID}, KEPT, id="TrainJob and JobSet live"),
         pytest.param(
             OF_JOBSET, {TRAINJOB_UID, "99999999-x"}, _removed(OF_JOBSET), id="the JobSet was rebuilt"
         ),
@@ -55,14 +53,17 @@ def _kept(body: Object) -> Nothing:
         pytest.param(
             a_users_workload(),
             set(),
-            Nothing(Reason.NOT_MUSTERS, "Workload team-a/mine was not made by Muster"),
+            Nothing(Reason.NOT_MUSTERS),
             id="the user's own is never removed",
         ),
     ],
 )
-def test_orphans(body: Object, live: set[str], decision: Decision) -> None:
+def test_orphans(body: Object, live: set[str], decision: Decision, wording: Wording) -> None:
     """An object goes, by UID, when its owner is gone or the JobSet it is named after was rebuilt."""
     view: type[KubernetesObject] = Workload if body["kind"] == "Workload" else PodGroup
     found = view.read(body)
     assert isinstance(found, Workload | PodGroup)
-    assert plan_orphan(found, living(live)) == decision
+    planned = plan_orphan(found, living(live))
+    assert without_message(planned) == decision
+    assert mentions(planned.message, body["kind"], f"team-a/{body['metadata']['name']}")
+    wording(planned.message)

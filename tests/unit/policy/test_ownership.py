@@ -10,6 +10,7 @@ from muster.policy import marks
 from muster.policy.model import Nothing, Observed
 from muster.policy.ownership import Considered, consider, workload_name
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.support.builders import (
     Object,
     a_basic,
@@ -36,6 +37,7 @@ from tests.support.builders import (
     with_condition,
     with_spec,
 )
+from tests.support.messages import mentions
 
 MULTIKUEUE = with_spec(managedBy="kueue.x-k8s.io/multikueue")
 UPSTREAM = annotated({marks.UPSTREAM_TEMPLATE: "trainer"})
@@ -44,44 +46,42 @@ MINI_CLUSTER = an_object("flux-framework.org/v1alpha2", "MiniCluster", "flux", "
 SUBJECT = ObjectRef("batch/v1", "Job", "team-a", "llama", "an-older-uid")
 
 
-def skipped(given: Observed) -> tuple[Reason, str]:
-    """Reason and message of an owner that must be skipped."""
-    found = consider(given)
-    assert isinstance(found, Nothing)
-    return found.reason, found.message
+def skipped(given: Observed) -> Nothing:
+    """The decision on an owner that must be skipped."""
+    decision = consider(given)
+    assert isinstance(decision, Nothing)
+    return decision
 
 
 @pytest.mark.parametrize(
-    ("given", "reason", "message"),
+    ("given", "reason", "facts"),
     [
         pytest.param(
             Observed(SUBJECT),
             Reason.OBJECT_GONE,
-            "Job team-a/llama does not exist, or another one has its name",
+            ("Job", "team-a/llama"),
             id="it is gone",
         ),
         pytest.param(
             observed(a_job(being_deleted)),
             Reason.DELETED,
-            "Job team-a/llama is being deleted",
+            ("Job", "team-a/llama"),
             id="it is being deleted",
         ),
         pytest.param(
             observed(a_job(), namespace=a_namespace(being_deleted)),
             Reason.DELETED,
-            "Job team-a/llama is being deleted",
+            ("Job", "team-a/llama"),
             id="its namespace is being deleted",
         ),
         pytest.param(
             observed(a_trainjob(), jobset=a_jobset_of_trainjob(modifiers=[being_deleted])),
             Reason.DELETED,
-            "JobSet team-a/llama is being deleted",
+            ("JobSet", "team-a/llama"),
             id="the JobSet of a TrainJob is being rebuilt",
         ),
         *(
-            pytest.param(
-                observed(body), Reason.FINISHED, f"{kind} team-a/llama has ended", id=f"the {kind} is {state}"
-            )
+            pytest.param(observed(body), Reason.FINISHED, (kind, "team-a/llama"), id=f"the {kind} is {state}")
             for kind, state, body in (
                 ("Job", "complete", a_job(with_condition("Complete"))),
                 ("Job", "failed", a_job(with_condition("Failed"))),
@@ -95,7 +95,7 @@ def skipped(given: Observed) -> tuple[Reason, str]:
             pytest.param(
                 given,
                 Reason.MANAGED_ELSEWHERE,
-                f"{kind} team-a/llama: spec.managedBy is kueue.x-k8s.io/multikueue",
+                (kind, "team-a/llama", "spec.managedBy", "kueue.x-k8s.io/multikueue"),
                 id=f"MultiKueue manages the {what}",
             )
             for kind, what, given in (
@@ -112,31 +112,31 @@ def skipped(given: Observed) -> tuple[Reason, str]:
         pytest.param(
             observed(a_trainjob()),
             Reason.AWAITING_JOBSET,
-            "TrainJob team-a/llama has no JobSet yet",
+            ("TrainJob", "team-a/llama"),
             id="a TrainJob has no JobSet yet",
         ),
         *(
-            pytest.param(observed(body), Reason.UPSTREAM_GROUPS, message, id=f"upstream groups it: {how}")
-            for how, body, message in (
+            pytest.param(observed(body), Reason.UPSTREAM_GROUPS, facts, id=f"upstream groups it: {how}")
+            for how, body, facts in (
                 (
                     "spec.scheduling of a Job",
                     a_job(with_spec(scheduling={})),
-                    "Job team-a/llama has spec.scheduling",
+                    ("Job", "team-a/llama", "spec.scheduling"),
                 ),
                 (
                     "spec.scheduling of a JobSet",
                     a_jobset(modifiers=[with_spec(scheduling={"schedulingPolicy": {"gang": {}}})]),
-                    "JobSet team-a/llama has spec.scheduling",
+                    ("JobSet", "team-a/llama", "spec.scheduling"),
                 ),
                 (
                     "the annotation on a JobSet",
                     a_jobset(modifiers=[UPSTREAM]),
-                    "JobSet team-a/llama is annotated scheduling.k8s.io/group-template-name",
+                    ("JobSet", "team-a/llama", marks.UPSTREAM_TEMPLATE),
                 ),
                 (
                     "the annotation on all Jobs of a JobSet",
                     a_jobset(a_replicated_job("a", UPSTREAM)),
-                    "no pod template of JobSet team-a/llama is Muster's to group",
+                    ("JobSet", "team-a/llama"),
                 ),
             )
         ),
@@ -144,7 +144,7 @@ def skipped(given: Observed) -> tuple[Reason, str]:
             pytest.param(
                 observed(a_job(modifier, mark=mark)),
                 reason,
-                "no pod template of Job team-a/llama is Muster's to group",
+                ("Job", "team-a/llama"),
                 id=sentence,
             )
             for sentence, modifier, mark, reason in (
@@ -193,14 +193,17 @@ def skipped(given: Observed) -> tuple[Reason, str]:
         pytest.param(
             observed(a_job(owned_by(CRON_JOB), mark=None)),
             Reason.OWNED_BY_ANOTHER,
-            "Job team-a/llama belongs to CronJob nightly and is not marked",
+            ("Job", "team-a/llama", "CronJob", "nightly"),
             id="a CronJob's Job is marked by hand or not at all",
         ),
     ],
 )
-def test_left_alone(given: Observed, reason: Reason, message: str) -> None:
+def test_left_alone(given: Observed, reason: Reason, facts: tuple[str, ...], wording: Wording) -> None:
     """An owner that is not Muster's to group is skipped, and the reason is named."""
-    assert skipped(given) == (reason, message)
+    decision = skipped(given)
+    assert decision.reason == reason
+    assert mentions(decision.message, *facts)
+    wording(decision.message)
 
 
 def test_the_strongest_of_several_reasons_is_told() -> None:
@@ -208,9 +211,9 @@ def test_the_strongest_of_several_reasons_is_told() -> None:
     jobset = a_jobset(
         a_replicated_job("a", mark="none"), a_replicated_job("b", template_spec(schedulerName="volcano"))
     )
-    assert skipped(observed(jobset))[0] == Reason.OTHER_SCHEDULER
+    assert skipped(observed(jobset)).reason == Reason.OTHER_SCHEDULER
     opted_out = a_jobset(a_replicated_job("a", mark="none"), a_replicated_job("b", mark="No"))
-    assert skipped(observed(opted_out))[0] == Reason.OPTED_OUT
+    assert skipped(observed(opted_out)).reason == Reason.OPTED_OUT
 
 
 def _considered(given: Observed) -> Considered:
@@ -298,22 +301,22 @@ class TestWorkloadOfTheUsersOwn:
         own["spec"]["controllerRef"] = reference
         assert _considered(observed(others=[own])).own is None
 
-    def test_two_of_them_cannot_both_rule(self) -> None:
+    def test_two_of_them_cannot_both_rule(self, wording: Wording) -> None:
         """Which one to follow cannot be told, so none is."""
         found = _considered(observed(others=[a_users_workload(), a_users_workload(name="also")]))
         assert found.own is None
         assert found.flaw is not None
         assert found.flaw.reason == Reason.TWO_WORKLOADS
-        assert found.flaw.message == "Workloads also, mine both have controllerRef Job llama"
+        assert mentions(found.flaw.message, "also", "mine", "llama")
+        wording(found.flaw.message)
 
-    def test_it_must_have_a_template_for_every_mark(self) -> None:
+    def test_it_must_have_a_template_for_every_mark(self, wording: Wording) -> None:
         """Pods stamped for a group that it lacks would wait for ever."""
         found = _considered(observed(others=[a_users_workload(a_gang("other", 2))]))
         assert found.flaw is not None
         assert found.flaw.reason == Reason.WORKLOAD_DOES_NOT_FIT
-        assert found.flaw.message == (
-            "Workload mine has no template for main, groups that pods are stamped with"
-        )
+        assert mentions(found.flaw.message, "mine", "main")
+        wording(found.flaw.message)
 
     def test_it_may_have_more_templates(self) -> None:
         """A template without pods hurts nobody."""
@@ -330,18 +333,17 @@ class TestWorkloadOfTheJobController:
     THEIRS = a_users_workload(a_basic("llama-pgt-0"), name="llama-86f65b7bb7")
     LEFTOVER = a_users_workload(a_basic("llama-pgt-0"), name="llama-785fd98b5c")
 
-    def test_muster_keeps_its_hands_off(self) -> None:
+    def test_muster_keeps_its_hands_off(self, wording: Wording) -> None:
         """Name and template are the Job controller's."""
-        reason, message = skipped(observed(workload=self.THEIRS, others=[self.THEIRS]))
-        assert (reason, message) == (
-            Reason.UPSTREAM_GROUPS,
-            "the Job controller made Workload llama-86f65b7bb7",
-        )
+        decision = skipped(observed(workload=self.THEIRS, others=[self.THEIRS]))
+        assert decision.reason == Reason.UPSTREAM_GROUPS
+        assert mentions(decision.message, "llama-86f65b7bb7")
+        wording(decision.message)
 
     def test_also_beside_one_of_the_users_own(self) -> None:
         """The Job controller ignores a user's Workload, and groups the pods all the same."""
         given = observed(workload=self.THEIRS, others=[a_users_workload(), self.THEIRS])
-        assert skipped(given)[0] == Reason.UPSTREAM_GROUPS
+        assert skipped(given).reason == Reason.UPSTREAM_GROUPS
 
     def test_one_left_behind_by_an_earlier_job_says_nothing(self) -> None:
         """An orphaning delete leaves it behind under a name with the hash of another UID."""

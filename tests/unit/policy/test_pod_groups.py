@@ -10,6 +10,7 @@ from muster.policy import marks
 from muster.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
 from muster.policy.pod_groups import naming_created, plan_pod_groups
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     TRAINJOB_UID,
@@ -37,6 +38,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
+from tests.support.messages import mentions, without_message
 
 LONG = "w" * 70
 WHOLE = {
@@ -89,7 +91,7 @@ def _min_counts(given: Observed) -> dict[str, int]:
     return {name: spec["schedulingPolicy"]["gang"]["minCount"] for name, spec in _specs(given).items()}
 
 
-def test_the_pod_group_of_a_trainjob() -> None:
+def test_the_pod_group_of_a_trainjob(wording: Wording) -> None:
     """Owned by the TrainJob, then the Workload; refused, a stand-in and an Event take its place."""
     trainjob = a_trainjob()
     workload = a_workload(a_gang("trainer", 2), root=trainjob)
@@ -106,13 +108,14 @@ def test_the_pod_group_of_a_trainjob() -> None:
     assert event.body is not None
     assert (event.optional, event.body["type"]) == (True, "Warning")
     assert event.body["message"] == "{refusal}"
-    assert plan.message == "PodGroups of Workload team-a/llama: llama-trainer-22222222"
+    assert mentions(plan.message, "team-a/llama", "llama-trainer-22222222")
+    wording(plan.message)
     assert plan.reply == Reply(
         "created", ref(trainjob), {"workload": "llama", "podGroups": ["llama-trainer-22222222"]}
     )
 
 
-def test_what_was_carried_out_names_what_was_made() -> None:
+def test_what_was_carried_out_names_what_was_made(wording: Wording) -> None:
     """Where all was refused and the policy holds the pods, only Events are left: nothing was created."""
     workload = a_workload(a_gang("left", 2), a_gang("right", 1), root=PAIR)
     plan = plan_pod_groups(observed(PAIR, workload=workload), NOW)
@@ -125,8 +128,8 @@ def test_what_was_carried_out_names_what_was_made() -> None:
     )
     none = naming_created(replace(plan, actions=(left.if_refused[0], right.if_refused[0])))
     assert (none.reason, none.reply) == (Reason.REFUSED_BY_API, None)
-    names = "llama-left-22222222, llama-right-22222222"
-    assert none.message == f"refused: PodGroups of Workload team-a/llama: {names}"
+    assert mentions(none.message, "team-a/llama", "llama-left-22222222", "llama-right-22222222")
+    wording(none.message)
 
 
 PAIR = a_jobset(a_replicated_job("a", pods=2, mark="left"), a_replicated_job("b", pods=1, mark="right"))
@@ -255,68 +258,76 @@ def test_a_group_on_its_way_out_does_not_hold_up_the_others() -> None:
     )
 
 
-def test_a_mark_that_came_after_the_workload_gets_a_stand_in() -> None:
+def test_a_mark_that_came_after_the_workload_gets_a_stand_in(wording: Wording) -> None:
     """A Workload takes no new templates, and pods that are stamped all the same must not wait for ever."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", template_spec(priorityClassName="hi")))
     given = observed(jobset, workload=a_workload(a_gang("a", 2), root=jobset))
     made = {action.target.name: action for action in _made(given)}
     late = made["llama-b-22222222"].body
     assert late is not None
-    why = "WorkloadDoesNotFit: Workload llama was made before b and has no template for it"
-    assert late["metadata"]["annotations"] == {"muster.dev/stand-in": why}
+    reason, _, why = late["metadata"]["annotations"]["muster.dev/stand-in"].partition(": ")
+    assert reason == "WorkloadDoesNotFit"
+    assert mentions(why, "llama", "b")
+    wording(why)
     assert late["spec"] == {"schedulingPolicy": {"basic": {}}, "priorityClassName": "hi"}
     assert "workloadRef" in dict(made["llama-a-22222222"].body or {})["spec"]
 
 
 @pytest.mark.parametrize(
-    ("given", "decision"),
+    ("given", "decision", "facts"),
     [
         pytest.param(
             observed(TWO_JOBS, workload=OURS, groups=[FIRST, SECOND]),
-            Nothing(Reason.UP_TO_DATE, "all PodGroups of Workload team-a/llama exist"),
+            Nothing(Reason.UP_TO_DATE),
+            ("team-a/llama",),
             id="all exist",
         ),
         pytest.param(
             observed(TWO_JOBS, workload=OURS, groups=[GOING, SECOND]),
-            Nothing(Reason.BEING_DELETED, "being deleted: llama-g-22222222-0", come_again=True),
+            Nothing(Reason.BEING_DELETED, come_again=True),
+            ("llama-g-22222222-0",),
             id="the last one's name is still taken",
         ),
         pytest.param(
             observed(),
-            Nothing(Reason.AWAITING_WORKLOAD, "Job team-a/llama has no Workload yet"),
+            Nothing(Reason.AWAITING_WORKLOAD),
+            ("team-a/llama",),
             id="no Workload yet",
         ),
         pytest.param(
             observed(workload=a_workload(modifiers=[being_deleted])),
-            Nothing(Reason.AWAITING_WORKLOAD, "Job team-a/llama has no Workload yet"),
+            Nothing(Reason.AWAITING_WORKLOAD),
+            ("team-a/llama",),
             id="the Workload is on its way out",
         ),
         pytest.param(
             observed(workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "earlier"})])),
-            Nothing(
-                Reason.NOT_MUSTERS, "Workload team-a/llama-86f65b7bb7 does not belong to Job team-a/llama"
-            ),
+            Nothing(Reason.NOT_MUSTERS),
+            ("team-a/llama-86f65b7bb7", "team-a/llama"),
             id="the Workload is an earlier owner's",
         ),
         pytest.param(
             observed(a_job(mark=None)),
-            Nothing(Reason.NOT_MARKED, "no pod template of Job team-a/llama is Muster's to group"),
+            Nothing(Reason.NOT_MARKED),
+            ("team-a/llama",),
             id="the owner is skipped",
         ),
         pytest.param(
             observed(others=[a_users_workload(a_basic("x"))]),
-            Nothing(
-                Reason.WORKLOAD_DOES_NOT_FIT,
-                "Workload mine has no template for main, groups that pods are stamped with; "
-                "create_workload makes stand-ins",
-            ),
+            Nothing(Reason.WORKLOAD_DOES_NOT_FIT),
+            ("mine", "main"),
             id="create_workload gave up",
         ),
     ],
 )
-def test_nothing_to_make(given: Observed, decision: Nothing) -> None:
+def test_nothing_to_make(
+    given: Observed, decision: Nothing, facts: tuple[str, ...], wording: Wording
+) -> None:
     """No PodGroup is made, and the reason says who continues."""
-    assert plan_pod_groups(given, NOW) == decision
+    planned = plan_pod_groups(given, NOW)
+    assert without_message(planned) == decision
+    assert mentions(planned.message, *facts)
+    wording(planned.message)
 
 
 def test_a_jobset_made_anew_gets_groups_of_new_names() -> None:

@@ -10,9 +10,10 @@ from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.objects.versions import SchedulingApi
 from muster.policy.homes import ANNOTATION
-from muster.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
+from muster.policy.model import Action, Home, HomeKind, Observed, Plan, Reply, Verb
 from muster.policy.pods import needs_owner, plan_pods
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Object,
@@ -38,10 +39,11 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.lifting import let_go
+from tests.support.lifting import Held, assert_let_go, let_go
+from tests.support.messages import mentions, without_message
 
 GATE = "muster.dev/pod-group"
-GROUP = "PodGroup team-a/llama-main-33333333"
+GROUP = "llama-main-33333333"
 
 
 def lifted(*pods: Object) -> list[Action]:
@@ -60,16 +62,19 @@ def lifted(*pods: Object) -> list[Action]:
     ]
 
 
-def test_lifting_gates() -> None:
+def test_lifting_gates(wording: Wording) -> None:
     """All gates of a group at once, each by strategic merge with the pod's UID and no resourceVersion."""
     pods = pods_of(a_job())
     group = a_pod_group()
-    assert plan_pods(observed(groups=[group], pods=pods), NOW) == Plan(
+    plan = plan_pods(observed(groups=[group], pods=pods), NOW)
+    assert without_message(plan) == Plan(
         Reason.GATES_LIFTED,
-        f"2 pods of {GROUP}",
+        "",
         tuple(lifted(*pods)),
         Reply("lifted", ref(a_job()), {"podGroup": "llama-main-33333333", "pods": 2}),
     )
+    assert mentions(plan.message, 2, GROUP)
+    wording(plan.message)
 
 
 def of_a_former_job(pod: Object) -> None:
@@ -107,10 +112,10 @@ class TestBeforeTheGroupWasPlaced:
             pytest.param(a_pod(JOB, 0, stamped("other")), [], id="a pod of another group"),
         ],
     )
-    def test_whose_gate(self, pod: Object, names: list[str]) -> None:
+    def test_whose_gate(self, pod: Object, names: list[str], wording: Wording) -> None:
         """Only Muster's gate, only of live pods, only of this group."""
-        nothing = Nothing(Reason.UP_TO_DATE, "Job team-a/llama: no pod has Muster's gate")
-        assert let_go(observed(JOB, groups=[BEFORE], pods=[pod])) == (names or nothing)
+        given = observed(JOB, groups=[BEFORE], pods=[pod])
+        assert_let_go(given, names or Held(Reason.UP_TO_DATE, ("team-a/llama",)), wording)
 
     def test_a_group_on_its_way_out_still_places_pods(self) -> None:
         """Its finalizer holds it until the last pod ends."""
@@ -136,35 +141,35 @@ class TestAfterTheGroupWasPlaced:
                 JOB,
                 AFTER,
                 pods_of(JOB)[:2],
-                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
+                Held(Reason.AWAITING_MEMBERS, (GROUP, 2, 3)),
                 id="a restart, one member is still missing",
             ),
             pytest.param(
                 JOB,
                 AFTER,
                 [*pods_of(JOB)[:2], a_pod(JOB, 2, bound, being_deleted)],
-                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
+                Held(Reason.AWAITING_MEMBERS, (GROUP, 2, 3)),
                 id="a terminating member is no member, though the scheduler counts it",
             ),
             pytest.param(
                 JOB,
                 AFTER,
                 [*pods_of(JOB)[:2], a_pod(JOB, 2, succeeded, of_a_former_job)],
-                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 2 of 3 pods exist"),
+                Held(Reason.AWAITING_MEMBERS, (GROUP, 2, 3)),
                 id="a member of the last attempt that has ended is none either",
             ),
             pytest.param(
                 JOB,
                 AFTER,
                 [*pods_of(JOB)[:2], a_pod(JOB, 2, succeeded)],
-                Nothing(Reason.AWAITING_RESIZE, f"{GROUP} has minCount 3, its Jobs need 2"),
+                Held(Reason.AWAITING_RESIZE, (GROUP, 3, 2)),
                 id="one of this attempt is done, before its Job says so",
             ),
             pytest.param(
                 JOB,
                 LOWERED,
                 pods_of(JOB),
-                Nothing(Reason.AWAITING_RESIZE, f"{GROUP} has minCount 2, its Jobs need 3"),
+                Held(Reason.AWAITING_RESIZE, (GROUP, 2, 3)),
                 id="a restart after minCount was lowered",
             ),
             pytest.param(
@@ -178,7 +183,7 @@ class TestAfterTheGroupWasPlaced:
                 a_job(with_status(completedIndexes="0"), pods=3),
                 AFTER,
                 [a_pod(JOB, 1), a_pod(JOB, 2)],
-                Nothing(Reason.AWAITING_RESIZE, f"{GROUP} has minCount 3, its Jobs need 2"),
+                Held(Reason.AWAITING_RESIZE, (GROUP, 3, 2)),
                 id="a replacement after others finished waits for the lower minCount",
             ),
             pytest.param(
@@ -219,17 +224,22 @@ class TestAfterTheGroupWasPlaced:
         ],
     )
     def test_rule(
-        self, job: Object, group: Object, pods: list[Object], decision: list[str] | Nothing
+        self,
+        job: Object,
+        group: Object,
+        pods: list[Object],
+        decision: list[str] | Held,
+        wording: Wording,
     ) -> None:
         """MinCount must be what the Jobs need, and that many members must be there."""
-        assert let_go(observed(job, groups=[group], pods=pods)) == decision
+        assert_let_go(observed(job, groups=[group], pods=pods), decision, wording)
 
     @pytest.mark.parametrize(
         ("given", "decision"),
         [
             pytest.param(
                 observed(JOB, others=[a_users_workload()], groups=[LOWERED], pods=pods_of(JOB)[:1]),
-                Nothing(Reason.AWAITING_MEMBERS, f"{GROUP}: 1 of 2 pods exist"),
+                Held(Reason.AWAITING_MEMBERS, (GROUP, 1, 2)),
                 id="the user's own minCount: only its members are waited for",
             ),
             pytest.param(
@@ -264,10 +274,10 @@ class TestAfterTheGroupWasPlaced:
         ],
     )
     def test_where_minCount_does_not_follow(  # noqa: N802 - the field's own spelling
-        self, given: Observed, decision: list[str] | Nothing
+        self, given: Observed, decision: list[str] | Held, wording: Wording
     ) -> None:
         """No pod waits for a resize that never comes."""
-        assert let_go(given) == decision
+        assert_let_go(given, decision, wording)
 
     def test_pods_of_other_groups_stay_gated(self) -> None:
         """For this rule all pods of the owner are read; only those of the one group are let go."""
@@ -284,11 +294,10 @@ class TestAfterTheGroupWasPlaced:
 class TestWithoutAGroup:
     """What a gated pod waits for, and when it must not wait at all."""
 
-    def test_a_group_that_is_still_to_come(self) -> None:
+    def test_a_group_that_is_still_to_come(self, wording: Wording) -> None:
         """Its own event continues."""
-        assert plan_pods(observed(pods=[a_pod()]), NOW) == Nothing(
-            Reason.AWAITING_POD_GROUP, "PodGroup llama-main-33333333 does not exist yet"
-        )
+        waiting = Held(Reason.AWAITING_POD_GROUP, ("llama-main-33333333",))
+        assert_let_go(observed(pods=[a_pod()]), waiting, wording)
 
     @pytest.mark.parametrize(
         "given",
@@ -302,13 +311,14 @@ class TestWithoutAGroup:
             ),
         ],
     )
-    def test_the_scheduling_api_is_off(self, given: Observed) -> None:
+    def test_the_scheduling_api_is_off(self, given: Observed, wording: Wording) -> None:
         """The Job runs as a plain Job."""
         plan = plan_pods(given, NOW)
         assert isinstance(plan, Plan)
         assert (plan.reason, list(plan.actions)) == (Reason.API_NOT_SERVED, lifted(a_pod()))
+        wording(plan.message)
 
-    def test_beside_pods_of_a_group(self) -> None:
+    def test_beside_pods_of_a_group(self, wording: Wording) -> None:
         """An event about the group lets both go: those of the group do not wait for the next sweep."""
         plan = plan_pods(
             observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 0), a_pod(JOB, 1, unstamped, gated(GATE))]), NOW
@@ -316,7 +326,8 @@ class TestWithoutAGroup:
         assert isinstance(plan, Plan)
         assert {action.target.name for action in plan.actions} == {"llama-0", "llama-1"}
         assert plan.reason == Reason.API_NOT_SERVED
-        assert f"1 pods of {GROUP}" in plan.message
+        assert mentions(plan.message, GROUP)
+        wording(plan.message)
         assert plan.reply is not None
 
     def test_beside_pods_of_a_group_that_wait(self) -> None:
@@ -326,12 +337,10 @@ class TestWithoutAGroup:
         assert isinstance(plan, Plan)
         assert list(plan.actions) == lifted(a_pod(JOB, 1))
 
-    def test_a_pod_that_is_gone(self) -> None:
+    def test_a_pod_that_is_gone(self, wording: Wording) -> None:
         """Neither pod nor group could be read."""
         subject = ObjectRef("v1", "Pod", "team-a", "llama-0", "old")
-        assert plan_pods(Observed(subject), NOW) == Nothing(
-            Reason.OBJECT_GONE, "Pod team-a/llama-0 does not exist, or another one has its name"
-        )
+        assert_let_go(Observed(subject), Held(Reason.OBJECT_GONE, ("team-a/llama-0",)), wording)
 
 
 def test_a_group_without_owner_has_no_reply() -> None:

@@ -17,6 +17,7 @@ from muster.policy.pod_groups import plan_pod_groups
 from muster.policy.reasons import Reason
 from muster.policy.resize import plan_resize
 from muster.policy.workload import plan_workload
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     WORKLOAD_UID,
@@ -34,6 +35,7 @@ from tests.support.builders import (
     template_labelled,
     with_spec,
 )
+from tests.support.messages import mentions
 from tests.support.priorities import of_class, seen
 
 POLITE_DEFAULT = seen("usual", 1, globalDefault=True, preemptionPolicy="Never")
@@ -131,7 +133,7 @@ def test_a_template_without_pods_has_no_say() -> None:
     assert settings(spec_of(workload)) == {"g": "Never"}
 
 
-def test_groups_of_one_template_cannot_differ() -> None:
+def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
     """They are made of one template; each stand-in has what its own pods have."""
     each = template_labelled({marks.GROUP_PER: "job"})
     both = a_jobset(
@@ -141,6 +143,7 @@ def test_groups_of_one_template_cannot_differ() -> None:
     plan = plan_workload(world(both, POLITE, PUSHY), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.PRIORITIES_DIFFER
+    wording(plan.message)
     groups = {one.target.name: spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"}
     assert {name: spec.get("preemptionPolicy") for name, spec in groups.items()} == {
         "llama-g-22222222-0": "Never",
@@ -153,28 +156,30 @@ def test_groups_of_one_template_cannot_differ() -> None:
     [
         pytest.param(
             "workload: {groups: [{name: a, preemptionPolicy: PreemptLowerPriority}]}",
-            "workload.groups[0].preemptionPolicy: its pods have Never",
+            "workload.groups[0].preemptionPolicy",
             id="a group of pods",
         ),
         pytest.param(
             "workload: {groups: [{name: all, preemptionPolicy: PreemptLowerPriority, "
             "groups: [{name: a}, {name: b}]}]}",
-            "workload.groups[0].preemptionPolicy: its pods have Never",
+            "workload.groups[0].preemptionPolicy",
             id="a group of groups",
         ),
         pytest.param(
             "workload: {groups: [{name: all, groups: [{name: a}, "
             "{name: b, preemptionPolicy: PreemptLowerPriority}]}]}",
-            "workload.groups[0].groups[1].preemptionPolicy: its pods have Never",
+            "workload.groups[0].groups[1].preemptionPolicy",
             id="a group below another",
         ),
     ],
 )
-def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str) -> None:
+def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str, wording: Wording) -> None:
     """The API server would refuse the groups; stand-ins of the class's own are made instead."""
     plan = plan_workload(world(SIM, POLITE, policy=policy), NOW)
     assert isinstance(plan, Plan)
-    assert plan.message == f"home: {path}, by their PriorityClass"
+    assert plan.reason == Reason.INVALID_POLICY
+    assert mentions(plan.message, "home", path, "Never")
+    wording(plan.message)
     stand_ins = [spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"]
     stand_in = {
         "schedulingPolicy": {"basic": {}},

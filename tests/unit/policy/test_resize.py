@@ -10,6 +10,7 @@ from muster.policy import marks
 from muster.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 from muster.policy.resize import plan_resize
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Object,
@@ -37,6 +38,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
+from tests.support.messages import mentions, without_message
 
 NAME = "llama-main-33333333"
 
@@ -225,46 +227,48 @@ GROWN = a_job(pods=4)
 
 
 @pytest.mark.parametrize(
-    ("given", "decision"),
+    ("given", "reason", "facts"),
     [
         pytest.param(
             observed(workload=a_workload(), groups=[a_pod_group()]),
-            Nothing(Reason.UP_TO_DATE, "minCount of every group of Job team-a/llama is right"),
+            Reason.UP_TO_DATE,
+            ("team-a/llama",),
             id="all is right",
         ),
         pytest.param(
             observed(GROWN),
-            Nothing(Reason.AWAITING_WORKLOAD, "Job team-a/llama has no Workload yet"),
+            Reason.AWAITING_WORKLOAD,
+            ("team-a/llama",),
             id="no Workload yet: it will be made with the right number",
         ),
         pytest.param(
             observed(GROWN, workload=a_workload(modifiers=[being_deleted])),
-            Nothing(Reason.AWAITING_WORKLOAD, "Job team-a/llama has no Workload yet"),
+            Reason.AWAITING_WORKLOAD,
+            ("team-a/llama",),
             id="the Workload is on its way out",
         ),
         pytest.param(
             observed(GROWN, workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "earlier"})])),
-            Nothing(
-                Reason.NOT_MUSTERS, "Workload team-a/llama-86f65b7bb7 does not belong to Job team-a/llama"
-            ),
+            Reason.NOT_MUSTERS,
+            ("team-a/llama-86f65b7bb7", "team-a/llama"),
             id="the Workload is an earlier owner's",
         ),
         pytest.param(
             observed(GROWN, others=[a_users_workload()], groups=[a_pod_group()]),
-            Nothing(Reason.OWN_WORKLOAD, "Workload mine rules; scaling changes nothing"),
+            Reason.OWN_WORKLOAD,
+            ("mine",),
             id="the user's own Workload rules",
         ),
         pytest.param(
             observed(GROWN, others=[a_users_workload(a_basic("x"))]),
-            Nothing(
-                Reason.WORKLOAD_DOES_NOT_FIT,
-                "Workload mine has no template for main, groups that pods are stamped with",
-            ),
+            Reason.WORKLOAD_DOES_NOT_FIT,
+            ("mine", "main"),
             id="create_workload gave up",
         ),
         pytest.param(
             observed(a_job(with_spec(managedBy="x"))),
-            Nothing(Reason.MANAGED_ELSEWHERE, "Job team-a/llama: spec.managedBy is x"),
+            Reason.MANAGED_ELSEWHERE,
+            ("team-a/llama", "spec.managedBy", "x"),
             id="the owner is skipped",
         ),
         pytest.param(
@@ -274,7 +278,8 @@ GROWN = a_job(pods=4)
                 groups=[a_pod_group()],
                 scheduling=SchedulingApi("v1alpha2", False),
             ),
-            Nothing(Reason.GANG_SIZE_FIXED, f"v1alpha2 does not let minCount change; wanted: {NAME} 4"),
+            Reason.GANG_SIZE_FIXED,
+            ("v1alpha2", NAME, 4),
             id="Kubernetes 1.36 lets minCount not change",
         ),
         pytest.param(
@@ -284,11 +289,17 @@ GROWN = a_job(pods=4)
                 groups=[a_pod_group()],
                 homes=_home("{workload: {onScale: Flag}}"),
             ),
-            Nothing(Reason.SCALING_FLAGGED, f"annotation: onScale is Flag; wanted: {NAME} 4"),
+            Reason.SCALING_FLAGGED,
+            ("annotation", "onScale", NAME, 4),
             id="the policy says to tell only",
         ),
     ],
 )
-def test_nothing_is_resized(given: Observed, decision: Nothing) -> None:
+def test_nothing_is_resized(
+    given: Observed, reason: Reason, facts: tuple[object, ...], wording: Wording
+) -> None:
     """The number stays, and the reason says why."""
-    assert plan_resize(given, NOW) == decision
+    decision = plan_resize(given, NOW)
+    assert without_message(decision) == Nothing(reason)
+    assert mentions(decision.message, *facts)
+    wording(decision.message)

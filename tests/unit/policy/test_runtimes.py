@@ -12,7 +12,9 @@ from muster.policy.homes import ANNOTATION
 from muster.policy.model import Nothing, Observed, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.policy.runtimes import plan_runtime, settled
+from tests.conftest import Wording
 from tests.support.builders import NOW, Object, being_deleted
+from tests.support.messages import mentions
 from tests.support.runtimes import REF, a_runtime, ours
 
 
@@ -178,10 +180,13 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
         ),
     ],
 )
-def test_a_runtime_is_put_back_with_these_labels(body: Object, told: dict[str, Any]) -> None:
+def test_a_runtime_is_put_back_with_these_labels(
+    body: Object, told: dict[str, Any], wording: Wording
+) -> None:
     """Labels and schedulerName of each pod template; a second look finds nothing to do."""
     assert marked(body) == told
     assert settled(body) is None
+    wording(decided(body).message)
 
 
 @pytest.mark.parametrize(
@@ -192,65 +197,69 @@ def test_a_runtime_is_put_back_with_these_labels(body: Object, told: dict[str, A
         pytest.param(None, Reason.OBJECT_GONE, id="gone"),
     ],
 )
-def test_nothing_is_done(body: Object | None, reason: Reason) -> None:
+def test_nothing_is_done(body: Object | None, reason: Reason, wording: Wording) -> None:
     """With the reason."""
     decision = decided(body)
     assert isinstance(decision, Nothing)
     assert decision.reason == reason
     assert body is None or settled(body) == decision
+    wording(decision.message)
 
 
-def test_a_runtime_being_deleted_is_left() -> None:
+def test_a_runtime_being_deleted_is_left(wording: Wording) -> None:
     """Whatever its policy."""
     body = a_runtime("workload: {}")
     being_deleted(body)
-    assert decided(body).reason == Reason.DELETED
+    decision = decided(body)
+    assert decision.reason == Reason.DELETED
+    wording(decision.message)
 
 
-def test_a_mark_by_hand_that_differs_is_told() -> None:
+def test_a_mark_by_hand_that_differs_is_told(wording: Wording) -> None:
     """Nobody wonders why the policy has no effect on it."""
     decision = decided(a_runtime(under(""), labels={marks.GROUP: "mine"}))
-    assert "node is marked by hand (mine) and stays so; the policy asks for muster.dev/group: workers" in (
-        decision.message
-    )
+    assert mentions(decision.message, "node", "mine", marks.GROUP, "workers")
+    wording(decision.message)
 
 
-def test_a_sweep_says_of_a_label_that_a_person_chose_what_an_event_says() -> None:
+def test_a_sweep_says_of_a_label_that_a_person_chose_what_an_event_says(wording: Wording) -> None:
     """Beside our own mark; all else is as the policy asks."""
     labels = {marks.GROUP: "workers", marks.GROUP_SIZE: "2"}
     plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), marks.GROUP))
     assert isinstance(plan, Plan)
     body = dict(plan.actions[0].body or {})
     decision = decided(body)
-    assert "is 2, by somebody else; the policy asks for 4" in decision.message
+    assert mentions(decision.message, "node", marks.GROUP_SIZE, 2, 4)
+    wording(decision.message)
     assert settled(body) == decision
 
 
-def test_a_scheduler_that_a_person_chose_stays_and_is_told() -> None:
+def test_a_scheduler_that_a_person_chose_stays_and_is_told(wording: Wording) -> None:
     """It was there before, and is not in our record."""
     decision = decided(a_runtime("kaiScheduler: {}", pods={"schedulerName": "mine"}))
-    assert "node: schedulerName is mine, by somebody else; the policy asks for kai-scheduler" in (
-        decision.message
-    )
+    assert mentions(decision.message, "node", "schedulerName", "mine", "kai-scheduler")
+    wording(decision.message)
 
 
 @pytest.mark.parametrize(
-    ("policy", "message"),
+    ("policy", "facts"),
     [
         pytest.param(
             "workload: {groups: [{name: a, replicatedJobs: [nod]}]}",
-            "workload.groups[0].replicatedJobs[0]: there is no nod; there are node, launcher",
+            ("workload.groups[0].replicatedJobs[0]", "nod", "node", "launcher"),
             id="a replicatedJob that is not there",
         ),
         pytest.param(
             "workload: {groups: [{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [node]}]}",
-            "workload.groups[1].replicatedJobs[0]: node is taken by workload.groups[0].replicatedJobs[0]",
+            ("workload.groups[1].replicatedJobs[0]", "node", "workload.groups[0].replicatedJobs[0]"),
             id="a replicatedJob in two groups",
         ),
-        pytest.param("workload: {bogus: 1}", "workload.bogus: unknown field", id="an unknown field"),
+        pytest.param("workload: {bogus: 1}", ("workload.bogus",), id="an unknown field"),
     ],
 )
-def test_a_broken_policy_is_told_once_and_changes_nothing(policy: str, message: str) -> None:
+def test_a_broken_policy_is_told_once_and_changes_nothing(
+    policy: str, facts: tuple[str, ...], wording: Wording
+) -> None:
     """A Warning on the runtime, with home and path; marks stay as they are."""
     body = ours(a_runtime(policy, labels={marks.GROUP: "before"}), marks.GROUP)
     decision = decided(body)
@@ -258,6 +267,7 @@ def test_a_broken_policy_is_told_once_and_changes_nothing(policy: str, message: 
     (event,) = decision.actions
     assert event.body is not None
     assert (decision.reason, event.body["type"]) == (Reason.INVALID_POLICY, "Warning")
-    assert event.body["message"] == f"annotation {ANNOTATION} of ClusterTrainingRuntime mpi: {message}"
+    assert mentions(event.body["message"], ANNOTATION, "ClusterTrainingRuntime", "mpi", *facts)
+    wording(event.body["message"])
     assert decided(body, event_names=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
     assert isinstance(decided(body, event_names=frozenset({event.target.name})), Nothing)

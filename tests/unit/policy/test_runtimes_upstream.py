@@ -13,12 +13,14 @@ from muster.policy.ownership import consider
 from muster.policy.reasons import Reason
 from muster.policy.runtimes import plan_runtime, settled
 from muster.policy.workload import plan_workload
+from tests.conftest import Wording
 from tests.support.builders import NOW, Object, a_jobset_of_trainjob, a_trainjob, a_users_workload, observed
+from tests.support.messages import mentions, without_message
 from tests.support.runtimes import REF, a_runtime, ours
 
 SCHEDULING: Object = {"schedulingPolicy": {"gang": {}}}
 POLICY = "workload: {}"
-KIND = "ClusterTrainingRuntime mpi"
+KIND = ("ClusterTrainingRuntime", "mpi")
 
 
 def with_field(body: Object, *path: str | int, value: Any) -> Object:
@@ -39,16 +41,16 @@ ON_JOB = (*NODE, "metadata", "annotations", marks.UPSTREAM_TEMPLATE)
 OWN_GROUP = (*NODE, "spec", "template", "spec", "schedulingGroup")
 
 WHOLE = [
-    pytest.param(RUNTIME, SCHEDULING, "spec.scheduling", id="spec.scheduling of the runtime (KEP-3015)"),
-    pytest.param(JOBSET, SCHEDULING, "spec.template.spec.scheduling", id="of its JobSet (KEP-969)"),
+    pytest.param(RUNTIME, SCHEDULING, ("spec.scheduling",), id="spec.scheduling of the runtime (KEP-3015)"),
+    pytest.param(JOBSET, SCHEDULING, ("spec.template.spec.scheduling",), id="of its JobSet (KEP-969)"),
     pytest.param(
         ON_JOBSET,
         "trainer",
-        f"spec.template.metadata.annotations: {marks.UPSTREAM_TEMPLATE}",
+        ("spec.template.metadata.annotations", marks.UPSTREAM_TEMPLATE),
         id="the annotation on its JobSet",
     ),
 ]
-FIELD_OR_ANNOTATION = "spec.scheduling or the annotation scheduling.k8s.io/group-template-name"
+FIELD_OR_ANNOTATION = ("spec.scheduling", marks.UPSTREAM_TEMPLATE)
 ONE_TEMPLATE = [
     pytest.param(
         JOB, SCHEDULING, Reason.UPSTREAM_GROUPS, FIELD_OR_ANNOTATION, id="spec.scheduling of a Job (1.37)"
@@ -60,7 +62,7 @@ ONE_TEMPLATE = [
         OWN_GROUP,
         {"podGroupName": "mine"},
         Reason.BRING_YOUR_OWN_GROUP,
-        "a schedulingGroup",
+        ("schedulingGroup",),
         id="a schedulingGroup in the pod template",
     ),
 ]
@@ -71,18 +73,23 @@ def decided(body: Object, **rest: Any) -> Plan | Nothing:
     return plan_runtime(Observed(REF, runtime=body, **rest), NOW)
 
 
-@pytest.mark.parametrize(("path", "value", "field"), WHOLE)
+@pytest.mark.parametrize(("path", "value", "facts"), WHOLE)
 class TestAWholeRuntime:
     """All pods of its TrainJobs are grouped upstream."""
 
-    def test_without_a_policy_nothing_is_done(self, path: tuple[str, ...], value: Any, field: str) -> None:
+    def test_without_a_policy_nothing_is_done(
+        self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
+    ) -> None:
         """The reason names the field; the event alone is enough to know."""
         body = with_field(a_runtime(None), *path, value=value)
-        nothing = Nothing(Reason.UPSTREAM_GROUPS, f"{field} of {KIND}: upstream groups these pods")
-        assert decided(body) == settled(body) == nothing
+        decision = decided(body)
+        assert settled(body) == decision
+        assert without_message(decision) == Nothing(Reason.UPSTREAM_GROUPS)
+        assert mentions(decision.message, *facts, *KIND)
+        wording(decision.message)
 
     def test_a_policy_marks_nothing_and_an_event_says_why(
-        self, path: tuple[str, ...], value: Any, field: str
+        self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
         """Whatever the policy asks for; told once."""
         body = with_field(a_runtime(POLICY), *path, value=value)
@@ -92,27 +99,37 @@ class TestAWholeRuntime:
         (event,) = plan.actions
         assert event.body is not None
         assert (event.body["type"], event.body["reason"]) == ("Warning", "UpstreamGroups")
-        assert event.body["message"] == f"{field} of {KIND}: upstream groups these pods"
+        assert mentions(event.body["message"], *facts, *KIND)
+        wording(event.body["message"])
         assert isinstance(decided(body, event_names=frozenset({event.target.name})), Nothing)
 
-    def test_marks_of_before_are_taken_back(self, path: tuple[str, ...], value: Any, field: str) -> None:
+    def test_marks_of_before_are_taken_back(
+        self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
+    ) -> None:
         """The field came later than the policy."""
         before = ours(a_runtime(POLICY, labels={marks.GROUP: "node"}), marks.GROUP)
         plan = decided(with_field(before, *path, value=value))
         assert isinstance(plan, Plan)
-        assert plan.message == f"{field} of {KIND}: node: muster.dev/group taken back"
+        assert mentions(plan.message, *facts, *KIND, "node", marks.GROUP)
+        wording(plan.message)
         assert marks.GROUP not in str((plan.actions[0].body or {})["spec"])
 
-    def test_no_policy_reaches_its_trainjobs(self, path: tuple[str, ...], value: Any, field: str) -> None:
+    def test_no_policy_reaches_its_trainjobs(
+        self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
+    ) -> None:
         """Above every home: not even the policy of a TrainJob groups what upstream groups."""
         found = homes.of_runtime(with_field(a_runtime(POLICY), *path, value=value))
         assert [home.kind for home in found] == [HomeKind.UPSTREAM, HomeKind.RUNTIME]
         given = observed(a_trainjob(), jobset=a_jobset_of_trainjob(), homes=found)
-        nothing = Nothing(Reason.UPSTREAM_GROUPS, f"{field} of {KIND}: upstream groups these pods")
-        assert consider(given) == plan_workload(given, NOW) == nothing
+        decision = plan_workload(given, NOW)
+        assert consider(given) == decision
+        assert without_message(decision) == Nothing(Reason.UPSTREAM_GROUPS)
+        assert mentions(decision.message, *facts, *KIND)
+        wording(decision.message)
         ruling = rule(found)
         assert not isinstance(ruling, homes.Broken)
-        assert (ruling.workload, ruling.where) == (None, f"{field} of {KIND}")
+        assert ruling.workload is None
+        assert mentions(ruling.where, *facts, *KIND)
 
 
 def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
@@ -128,24 +145,34 @@ def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
     assert decision.reason == Reason.UPSTREAM_GROUPS
 
 
-@pytest.mark.parametrize(("path", "value", "reason", "has"), ONE_TEMPLATE)
+@pytest.mark.parametrize(("path", "value", "reason", "facts"), ONE_TEMPLATE)
 class TestOneTemplate:
     """The others of the runtime are Muster's to mark."""
 
-    def test_it_is_not_marked(self, path: tuple[str, ...], value: Any, reason: Reason, has: str) -> None:
+    def test_it_is_not_marked(
+        self,
+        path: tuple[str, ...],
+        value: Any,
+        reason: Reason,
+        facts: tuple[str, ...],
+        wording: Wording,
+    ) -> None:
         """The Event on the runtime says which and why."""
         plan = decided(with_field(a_runtime(POLICY), *path, value=value))
         assert isinstance(plan, Plan)
-        told = f"node is left alone ({reason}): its template has {has}"
-        assert (
-            plan.message
-            == f"annotation {homes.ANNOTATION} of {KIND}: launcher: {marks.GROUP} = launcher; {told}"
-        )
+        assert mentions(plan.message, homes.ANNOTATION, *KIND, "launcher", marks.GROUP)
+        assert mentions(plan.message, "node", reason, *facts)
+        wording(plan.message)
         assert plan.actions[1].body is not None
         assert plan.actions[1].body["message"] == plan.message
 
     def test_where_it_is_the_only_one_an_event_says_so(
-        self, path: tuple[str, ...], value: Any, reason: Reason, has: str
+        self,
+        path: tuple[str, ...],
+        value: Any,
+        reason: Reason,
+        facts: tuple[str, ...],
+        wording: Wording,
     ) -> None:
         """The policy marks nothing at all."""
         body = with_field(a_runtime(POLICY), *path, value=value)
@@ -154,7 +181,8 @@ class TestOneTemplate:
         assert settled(body) is None
         assert isinstance(plan, Plan)
         assert (plan.reason, [one.target.kind for one in plan.actions]) == (reason, ["Event"])
-        assert plan.message == f"{KIND} is not marked; node is left alone ({reason}): its template has {has}"
+        assert mentions(plan.message, *KIND, "node", reason, *facts)
+        wording(plan.message)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from muster.policy.schema import (
     InvalidPolicyError,
     SchedulingPolicyChoice,
 )
+from tests.conftest import Wording
+from tests.support.messages import mentions
 
 FULL = """
 workload:
@@ -71,137 +73,146 @@ PATH_1_0 = "workload.groups[1].groups[0]"
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "path"),
     [
         pytest.param(
             IN_GROUP_1_0 % "schedulingPolicy: {}",
-            f"{PATH_1_0}.schedulingPolicy: set exactly one of gang, basic",
+            f"{PATH_1_0}.schedulingPolicy",
             id="a scheduling policy of neither kind",
         ),
         pytest.param(
             IN_GROUP_1_0 % "schedulingPolicy: {gang: {}, basic: {}}",
-            f"{PATH_1_0}.schedulingPolicy: set exactly one of gang, basic; given: gang, basic",
+            f"{PATH_1_0}.schedulingPolicy",
             id="a scheduling policy of both kinds",
         ),
         pytest.param(
             IN_GROUP_1_0 % "schedulingPolicy: {gang: {minCount: 0}}",
-            f"{PATH_1_0}.schedulingPolicy.gang.minCount: Input should be greater than or equal to 1",
+            f"{PATH_1_0}.schedulingPolicy.gang.minCount",
             id="a minCount of 0, which the API refuses",
         ),
         pytest.param(
             IN_GROUP_1_0 % "schedulingPolicy: {gang: {minCount: '3'}}",
-            f"{PATH_1_0}.schedulingPolicy.gang.minCount: Input should be a valid integer",
+            f"{PATH_1_0}.schedulingPolicy.gang.minCount",
             id="a count in quotes",
         ),
         pytest.param(
             IN_GROUP_1_0 % "schedulingPolicy: {gang: {minGroupCount: 2}}",
-            f"{PATH_1_0}.schedulingPolicy.gang.minGroupCount: a group of pods takes minCount",
+            f"{PATH_1_0}.schedulingPolicy.gang.minGroupCount",
             id="minGroupCount on a group of pods",
         ),
         pytest.param(
             "workload: {groups: [{name: a, schedulingPolicy: {gang: {minCount: 2}}, groups: [{name: b}]}]}",
-            "workload.groups[0].schedulingPolicy.gang.minCount: a group with groups takes minGroupCount",
+            "workload.groups[0].schedulingPolicy.gang.minCount",
             id="minCount on a group of groups",
         ),
         pytest.param(
             "workload: {groups: [{name: a, groups: [{name: b}], "
             "resourceClaims: [{name: x, resourceClaimName: y}]}]}",
-            "workload.groups[0].resourceClaims: belongs to a group of pods, not to one with groups",
+            "workload.groups[0].resourceClaims",
             id="resource claims on a group of groups, which have none in the API",
         ),
-        pytest.param(
-            IN_GROUP_1_0 % "minCount: 3", f"{PATH_1_0}.minCount: unknown field", id="a field nobody knows"
-        ),
+        pytest.param(IN_GROUP_1_0 % "minCount: 3", f"{PATH_1_0}.minCount", id="a field nobody knows"),
         pytest.param(
             IN_GROUP_1_0 % "scheduling_policy: {basic: {}}",
-            f"{PATH_1_0}.scheduling_policy: unknown field",
+            f"{PATH_1_0}.scheduling_policy",
             id="a field as Python would spell it",
         ),
         pytest.param(
             IN_GROUP_1_0 % "per: Job, size: 2",
-            f"{PATH_1_0}.size: set either per or size",
+            f"{PATH_1_0}.size",
             id="per Job and in blocks at once",
         ),
         pytest.param(
             IN_GROUP_1_0 % "size: 2, leader: true",
-            f"{PATH_1_0}.leader: set either size or leader",
+            f"{PATH_1_0}.leader",
             id="a leader in blocks",
         ),
         pytest.param(
             IN_GROUP_1_0 % "schedulingConstraints: {topology: [{key: a}, {key: b}]}",
-            f"{PATH_1_0}.schedulingConstraints.topology: "
-            "List should have at most 1 item after validation, not 2",
+            f"{PATH_1_0}.schedulingConstraints.topology",
             id="two topology keys",
         ),
         pytest.param(
             IN_GROUP_1_0 % "schedulingConstraints: {topology: [{key: a..b/c}]}",
-            f"{PATH_1_0}.schedulingConstraints.topology[0].key: "
-            "'a..b/c' is no name that Kubernetes takes here",
+            f"{PATH_1_0}.schedulingConstraints.topology[0].key",
             id="a topology key that is no label key",
         ),
         pytest.param(
             IN_GROUP_1_0 % "resourceClaims: [{name: a}]",
-            f"{PATH_1_0}.resourceClaims[0]: set exactly one of resourceClaimName, resourceClaimTemplateName",
+            f"{PATH_1_0}.resourceClaims[0]",
             id="a claim without a source",
         ),
         pytest.param(
             "workload: {groups: [{name: none}]}",
-            "workload.groups[0].name: none is the mark of pods that are in no group",
+            "workload.groups[0].name",
             id="a group called none",
         ),
         pytest.param(
             "workload: {groups: [{name: A}]}",
-            "workload.groups[0].name: 'A' is no name that Kubernetes takes here",
+            "workload.groups[0].name",
             id="a name that is no DNS label",
         ),
         pytest.param(
             f"workload: {{groups: [{', '.join(f'{{name: g{number}}}' for number in range(9))}]}}",
-            "workload.groups: List should have at most 8 items after validation, not 9",
+            "workload.groups",
             id="nine groups in one list",
         ),
         pytest.param(
             "workload: {}\nkaiScheduler: {}",
-            "kaiScheduler: set exactly one of workload, kaiScheduler, coscheduling, volcano",
+            "kaiScheduler",
             id="two sources",
         ),
         pytest.param(
             "{}",
-            "workload: set exactly one of workload, kaiScheduler, coscheduling, volcano",
+            "workload",
             id="no source",
         ),
         pytest.param(
             "kaiScheduler: {queue: a/b}",
-            "kaiScheduler.queue: 'a/b' is no name that Kubernetes takes here",
+            "kaiScheduler.queue",
             id="a queue that is no label value",
         ),
-        pytest.param("gang", "a policy is a mapping such as {workload: {}}", id="no mapping"),
-        pytest.param("", "a policy is a mapping such as {workload: {}}", id="nothing at all"),
+        pytest.param("gang", "", id="no mapping"),
+        pytest.param("", "", id="nothing at all"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path(text: str, message: str) -> None:
+def test_what_is_wrong_is_told_with_its_path(text: str, path: str, wording: Wording) -> None:
     """One message, with the path of the field as it is written in the policy."""
     with pytest.raises(InvalidPolicyError) as raised:
         schema.parse(text)
-    assert str(raised.value) == message
+    assert raised.value.path == path
+    assert not path or mentions(str(raised.value), path)
+    wording(str(raised.value))
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        pytest.param("workload: {", "not YAML: ", id="a brace that is never closed"),
-        pytest.param(
-            "workload: {}\nworkload: {}", "not YAML: workload is given twice", id="a key given twice"
-        ),
-        pytest.param("&a {workload: *a}", "not YAML: aliases are not read", id="an alias to itself"),
-        pytest.param("[" * 5000, "not YAML: nested too deep", id="thousands of brackets"),
-        pytest.param("workload: {onScale: 2026-02-31}", "not YAML: day is out of range", id="no such day"),
+        pytest.param("workload: {}\nworkload: {}", id="a key given twice"),
+        pytest.param("&a {workload: *a}", id="an alias to itself"),
+        pytest.param("[" * 5000, id="thousands of brackets"),
     ],
 )
-def test_text_that_cannot_be_read_is_an_invalid_policy(text: str, words: str) -> None:
+def test_text_that_cannot_be_read_is_an_invalid_policy(text: str, wording: Wording) -> None:
     """Whatever a person writes into an annotation, a function finds the policy at fault, never itself."""
     with pytest.raises(InvalidPolicyError) as raised:
         schema.parse(text)
-    assert str(raised.value).startswith(words)
+    assert raised.value.path == ""
+    wording(str(raised.value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("workload: {", id="a brace that is never closed"),
+        pytest.param("workload: {onScale: 2026-02-31}", id="no such day"),
+    ],
+)
+def test_text_that_a_library_refuses_is_an_invalid_policy(text: str) -> None:
+    """The rest of the message is in the words of PyYAML or Python, which change with their versions."""
+    with pytest.raises(InvalidPolicyError, match="YAML") as raised:
+        schema.parse(text)
+    assert raised.value.path == ""
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ from muster.policy import marks, schema
 from muster.policy.flaws import flaw_of
 from muster.policy.groups import GivenUp
 from muster.policy.kinds import gang_of
+from muster.policy.reasons import Reason
 from muster.policy.startup import stuck
 from muster.policy.tree import tree_for
+from tests.conftest import Wording
 from tests.support.builders import Object, a_jobset, a_replicated_job, annotated, template_labelled
+from tests.support.messages import mentions
 
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 LEADER = template_labelled({marks.LEADER_GROUP: "lead"})
@@ -31,16 +34,13 @@ def entry(name: str, mark: str, *modifiers: Any, **fields: Any) -> Object:
     return a_replicated_job(name, *modifiers, mark=mark, **fields)
 
 
-def outcome(groups: str, *entries: Object) -> str:
-    """What is wrong, or ""."""
+def outcome(groups: str, *entries: Object) -> GivenUp | None:
+    """What is wrong, or None."""
     jobset = JobSet.read(a_jobset(*entries))
     policy = schema.parse(f"workload: {{groups: {groups}}}").workload
     assert policy is not None
     tree = tree_for(gang_of(jobset, jobset, {}), policy, "home")
-    if isinstance(tree, GivenUp):
-        return tree.message
-    flaw = flaw_of(tree)
-    return f"{flaw.reason}: {flaw.message}" if flaw else ""
+    return tree if isinstance(tree, GivenUp) else flaw_of(tree)
 
 
 ROOT = "[{name: root, schedulingPolicy: %s, groups: [{name: a}, {name: b}, {name: c}]}]"
@@ -52,42 +52,48 @@ GANG_OF = "{gang: {minGroupCount: %s}}"
 
 
 @pytest.mark.parametrize(
-    ("groups", "entries", "says"),
+    ("groups", "entries", "reason", "facts"),
     [
         pytest.param(
             ROOT % (GANG_OF % 2),
             [entry("a", "a"), entry("b", "b"), ready(entry("c", "c"), "a")],
-            "",
+            None,
+            (),
             id="two of three run, and the third comes when one of them is ready",
         ),
         pytest.param(
             ROOT % (GANG_OF % 3),
             [entry("a", "a"), entry("b", "b"), ready(entry("c", "c"), "a")],
-            "only 2 can be there before c starts",
+            Reason.INVALID_POLICY,
+            ("home", "workload.groups[0].schedulingPolicy", 2, "c"),
             id="all three are asked for, but the third waits for one of the others",
         ),
         pytest.param(
             ROOT % (GANG_OF % 2),
             [entry("a", "a"), entry("b", "b"), entry("c", "c", after=("a", "b"))],
-            "only 1 can be there before c starts",
+            Reason.INVALID_POLICY,
+            ("home", "workload.groups[0].schedulingPolicy", 1, "c"),
             id="when the third starts, both others have ended and count no longer",
         ),
         pytest.param(
             ROOT % (GANG_OF % 1),
             [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c", after=("b",))],
-            "",
+            None,
+            (),
             id="one at a time is enough",
         ),
         pytest.param(
             STAGES_BESIDE % "{basic: {}}",
             [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c")],
-            "",
+            None,
+            (),
             id="stages below a basic group, of which the first is enough for the gang above",
         ),
         pytest.param(
             STAGES_BESIDE % (GANG_OF % 2),
             [entry("a", "a"), entry("b", "b", after=("a",)), entry("c", "c")],
-            "only 1 can be there before b starts",
+            Reason.INVALID_POLICY,
+            ("home", "workload.groups[0].groups[0].schedulingPolicy", 1, "b"),
             id="stages below a gang, which is never complete",
         ),
         pytest.param(
@@ -98,53 +104,67 @@ GANG_OF = "{gang: {minGroupCount: %s}}"
                 ready(entry("a2", "x"), "b1"),
                 ready(entry("b2", "y"), "a1"),
             ],
-            "WaitsForItself: group x: needs 4 pods and has 2 before a2 starts, which waits for it",
+            Reason.WAITS_FOR_ITSELF,
+            ("x", 4, 2, "a2"),
             id="two gangs, each of which waits for the other",
         ),
         pytest.param(
             "[{name: x}, {name: y}]",
             [entry("a1", "x"), entry("b1", "y"), ready(entry("a2", "x"), "b1")],
-            "",
+            None,
+            (),
             id="a gang that waits for another, which waits for nobody",
         ),
         pytest.param(
             "[]",
             [entry("w", "w", EXCLUSIVE, LEADER)],
-            "",
+            None,
+            (),
             id="exclusive placement with the leader in a group of its own",
         ),
         pytest.param(
             "[]",
             [entry("w", "w", EXCLUSIVE)],
-            "ExclusivePlacement: group w: with exclusive placement the pods of "
-            "spec.replicatedJobs[0].template.spec.template wait for index 0, "
-            "so a gang of 2 can never be placed together",
+            Reason.EXCLUSIVE_PLACEMENT,
+            ("w", "spec.replicatedJobs[0].template.spec.template"),
             id="exclusive placement with the leader in the gang",
         ),
         pytest.param(
             "[]",
             [entry("w", "w", EXCLUSIVE, PER_JOB, pods=1, replicas=3)],
-            "",
+            None,
+            (),
             id="exclusive placement of Jobs of one pod each: all of them lead",
         ),
         pytest.param(
             "[{name: w, schedulingPolicy: {gang: {minCount: 2}}}]",
             [entry("w", "w", EXCLUSIVE, replicas=2)],
-            "",
+            None,
+            (),
             id="exclusive placement of two Jobs, whose two leaders are gang enough",
         ),
         pytest.param(
             "[]",
             [entry("w", "w", EXCLUSIVE, BLOCKS, pods=4)],
-            "ExclusivePlacement: group w: with exclusive placement",
+            Reason.EXCLUSIVE_PLACEMENT,
+            ("w", "spec.replicatedJobs[0].template.spec.template"),
             id="exclusive placement in blocks: the first block waits for its own index 0",
         ),
     ],
 )
-def test_what_can_start(groups: str, entries: list[Object], says: str) -> None:
+def test_what_can_start(
+    groups: str,
+    entries: list[Object],
+    reason: Reason | None,
+    facts: tuple[object, ...],
+    wording: Wording,
+) -> None:
     """What needs all of its parts is not laid over parts that wait for one another; all else may be."""
-    found = outcome(groups, *entries)
-    assert says in found if says else found == ""
+    flaw = outcome(groups, *entries)
+    assert (flaw and flaw.reason) == reason
+    if flaw:
+        assert mentions(flaw.message, *facts)
+        wording(flaw.message)
 
 
 def test_without_anybody_who_waits_nothing_is_played_through() -> None:
@@ -161,4 +181,4 @@ def test_ten_thousand_groups_alike_are_looked_at_once() -> None:
     """PodGroups of the same composition stand or fall together."""
     late = ready(entry("w", "w", PER_JOB, replicas=10_000), "first")
     groups = "[{name: root, schedulingPolicy: {basic: {}}, groups: [{name: first}, {name: w}]}]"
-    assert outcome(groups, entry("first", "first"), late) == ""
+    assert outcome(groups, entry("first", "first"), late) is None

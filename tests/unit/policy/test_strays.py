@@ -12,6 +12,7 @@ from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
 from muster.policy.ownership import Considered, consider
 from muster.policy.reasons import Reason
 from muster.policy.workload import needs_groups, plan_workload
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Modifier,
@@ -31,11 +32,12 @@ from tests.support.builders import (
     succeeded,
     with_spec,
 )
+from tests.support.messages import mentions
 
 DELEGATED = annotated({marks.UPSTREAM_TEMPLATE: "sim"})
 SCHEDULED = with_spec(scheduling={"schedulingPolicy": {"gang": {}}})
 NAME = "llama-sim-22222222"
-WHY = "spec.replicatedJobs[1].template.spec.template is not Muster's to group, but its pods are stamped"
+PATH = "spec.replicatedJobs[1].template.spec.template"
 
 
 def a_mixed(modifier: Modifier = DELEGATED) -> Object:
@@ -61,7 +63,7 @@ WORKLOAD = a_workload(a_gang("workers", 2), root=a_mixed())
 
 
 @pytest.mark.parametrize("modifier", [DELEGATED, SCHEDULED], ids=["the annotation", "spec.scheduling"])
-def test_a_marked_template_that_upstream_groups_gets_a_stand_in(modifier: Modifier) -> None:
+def test_a_marked_template_that_upstream_groups_gets_a_stand_in(modifier: Modifier, wording: Wording) -> None:
     """Admission stamps its pods by the mark alone; upstream did not group them: they would wait for ever."""
     plan = plan_workload(seen(a_mixed(modifier), workload=WORKLOAD), NOW)
     assert isinstance(plan, Plan)
@@ -70,11 +72,15 @@ def test_a_marked_template_that_upstream_groups_gets_a_stand_in(modifier: Modifi
     assert stand_in.target.name == NAME
     assert stand_in.body is not None
     assert stand_in.body["spec"] == {"schedulingPolicy": {"basic": {}}}
-    assert stand_in.body["metadata"]["annotations"] == {"muster.dev/stand-in": f"UpstreamGroups: {WHY}"}
+    reason, _, why = stand_in.body["metadata"]["annotations"]["muster.dev/stand-in"].partition(": ")
+    assert reason == "UpstreamGroups"
+    assert mentions(why, PATH)
+    wording(why)
     assert status.body is not None
     (ready,) = status.body["status"]["conditions"]
     assert (ready["type"], ready["status"], ready["reason"]) == ("PodGroupsReady", "False", "UpstreamGroups")
-    assert ready["message"] == f"stand-ins {NAME}: {WHY}"
+    assert mentions(ready["message"], NAME, PATH)
+    wording(ready["message"])
     assert (event.body or {})["message"] == ready["message"]
 
 
@@ -145,20 +151,25 @@ def test_pods_are_read_only_where_some_may_be_stamped(jobset: Object, needed: bo
 
 
 @pytest.mark.parametrize(
-    ("modifiers", "ready", "message"),
+    ("modifiers", "ready", "facts"),
     [
-        pytest.param((), False, f"stand-ins {NAME}: {WHY}", id="while its pods live"),
-        pytest.param((succeeded,), True, "1 of 1 PodGroups exist", id="no longer when they have ended"),
+        pytest.param((), False, (NAME, "because"), id="while its pods live"),
+        pytest.param((succeeded,), True, (), id="no longer when they have ended"),
     ],
 )
-def test_the_condition_says_so(modifiers: tuple[Modifier, ...], ready: bool, message: str) -> None:
+def test_the_condition_says_so(
+    modifiers: tuple[Modifier, ...], ready: bool, facts: tuple[str, ...], wording: Wording
+) -> None:
     """emit_conditions says the same as create_workload, so that neither takes the other's word back."""
     stand_in = a_pod_group(
-        NAME, annotated({"muster.dev/stand-in": f"UpstreamGroups: {WHY}"}), root=a_mixed(), min_count=None
+        NAME, annotated({"muster.dev/stand-in": "UpstreamGroups: because"}), root=a_mixed(), min_count=None
     )
     workers = a_pod_group("llama-workers-22222222", root=a_mixed())
     given = seen(None, *modifiers, workload=WORKLOAD, groups=[workers, stand_in])
     considered = consider(given)
     assert isinstance(considered, Considered)
     said, _ = verdicts(given, considered)
-    assert (said.true, said.message) == (ready, message)
+    assert said.true is ready
+    assert mentions(said.message, *facts)
+    assert ready or said.reason == Reason.UPSTREAM_GROUPS
+    wording(said.message)

@@ -12,6 +12,7 @@ from muster.policy.groups import GivenUp, Group
 from muster.policy.kinds import Gang, gang_of
 from muster.policy.reasons import Reason
 from muster.policy.tree import path_of, tree_for
+from tests.conftest import Wording
 from tests.support.builders import (
     Object,
     a_job,
@@ -22,6 +23,7 @@ from tests.support.builders import (
     template_spec,
     with_spec,
 )
+from tests.support.messages import mentions
 
 BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
 PER_JOB = template_labelled({marks.GROUP_PER: "job"})
@@ -155,94 +157,108 @@ def test_the_tree_of_a_policy(body: Object, groups: str, tree: list[Any]) -> Non
 IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
 ROOT_OF_THREE = "[{name: root%s, groups: [{name: data}, {name: train}, {name: eval}]}]"
 ROOT_OF_PAIR = "[{name: root%s, groups: [{name: prefill}, {name: decode}]}]"
+PREFILL = "spec.replicatedJobs[0].template.spec.template"
 QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
 
 
 @pytest.mark.parametrize(
-    ("body", "groups", "message"),
+    ("body", "groups", "path", "facts"),
     [
         pytest.param(
             pair(),
             "[{name: prefil}]",
-            "workload.groups[0].name: no pod template has the label muster.dev/group: prefil; "
-            "marks found: decode, prefill",
+            "workload.groups[0].name",
+            ("muster.dev/group", "prefil", "decode", "prefill"),
             id="a group without a mark",
         ),
         pytest.param(
             pair(),
             "[{name: prefill, replicatedJobs: [decode]}]",
-            "workload.groups[0].replicatedJobs: the label muster.dev/group: prefill is on prefill instead",
+            "workload.groups[0].replicatedJobs",
+            (
+                "muster.dev/group",
+                "prefill",
+            ),
             id="the label is on another replicatedJob",
         ),
         pytest.param(
             a_job(),
             "[{name: main, replicatedJobs: [node]}]",
-            "workload.groups[0].replicatedJobs: the label muster.dev/group: main is on "
-            "the Job's only template instead",
+            "workload.groups[0].replicatedJobs",
+            (
+                "muster.dev/group",
+                "main",
+            ),
             id="replicatedJobs on a Job, which has none",
         ),
         pytest.param(
             pair(),
             "[{name: prefill, per: Job}]",
-            "workload.groups[0].per: spec.replicatedJobs[0].template.spec.template needs the label "
-            "muster.dev/group-per: job",
+            "workload.groups[0].per",
+            (PREFILL, "muster.dev/group-per", "job"),
             id="per Job without the label",
         ),
         pytest.param(
             pair(),
             "[{name: prefill, size: 4}]",
-            "workload.groups[0].size: spec.replicatedJobs[0].template.spec.template needs the label "
-            "muster.dev/group-size: 4",
+            "workload.groups[0].size",
+            (PREFILL, "muster.dev/group-size", "4"),
             id="blocks without the label",
         ),
         pytest.param(
             pair(),
             "[{name: prefill, leader: true}]",
-            "workload.groups[0].leader: spec.replicatedJobs[0].template.spec.template needs the label "
-            "muster.dev/leader-group: prefill",
+            "workload.groups[0].leader",
+            (PREFILL, "muster.dev/leader-group", "prefill"),
             id="a leader without the label",
         ),
         pytest.param(
             a_job(LEADER, pods=4),
             "[{name: driver, leader: false}]",
-            "workload.groups[0].leader: spec.template has the label muster.dev/leader-group: driver",
+            "workload.groups[0].leader",
+            ("spec.template", "muster.dev/leader-group", "driver"),
             id="a leader by its label that the policy says is none",
         ),
         pytest.param(
             pair(),
             "[{name: prefill}, {name: prefill}]",
-            "workload.groups[1].name: prefill is taken by workload.groups[0]",
+            "workload.groups[1].name",
+            ("prefill", "workload.groups[0]"),
             id="a name twice in a list",
         ),
         pytest.param(
             pair(),
             "[{name: prefill, groups: [{name: prefill}, {name: decode}]}]",
-            "workload.groups[0].groups[0].name: prefill is taken by workload.groups[0]",
+            "workload.groups[0].groups[0].name",
+            ("prefill", "workload.groups[0]"),
             id="a name twice in the tree",
         ),
         pytest.param(
             pair(),
             "[{name: prefill, schedulingPolicy: {gang: {minCount: 5}}}]",
-            "workload.groups[0].schedulingPolicy.gang.minCount: 5 is more than the 4 pods there will be",
+            "workload.groups[0].schedulingPolicy.gang.minCount",
+            (5, 4),
             id="minCount above the pods",
         ),
         pytest.param(
             pair(),
             ROOT_OF_PAIR % QUORUM % 3,
-            "workload.groups[0].schedulingPolicy.gang.minGroupCount: 3 is more than the 2 child groups "
-            "that have pods",
+            "workload.groups[0].schedulingPolicy.gang.minGroupCount",
+            (3, 2),
             id="minGroupCount above the child groups",
         ),
         pytest.param(
             pair(),
             "[{name: root, disruptionMode: {all: {}}, groups: [{name: prefill}]}]",
-            "workload.groups: decode stand beside a group with groups; put them into one",
+            "workload.groups",
+            ("decode",),
             id="a mark that the tree leaves out",
         ),
         pytest.param(
             pair(),
             "[{name: root, disruptionMode: {all: {}}, groups: [{name: prefill}]}, {name: decode}]",
-            "workload.groups: decode stand beside a group with groups; put them into one",
+            "workload.groups",
+            ("decode",),
             id="a group of pods beside a group of groups",
         ),
         pytest.param(
@@ -250,14 +266,15 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
             "[{name: a, disruptionMode: {all: {}}, groups: [{name: b, disruptionMode: {all: {}}, groups: "
             "[{name: c, disruptionMode: {all: {}}, groups: [{name: d, groups: [{name: prefill}, "
             "{name: decode}]}]}]}]}]",
-            "workload.groups[0].groups[0].groups[0].groups[0].groups[0]: is on level 5, but a Workload has 4",
+            "workload.groups[0].groups[0].groups[0].groups[0].groups[0]",
+            (5, 4),
             id="five levels",
         ),
         pytest.param(
             three(),
             ROOT_OF_THREE % "",
-            "workload.groups[0].schedulingPolicy: 3 child groups never wait together: only 1 can be there "
-            "before train starts, which waits for them; make it basic, or minGroupCount 1",
+            "workload.groups[0].schedulingPolicy",
+            (3, 1, "train"),
             id="a gang over stages that wait for one another",
         ),
         pytest.param(
@@ -268,8 +285,8 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
                 modifiers=(IN_ORDER,),
             ),
             ROOT_OF_THREE % QUORUM % 2,
-            "workload.groups[0].schedulingPolicy: 2 child groups never wait together: only 1 can be there "
-            "before b starts, which waits for them; make it basic, or minGroupCount 1",
+            "workload.groups[0].schedulingPolicy",
+            (2, 1, "b"),
             id="a quorum of two under startup policy InOrder",
         ),
         pytest.param(
@@ -283,8 +300,8 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
                 )
             ),
             "[{name: root, groups: [{name: driver}, {name: prefill}]}]",
-            "workload.groups[0].schedulingPolicy: 2 child groups never wait together: only 1 can be there "
-            "before prefill starts, which waits for them; make it basic, or minGroupCount 1",
+            "workload.groups[0].schedulingPolicy",
+            (2, 1, "prefill"),
             id="a gang of leader and workers under exclusive placement",
         ),
         pytest.param(
@@ -293,16 +310,21 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
                 a_replicated_job("decode", mark="decode"),
             ),
             ROOT_OF_PAIR % "",
-            "workload.groups[0]: pods below one group need one priority, that of the root; found: high, none",
+            "workload.groups[0]",
+            ("high",),
             id="two priorities below one root",
         ),
     ],
 )
-def test_a_policy_that_cannot_be_had_names_the_field(body: Object, groups: str, message: str) -> None:
+def test_a_policy_that_cannot_be_had_names_the_field(
+    body: Object, groups: str, path: str, facts: tuple[object, ...], wording: Wording
+) -> None:
     """Reason InvalidPolicy, with home, path and what was found."""
-    found = asked(body, groups)
-    assert isinstance(found, GivenUp)
-    assert (found.reason, found.message) == (Reason.INVALID_POLICY, f"home: {message}")
+    flaw = asked(body, groups)
+    assert isinstance(flaw, GivenUp)
+    assert flaw.reason == Reason.INVALID_POLICY
+    assert mentions(flaw.message, "home", path, *facts)
+    wording(flaw.message)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from muster.policy.ownership import consider, needs_priority_classes
 from muster.policy.pod_groups import plan_pod_groups
 from muster.policy.priorities import Priority, priority_of
 from muster.policy.workload import plan_workload
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     WORKLOAD_UID,
@@ -29,6 +30,7 @@ from tests.support.builders import (
     template_labelled,
     template_spec,
 )
+from tests.support.messages import mentions
 from tests.support.priorities import seen as a_class
 
 CLASSES = (
@@ -44,7 +46,7 @@ PER_JOB = template_labelled({marks.GROUP_PER: "job"})
 BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
 LED = template_labelled({marks.LEADER_GROUP: "lead"})
 FIRST, SECOND = (f"spec.replicatedJobs[{number}].template.spec.template" for number in range(2))
-BOTH = f"{FIRST}, {SECOND}"
+BOTH = (FIRST, SECOND)
 
 
 def of(priority: str = "", scheduler: str = "") -> Modifier:
@@ -115,32 +117,29 @@ def _told(body: Object) -> str:
     return f"{kind}, {body['spec'].get('priorityClassName', 'no class')}"
 
 
-ALL_EXIST = "2 of 2 PodGroups exist"
-
-
 @pytest.mark.parametrize(
-    ("given", "groups", "reason", "message"),
+    ("given", "groups", "reason", "facts"),
     [
         # Between the groups of one Workload.
         pytest.param(
             seen(two((of("hi"),), (of("lo"),), groups="ab"), *CLASSES),
             {"a": "gang of 2, hi", "b": "gang of 2, lo"},
             "PodGroupsExist",
-            ALL_EXIST,
+            (),
             id="groups of one owner may have different priorities: each has its pods' class",
         ),
         pytest.param(
             seen(two((of("hi"),), (), groups="ab"), *CLASSES),
             {"a": "gang of 2, hi", "b": "gang of 2, no class"},
             "PodGroupsExist",
-            ALL_EXIST,
+            (),
             id="one of them may have none",
         ),
         pytest.param(
             seen(two((of(scheduler="mine"),), (), groups="ab")),
             {"a": "gang of 2, no class", "b": "gang of 2, no class"},
             "PodGroupsExist",
-            ALL_EXIST,
+            (),
             id="groups of one owner may have different schedulers",
         ),
         # Within the PodGroups of one mark: pods that differ may still never meet in one of them.
@@ -148,70 +147,70 @@ ALL_EXIST = "2 of 2 PodGroups exist"
             seen(two((of("hi"), PER_JOB), (of("lo"),)), *CLASSES),
             {"g-0": "gang of 2, hi", "g": "gang of 2, lo"},
             "PodGroupsExist",
-            ALL_EXIST,
+            (),
             id="per Job: pods of another replicatedJob in a PodGroup of their own may differ",
         ),
         pytest.param(
             seen(two((of("hi"), PER_JOB), (of("lo"), PER_JOB), jobs="21"), *CLASSES),
             {"g-0": "basic, hi", "g-1": "basic, hi"},
             "PrioritiesDiffer",
-            f"group g: {BOTH} have priorityClassName hi (1000), lo (10)",
+            ("g", *BOTH, "priorityClassName", "hi", 1000, "lo", 10),
             id="per Job: where they meet all get stand-ins, and those whose pods are alike run",
         ),
         pytest.param(
             seen(two((of("hi"), PER_JOB), (of("urgent"), PER_JOB), jobs="21"), *CLASSES),
             {"g-0": "gang of 4, hi", "g-1": "gang of 2, hi"},
             "PodGroupsExist",
-            ALL_EXIST,
+            (),
             id="per Job: classes of one value are one gang",
         ),
         pytest.param(
             seen(two((of(scheduler="mine"), PER_JOB), (PER_JOB,), jobs="21")),
             {"g-0": "basic, no class", "g-1": "basic, no class"},
             "SchedulersDiffer",
-            f"group g: {BOTH} have schedulerName default-scheduler, mine",
+            ("g", *BOTH, "schedulerName", "default-scheduler", "mine"),
             id="per Job: schedulers may not differ either",
         ),
         pytest.param(
             seen(two((of("hi"), BLOCKS), (of("lo"),)), *CLASSES),
             {"g-0": "gang of 2, hi", "g": "gang of 2, lo"},
             "PodGroupsExist",
-            ALL_EXIST,
+            (),
             id="blocks: pods in no block of the others' may differ",
         ),
         pytest.param(
             seen(two((of("hi"), BLOCKS), (of("lo"), BLOCKS)), *CLASSES),
             {"g-0": "basic, hi"},
             "PrioritiesDiffer",
-            f"group g: {BOTH} have priorityClassName hi (1000), lo (10)",
+            ("g", *BOTH, "priorityClassName", "hi", 1000, "lo", 10),
             id="blocks: two replicatedJobs in one block need one priority",
         ),
         pytest.param(
             seen(two((of(scheduler="mine"), BLOCKS), (BLOCKS,))),
             {"g-0": "basic, no class"},
             "SchedulersDiffer",
-            f"group g: {BOTH} have schedulerName default-scheduler, mine",
+            ("g", *BOTH, "schedulerName", "default-scheduler", "mine"),
             id="blocks: and one scheduler",
         ),
         pytest.param(
             seen(two((of("hi"), LED), (of("hi"), LED), groups="ab"), *CLASSES),
             {"lead": "gang of 2, hi", "a": "gang of 1, hi", "b": "gang of 1, hi"},
             "PodGroupsExist",
-            "3 of 3 PodGroups exist",
+            (),
             id="leaders: two leaders of one class share a group",
         ),
         pytest.param(
             seen(two((of("hi"), LED), (of("lo"), LED), groups="ab"), *CLASSES),
             {"lead": "basic, hi", "a": "basic, hi", "b": "basic, lo"},
             "PrioritiesDiffer",
-            f"group lead: {BOTH} have priorityClassName hi (1000), lo (10)",
+            ("lead", *BOTH, "priorityClassName", "hi", 1000, "lo", 10),
             id="leaders: of different priorities they cannot; their workers run in stand-ins of their class",
         ),
         pytest.param(
             seen(two((of(scheduler="mine"), LED), (LED,), groups="ab")),
             {"lead": "basic, no class", "a": "basic, no class", "b": "basic, no class"},
             "SchedulersDiffer",
-            f"group lead: {BOTH} have schedulerName default-scheduler, mine",
+            ("lead", *BOTH, "schedulerName", "default-scheduler", "mine"),
             id="leaders: of different schedulers neither",
         ),
         # Within one PodGroup: the value counts, and what the class says of preemption.
@@ -219,93 +218,100 @@ ALL_EXIST = "2 of 2 PodGroups exist"
             seen(two((of("hi"),), (of("urgent"),)), *CLASSES),
             {"g": "gang of 4, hi"},
             "PodGroupsExist",
-            "1 of 1 PodGroups exist",
+            (),
             id="one group: classes of one value are one priority",
         ),
         pytest.param(
             seen(two((of("hi"),), (of("lo"),)), *CLASSES),
             {"g": "basic, hi"},
             "PrioritiesDiffer",
-            f"group g: {BOTH} have priorityClassName hi (1000), lo (10)",
+            ("g", *BOTH, "priorityClassName", "hi", 1000, "lo", 10),
             id="one group: classes of two values are not",
         ),
         pytest.param(
             seen(two((of("hi"),), (of("polite"),)), *CLASSES),
             {"g": "basic, hi"},
             "PrioritiesDiffer",
-            f"group g: {BOTH} have priorityClassName hi (1000), polite (1000, Never)",
+            ("g", *BOTH, "priorityClassName", "hi", 1000, "polite", "Never"),
             id="one group: nor classes of one value of which one never preempts",
         ),
         pytest.param(
             seen(two((of("zero"),), ()), *CLASSES),
             {"g": "gang of 4, zero"},
             "PodGroupsExist",
-            "1 of 1 PodGroups exist",
+            (),
             id="one group: without a class the priority is 0",
         ),
         pytest.param(
             seen(two((of("hi"),), ()), *CLASSES, DEFAULT),
             {"g": "gang of 4, hi"},
             "PodGroupsExist",
-            "1 of 1 PodGroups exist",
+            (),
             id="one group: without a class it is that of the global default",
         ),
         pytest.param(
             seen(two((of("zero"),), ()), *CLASSES, DEFAULT),
             {"g": "basic, zero"},
             "PrioritiesDiffer",
-            f"group g: {BOTH} have priorityClassName none (1000), zero (0)",
+            ("g", *BOTH, "priorityClassName", 1000, "zero", 0),
             id="one group: which then is not 0",
         ),
         pytest.param(
             seen(two((of("hi"),), (of("gone"),)), *CLASSES),
             {"g": "basic, hi"},
             "PrioritiesDiffer",
-            f"group g: {BOTH} have priorityClassName gone, hi (1000)",
+            ("g", *BOTH, "priorityClassName", "gone", "hi", 1000),
             id="one group: a class that does not exist is like no other",
         ),
         pytest.param(
             seen(two((of(scheduler="mine"),), ())),
             {"g": "basic, no class"},
             "SchedulersDiffer",
-            f"group g: {BOTH} have schedulerName default-scheduler, mine",
+            ("g", *BOTH, "schedulerName", "default-scheduler", "mine"),
             id="one group: pods need one scheduler",
         ),
     ],
 )
 def test_groups_of_pods_that_differ(
-    given: Observed, groups: dict[str, str], reason: str, message: str
+    given: Observed, groups: dict[str, str], reason: str, facts: tuple[object, ...], wording: Wording
 ) -> None:
     """Gangs where the scheduler can place them; else stand-ins by name, and the owner is told."""
-    assert outcome(given) == (groups, reason, message)
+    *made, message = outcome(given)
+    assert made == [groups, reason]
+    assert mentions(message, *facts)
+    wording(message)
 
 
 TREE = "workload: {groups: [{name: root, groups: [{name: a}, {name: b}]}]}"
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "message"),
+    ("first", "second", "facts"),
     [
         pytest.param(
             of("hi"),
             of("lo"),
-            "pods below one group need one priority, that of the root; found: hi (1000), lo (10)",
+            ("hi", 1000, "lo", 10),
             id="two priorities",
         ),
         pytest.param(
             of(scheduler="mine"),
             of(),
-            "pods below one group need one schedulerName; found: default-scheduler, mine",
+            ("schedulerName", "default-scheduler", "mine"),
             id="two schedulers",
         ),
     ],
 )
-def test_all_pods_below_one_root_are_alike(first: Modifier, second: Modifier, message: str) -> None:
+def test_all_pods_below_one_root_are_alike(
+    first: Modifier, second: Modifier, facts: tuple[object, ...], wording: Wording
+) -> None:
     """The scheduler takes a tree as one; without it each group is a stand-in of its own class, and runs."""
     given = seen(two((first,), (second,), groups="ab"), *CLASSES, policy=TREE)
-    groups, reason, told = outcome(given)
+    groups, reason, message = outcome(given)
     assert [kind.split(",")[0] for kind in groups.values()] == ["basic", "basic"]
-    assert (reason, told) == ("InvalidPolicy", f"home: workload.groups[0]: {message}")
+    assert reason == "InvalidPolicy"
+    assert mentions(message, "home", "workload.groups[0]", *facts)
+    wording(message)
 
 
 def test_a_tree_over_classes_of_one_value_is_made() -> None:

@@ -11,6 +11,7 @@ from muster.policy.model import Nothing, Observed
 from muster.policy.pods import needs_owner, plan_pods
 from muster.policy.reasons import Reason
 from muster.policy.waiting import placed_together, waits
+from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Object,
@@ -25,7 +26,8 @@ from tests.support.builders import (
     succeeded,
     with_condition,
 )
-from tests.support.lifting import let_go
+from tests.support.lifting import Held, assert_let_go, let_go
+from tests.support.messages import mentions
 from tests.support.trees import (
     CHAT,
     DECODE,
@@ -39,8 +41,7 @@ from tests.support.trees import (
     seen,
 )
 
-COMPOSITE = f"CompositePodGroup team-a/{CHAT}"
-SHORT = Nothing(Reason.AWAITING_MEMBERS, f"{COMPOSITE}: 1 of 2 groups have their pods")
+SHORT = Held(Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
 NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)
 OLD_DECODE = pods_of(DECODE, bound, of_uid("old"))
 HANGING = pods_of(DECODE, bound, being_deleted, of_uid("hanging"))
@@ -73,17 +74,17 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         ),
         pytest.param(
             seen([*NEW_PREFILL, *NEW_DECODE], quorum=1),
-            Nothing(Reason.AWAITING_RESIZE, f"{COMPOSITE} has minGroupCount 1, its Jobs need 2"),
+            Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="the quorum fell before the restart and is not raised yet",
         ),
         pytest.param(
             seen([*NEW_PREFILL, *HANGING], quorum=1),
-            Nothing(Reason.AWAITING_RESIZE, f"{COMPOSITE} has minGroupCount 1, its Jobs need 2"),
+            Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="nor is it while old pods terminate",
         ),
         pytest.param(
             seen([*NEW_PREFILL, *NEW_DECODE], composites=()),
-            Nothing(Reason.AWAITING_POD_GROUP, f"CompositePodGroup {CHAT} does not exist yet"),
+            Held(Reason.AWAITING_POD_GROUP, (CHAT,)),
             id="the composite is being replaced",
         ),
         pytest.param(
@@ -93,7 +94,7 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         ),
         pytest.param(
             seen([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
-            Nothing(Reason.AWAITING_MEMBERS, f"PodGroup team-a/{GROUPS['decode']}: 1 of 2 pods exist"),
+            Held(Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
             id="one child is restarted and an old pod of it still terminates",
         ),
         pytest.param(
@@ -113,7 +114,7 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         ),
         pytest.param(
             seen([NEW_PREFILL[0], *pods_of(DECODE, succeeded)], jobs=[PREFILL, ENDED], sizes={"decode": 1}),
-            Nothing(Reason.AWAITING_RESIZE, f"{COMPOSITE} has minGroupCount 2, its Jobs need 1"),
+            Held(Reason.AWAITING_RESIZE, (CHAT, 2, 1)),
             id="though not before the quorum has fallen",
         ),
         pytest.param(
@@ -148,14 +149,14 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
                 policy=a_policy(schedulingPolicy={"basic": {}}),
                 groups=[a_child_group("prefill"), a_child_group("decode", once=False)],
             ),
-            Nothing(Reason.AWAITING_MEMBERS, f"PodGroup team-a/{GROUPS['prefill']}: 1 of 2 pods exist"),
+            Held(Reason.AWAITING_MEMBERS, (GROUPS["prefill"], 1, 2)),
             id="a stage is restarted before a later one was ever placed",
         ),
     ],
 )
-def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Nothing) -> None:
+def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Held, wording: Wording) -> None:
     """Never a part of it while it could not be whole, and never stuck."""
-    assert let_go(given) == decision
+    assert_let_go(given, decision, wording)
 
 
 def never_placed(*pods: Object) -> Observed:
@@ -205,9 +206,9 @@ OWN["spec"] |= {
         ),
     ],
 )
-def test_numbers_that_never_follow(given: Observed, decision: list[str] | Nothing) -> None:
+def test_numbers_that_never_follow(given: Observed, decision: list[str] | Held, wording: Wording) -> None:
     """No pod waits for a resize that never comes; the others of its tree it waits for all the same."""
-    assert let_go(given) == decision
+    assert_let_go(given, decision, wording)
 
 
 STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
@@ -248,11 +249,12 @@ def test_groups_that_nobody_resizes(given: Observed) -> None:
     assert let_go(given) == ALL[:2]
 
 
-def test_the_reply_names_the_whole() -> None:
+def test_the_reply_names_the_whole(wording: Wording) -> None:
     """One event for all pods that were let go: the root of the tree, and its owner."""
     decision = plan_pods(seen([*NEW_PREFILL, *NEW_DECODE]), NOW)
     assert not isinstance(decision, Nothing)
-    assert decision.message == f"4 pods of {COMPOSITE}"
+    assert mentions(decision.message, 4, CHAT)
+    wording(decision.message)
     assert decision.reply is not None
     assert decision.reply.owner.kind == "JobSet"
     assert decision.reply.data == {"podGroup": CHAT, "pods": 4}
