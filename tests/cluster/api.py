@@ -40,6 +40,12 @@ class Answer:
         """Whether the request was carried out."""
         return 200 <= self.status < 300
 
+    @property
+    def causes(self) -> list[tuple[str, str]]:
+        """Reason and field of each cause that the Status object of an error names, each pair once."""
+        details = self.body.get("details") or {} if isinstance(self.body, dict) else {}
+        return list(dict.fromkeys((one["reason"], one["field"]) for one in details.get("causes") or []))
+
 
 class Refused(AssertionError):
     """A request that had to succeed did not."""

@@ -2,7 +2,8 @@
 
 A case is a function that talks to an API server and asserts one rule. Everything it was answered is also
 written down, with names, times and identities replaced, and compared with what the real server answered
-(`answers/`). So the embedded server is held to the rule a case names and to every word around it.
+(`answers/`). So the embedded server is held to the rule a case names and to the status, reason, causes and
+objects around it; sentences are recorded and not compared (see `answers.difference`).
 """
 
 from __future__ import annotations

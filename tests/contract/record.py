@@ -40,7 +40,7 @@ def main() -> int:
 
 def _show(release: str, case: Case, entries: answers.Entries) -> None:
     before = answers.read(release, case)
-    changed = "is new" if before is None else answers.difference(before, entries)
+    changed = "is new" if before is None else answers.difference_in_words(before, entries)
     if changed:
         sys.stdout.write(f"{release} {case.subject}.{case.key}: {changed}\n")
 

@@ -1,4 +1,4 @@
-"""The embedded API server keeps the rules of the real one, and answers word for word what that answered."""
+"""The embedded API server keeps the rules of the real one, and answers in substance what that answered."""
 
 from __future__ import annotations
 

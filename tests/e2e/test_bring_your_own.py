@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.support.laws import group_of
+from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.runtimes import POLICY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support import laws
+from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import Story
@@ -56,13 +56,13 @@ def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(stor
         story.create(a_job(name, pods=4, cpu=4))
     story.wait("one of them runs", lambda now: now.running() == 4)
     story.recording.quiet()
-    winners = {laws.group_of(pod) for pod in story.pods() if pod["spec"].get("nodeName")}
+    winners = {group_of(pod) for pod in story.pods() if pod["spec"].get("nodeName")}
     assert len(winners) == 1, "the two share the cluster and neither can finish"
 
-    first = [pod for pod in story.pods() if laws.group_of(pod) in winners]
+    first = [pod for pod in story.pods() if group_of(pod) in winners]
     story.finish_pods(first)
     story.wait("the other one runs", lambda now: now.running() == 4 and not winners & _groups_running(now))
 
 
 def _groups_running(story: Story) -> set[str]:
-    return {laws.group_of(pod) for pod in story.pods() if pod["status"].get("phase") == "Running"}
+    return {group_of(pod) for pod in story.pods() if pod["status"].get("phase") == "Running"}

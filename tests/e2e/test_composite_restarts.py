@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.laws import group_of
+from muster.replay.summary import group_of
 from tests.e2e.support.owners import Object, a_job
 from tests.e2e.support.story import Story
 from tests.e2e.support.trees import chat, min_group_count, runs, uids

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from muster.local.stories.watching import Entry
 from tests.cluster import manifests
 from tests.cluster.api import STRATEGIC_PATCH, Answer
 from tests.e2e.support.owners import Object, a_job
 from tests.e2e.support.runtimes import POLICY
 from tests.e2e.support.story import Story
-from tests.e2e.support.timeline import Entry
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -71,7 +71,9 @@ def test_a_gate_of_another_is_left_to_it(story: Story, policy: str) -> None:
 def _all_gated(story: Story) -> list[Entry]:
     """The moments at which a pod had the gates of the others and Muster's as well."""
     every = {*OTHERS, "muster.dev/pod-group"}
-    return [one for one in story.recording.entries() if one.kind == "Pod" and story.gates(one.body) == every]
+    return [
+        one for one in story.recording.entries() if one.kind == "Pod" and story.gates(one.object) == every
+    ]
 
 
 _POD: Object = {"apiVersion": "v1", "kind": "Pod"}

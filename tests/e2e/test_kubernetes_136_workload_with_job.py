@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from muster.local.stories.laws import min_count
+from muster.replay.summary import group_of
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import DEFAULT_GATES, Release
-from tests.e2e.support.laws import group_of, min_count
 from tests.e2e.support.owners import a_job, a_jobset
 from tests.e2e.support.story import Story
 

@@ -10,10 +10,10 @@ from statistics import median
 
 import pytest
 
-from tests.e2e.support.laws import GATE
+from muster.local.stories.watching import Entry
+from muster.policy.marks import GATE
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import Story
-from tests.e2e.support.timeline import Entry
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -49,7 +49,7 @@ def test_every_pod_of_many_is_stamped_and_gated_at_its_birth(
             wanted = (number + 1) * NODES
             story.wait(f"{wanted} pods run", partial(_runs, pods=wanted), 90)
 
-    born = [one.body for one in stamped.recording.entries() if _is_born(one)]
+    born = [one.object for one in stamped.recording.entries() if _is_born(one)]
     assert [(stamped.gates(pod), bool(stamped.group_name(pod))) for pod in born] == [
         ({GATE}, True)
     ] * TRAINJOBS * NODES
@@ -81,9 +81,9 @@ def _say(capsys: pytest.CaptureFixture[str], line: str) -> None:
 def _delays(story: Story, happened: Callable[[Entry], bool]) -> list[float]:
     """For each TrainJob the seconds until it first happened to one of its pods."""
     entries = story.recording.entries()
-    made = {one.name: one.seconds for one in entries if (one.kind, one.change) == ("TrainJob", "ADDED")}
+    made = {one.name: one.at for one in entries if (one.kind, one.change) == ("TrainJob", "ADDED")}
     return [
-        next(one.seconds for one in entries if happened(one) and one.name.startswith(name)) - seconds
+        next(one.at for one in entries if happened(one) and one.name.startswith(name)) - seconds
         for name, seconds in made.items()
     ]
 
@@ -97,7 +97,7 @@ def _is_born(entry: Entry) -> bool:
 
 
 def _is_bound(entry: Entry) -> bool:
-    return entry.kind == "Pod" and "nodeName" in entry.body["spec"]
+    return entry.kind == "Pod" and "nodeName" in entry.object["spec"]
 
 
 def _told(delays: dict[str, list[float]]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.support import laws
-from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
+from muster.replay.summary import group_of
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import Story
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -42,7 +42,7 @@ def test_a_group_that_the_user_brought_is_kept(story: Story) -> None:
     story.recording.quiet()
 
     assert set(story.groups()) == {"mine"}
-    assert {laws.group_of(pod) for pod in story.pods()} == {"mine"}
+    assert {group_of(pod) for pod in story.pods()} == {"mine"}
     assert story.recording.now("Workload") == {}
 
 
@@ -102,5 +102,5 @@ def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: Story) -> None
     assert story.group("main")["metadata"]["name"].startswith("marked-now-main-")
 
 
-def _names(pods: list[laws.Object]) -> set[str]:
+def _names(pods: list[Object]) -> set[str]:
     return {pod["metadata"]["name"] for pod in pods}

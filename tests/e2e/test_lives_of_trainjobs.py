@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from muster.policy.marks import GATE
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
-from tests.e2e.support.laws import GATE
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import Story
@@ -132,7 +132,7 @@ def _told(story: Story) -> set[str]:
 def _histories(story: Story) -> list[list[str]]:
     """The types of the TrainJob's conditions, in their order, at each of its changes."""
     entries = [one for one in story.recording.entries() if one.kind == "TrainJob"]
-    statuses = [one.body.get("status") or {} for one in entries]
+    statuses = [one.object.get("status") or {} for one in entries]
     return [[condition["type"] for condition in one.get("conditions") or []] for one in statuses]
 
 

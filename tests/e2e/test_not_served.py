@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from muster.policy.marks import GATE
 from muster.simulator.apiserver import Gates
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off
 from tests.e2e.conftest import Stage, Stages
-from tests.e2e.support.laws import GATE
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.runtimes import POLICY
 from tests.e2e.support.story import Story

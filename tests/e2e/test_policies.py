@@ -10,8 +10,8 @@ import pytest
 
 from muster.files import EVENTING
 from muster.replay.snapshots import first, read_worlds
+from muster.replay.summary import group_of
 from tests.cluster import manifests
-from tests.e2e.support.laws import group_of
 from tests.e2e.support.owners import Object, a_job, a_trainjob
 from tests.e2e.support.story import Story
 

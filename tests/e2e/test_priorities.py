@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from muster.replay.summary import group_of
 from tests.contract.bodies import CLASSES, priority_class
 from tests.e2e.support import admission
-from tests.e2e.support.laws import group_of
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import Story
 

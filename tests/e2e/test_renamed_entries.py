@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from muster.objects.resources import TRAINING_RUNTIMES
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import APPLY
 from tests.e2e.conftest import Stage
@@ -54,7 +55,7 @@ def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: Story) -> N
 def test_a_mark_that_kubectl_takes_away_comes_back(story: Story, stage: Stage) -> None:
     """Without --server-side it replaces the list of entries as a whole, and the update is heard."""
     runtime = _runtime(story, "node", "workload: {}")
-    story.recording.follow("TrainingRuntime", manifests.collection(runtime))
+    story.recording.follow(TRAINING_RUNTIMES)
     arguments = ("apply", "-n", story.namespace, "-f", "-")
     kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
     story.wait("it is marked", lambda now: _marked(now) == [False, True])
@@ -82,7 +83,7 @@ def _applied(story: Story, body: Object, manager: str = "owner") -> Object:
 def _marked(story: Story) -> list[bool]:
     """Whether the runtime had its mark, at first and after each change of that."""
     entries = [one for one in story.recording.entries() if one.kind == "TrainingRuntime"]
-    return [had for had, _ in itertools.groupby(marks(one.body) != {} for one in entries)]
+    return [had for had, _ in itertools.groupby(marks(one.object) != {} for one in entries)]
 
 
 def _names(runtime: Object) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.laws import GATE
+from muster.policy.marks import GATE
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import Story
 

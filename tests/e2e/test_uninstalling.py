@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from muster.local.stories.laws import min_count
+from muster.policy.marks import GATE
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stage, Stages
 from tests.e2e.support import admission
-from tests.e2e.support.laws import GATE, min_count
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import Story
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.laws import group_of
+from muster.replay.summary import group_of
 from tests.e2e.support.owners import Object, a_jobset, a_trainjob
 from tests.e2e.support.runtimes import a_runtime, marks
 from tests.e2e.support.story import Story

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from muster.replay.summary import group_of
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.e2e.support.bystanders import groupers, job_controller_is_asked, made_twice, scattered
-from tests.e2e.support.laws import group_of
 from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import Story
 

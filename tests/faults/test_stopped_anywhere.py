@@ -17,6 +17,7 @@ import pytest
 from muster import manifests
 from muster.cluster.errors import Unavailable
 from muster.cluster.versioned import Versioned
+from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import KINDS, Recorder
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
@@ -31,13 +32,13 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.policy.marks import GROUP, GROUP_SIZE
+from muster.replay.summary import gates, group_of
 from muster.runtime.handle import run_step
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import Controllers, JobOptions, KubeletOptions, node
 from muster.simulator.direct import Direct
 from muster.steps import step_named
-from tests.e2e.support import laws, owners
-from tests.e2e.support.timeline import Entry
+from tests.e2e.support import owners
 from tests.e2e.support.trees import chat
 from tests.support.builders import NOW
 
@@ -90,7 +91,7 @@ class World:
         for step in steps:
             of_pods = step == "patch_pods"
             kind = PODS if of_pods else self._resource
-            for one in [pod for pod in self.all(PODS) if laws.gates(pod)] if of_pods else [self.owner]:
+            for one in [pod for pod in self.all(PODS) if gates(pod)] if of_pods else [self.owner]:
                 name, uid = one["metadata"]["name"], one["metadata"]["uid"]
                 ref = ObjectRef(kind.api_version, kind.kind, self.namespace, name, uid)
                 run_step(step_named(step), cluster, ref, lambda: NOW)
@@ -134,7 +135,7 @@ class World:
             if pod["status"].get("phase") == "Running"
             and "deletionTimestamp" not in pod["metadata"]
             and mark in ("", pod["metadata"]["labels"].get(GROUP))
-            and laws.group_of(pod).endswith(suffix)
+            and group_of(pod).endswith(suffix)
         ]
 
     def numbers(self) -> dict[str, int]:
@@ -314,9 +315,8 @@ def test_a_resize_may_be_stopped_anywhere(
         world = World(server, f"stop-{next(NUMBERS)}", change.owner)
         _stopped_after(writes, world, change, comes)
         history = recorder.history(world.namespace)
-        begin = history[0].at
-        entries = [Entry(one.version, one.at - begin, one.change, one.kind, one.object) for one in history]
-        assert [breach for law in laws.OF_TIMELINES for breach in law(entries)] == []
+        assert history
+        assert [breach for law in LAWS for breach in law(history)] == []
 
 
 def _stopped_after(writes: int, world: World, change: Change, comes: tuple[str, ...]) -> None:

@@ -86,7 +86,12 @@ def _pod_group(found: Object, everything: Sequence[Object]) -> Outline:
 
 def is_gated(pod: Object) -> bool:
     """Whether a pod has Muster's gate."""
-    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or [])
+    return GATE in gates(pod)
+
+
+def gates(pod: Object) -> set[str]:
+    """The names of the scheduling gates of a pod."""
+    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
 
 
 def group_of(pod: Object) -> str:

@@ -13,10 +13,10 @@ CASES = case.all
 BOTH = ("1.37", "1.36")
 
 
-def _refused(api: Conversation, ns: str, words: str, body: Object | None = None, **spec: Any) -> None:
+def _refused(api: Conversation, ns: str, field: str, body: Object | None = None, **spec: Any) -> None:
     answer = api.request("POST", widgets(ns), body or widget(**spec))
     assert (answer.status, answer.reason) == (422, "Invalid")
-    assert words in answer.message
+    assert field in {name for _, name in answer.causes}
 
 
 @case(releases=BOTH)
@@ -36,41 +36,38 @@ def pruned(api: Conversation, ns: str) -> None:
     assert "unheardOf" not in found["spec"]
     assert found["spec"]["free"] == {"any": {"thing": 1}}
     answer = api.request("POST", widgets(ns), widget("b", unheardOf=1), query={"fieldValidation": "Strict"})
-    assert answer.status == 400
-    assert 'strict decoding error: unknown field "spec.unheardOf"' in answer.message
+    assert (answer.status, answer.reason) == (400, "BadRequest")
 
 
 @case(releases=BOTH)
 def wrong_type(api: Conversation, ns: str) -> None:
     """A wrong type is answered with 422, unlike in a built-in kind."""
     serve_widgets(api.api, ns)
-    where = "spec.parts[0].count"
-    words = f'{where}: Invalid value: "string": {where} in body must be of type integer: "string"'
-    _refused(api, ns, words, parts=[{"name": "a", "count": "x"}])
-    _refused(api, ns, 'spec.parts: Invalid value: "object"', parts={"a": 1})
+    _refused(api, ns, "spec.parts[0].count", parts=[{"name": "a", "count": "x"}])
+    _refused(api, ns, "spec.parts", parts={"a": 1})
 
 
 @case(releases=BOTH)
 def required(api: Conversation, ns: str) -> None:
     """A required field is required."""
     serve_widgets(api.api, ns)
-    _refused(api, ns, "spec.size: Required value", {**widget(), "spec": {}})
-    _refused(api, ns, "spec.parts[0].name: Required value", parts=[{"count": 1}])
+    _refused(api, ns, "spec.size", {**widget(), "spec": {}})
+    _refused(api, ns, "spec.parts[0].name", parts=[{"count": 1}])
 
 
 @case(releases=BOTH)
 def limits(api: Conversation, ns: str) -> None:
     """Enumerations, bounds, lengths and patterns hold."""
     serve_widgets(api.api, ns)
-    _refused(api, ns, 'spec.mode: Unsupported value: "Odd": supported values: "Fast", "Slow"', mode="Odd")
-    _refused(api, ns, "spec.level in body should be greater than or equal to 1", level=0)
-    _refused(api, ns, "spec.level in body should be less than or equal to 3", level=4)
-    _refused(api, ns, "spec.word: Too long: may not be more than 5 bytes", word="toolong")
-    _refused(api, ns, "spec.word in body should match '^[a-z]+$'", word="A")
+    _refused(api, ns, "spec.mode", mode="Odd")
+    _refused(api, ns, "spec.level", level=0)
+    _refused(api, ns, "spec.level", level=4)
+    _refused(api, ns, "spec.word", word="toolong")
+    _refused(api, ns, "spec.word", word="A")
     _refused(
         api,
         ns,
-        "spec.parts: Too many: 4: must have at most 3 items",
+        "spec.parts",
         parts=[{"name": str(i)} for i in range(4)],
     )
 
@@ -79,8 +76,8 @@ def limits(api: Conversation, ns: str) -> None:
 def keys_unique(api: Conversation, ns: str) -> None:
     """Keys of a keyed list and members of a set are unique."""
     serve_widgets(api.api, ns)
-    _refused(api, ns, "spec.parts[1]: Duplicate value", parts=[{"name": "a"}, {"name": "a"}])
-    _refused(api, ns, 'spec.tags[1]: Duplicate value: "x"', tags=["x", "x"])
+    _refused(api, ns, "spec.parts[1]", parts=[{"name": "a"}, {"name": "a"}])
+    _refused(api, ns, "spec.tags[1]", tags=["x", "x"])
 
 
 @case(releases=BOTH)
@@ -100,7 +97,7 @@ def immutable_rule(api: Conversation, ns: str) -> None:
     api.must("POST", widgets(ns), widget(fixed="a"))
     answer = api.request("PATCH", widgets(ns, "widget"), {"spec": {"fixed": "b"}}, MERGE_PATCH)
     assert answer.status == 422
-    assert 'spec.fixed: Invalid value: "b": Value is immutable' in answer.message
+    assert answer.causes == [("FieldValueInvalid", "spec.fixed")]
 
 
 @case(releases=BOTH)
@@ -165,7 +162,7 @@ def without_version(api: Conversation, ns: str) -> None:
     api.must("POST", widgets(ns), widget())
     answer = api.request("PUT", widgets(ns, "widget"), widget(size=2))
     assert answer.status == 422
-    assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "metadata.resourceVersion")]
 
 
 @case(releases=BOTH)
@@ -192,16 +189,15 @@ def listed_with_kind(api: Conversation, ns: str) -> None:
 def conflict(api: Conversation, ns: str) -> None:
     """AlreadyExists and Conflict name a custom resource with its group."""
     serve_widgets(api.api, ns)
+    named = {"group": "contract.muster.dev", "kind": "widgets", "name": "widget"}
     made = api.must("POST", widgets(ns), widget())
-    assert (
-        api.request("POST", widgets(ns), widget()).message
-        == 'widgets.contract.muster.dev "widget" already exists'
-    )
+    answer = api.request("POST", widgets(ns), widget())
+    assert (answer.status, answer.reason, answer.body["details"]) == (409, "AlreadyExists", named)
     made["spec"]["size"] = 2
     api.must("PUT", widgets(ns, "widget"), made)
     made["spec"]["size"] = 3
     answer = api.request("PUT", widgets(ns, "widget"), made)
-    assert 'Operation cannot be fulfilled on widgets.contract.muster.dev "widget"' in answer.message
+    assert (answer.status, answer.reason, answer.body["details"]) == (409, "Conflict", named)
 
 
 @case(releases=BOTH)
@@ -231,7 +227,7 @@ def null_value(api: Conversation, ns: str) -> None:
     found = api.must("POST", widgets(ns), widget(mode=None, word=None))["spec"]
     assert found["mode"] == "Fast"
     assert "word" not in found
-    _refused(api, ns, "spec.size: Required value", size=None)
+    _refused(api, ns, "spec.size", size=None)
 
 
 @case()
@@ -241,9 +237,9 @@ def owned_by_nobody(api: Conversation, ns: str) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [bad]}}
     answer = api.request("POST", core(ns, "configmaps"), body)
     assert answer.status == 422
-    assert "metadata.ownerReferences[0].uid: Required value" in answer.message
+    assert answer.causes == [("FieldValueRequired", "metadata.ownerReferences[0].uid")]
     two = [{**bad, "uid": str(i), "controller": True} for i in range(2)]
     body["metadata"] = {"name": "a", "ownerReferences": two}
     answer = api.request("POST", core(ns, "configmaps"), body)
     assert answer.status == 422
-    assert "Only one reference can have Controller set to true" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "metadata.ownerReferences")]

@@ -101,8 +101,7 @@ def binding_gated(api: Conversation, ns: str) -> None:
     api.must("POST", core(ns, "pods"), pod(schedulingGates=[{"name": "example.com/wait"}]))
     body = {"metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "n"}}
     answer = api.request("POST", core(ns, "pods", "pod") + "/binding", body)
-    assert answer.status == 409
-    assert "pod pod has non-empty .spec.schedulingGates" in answer.message
+    assert (answer.status, answer.reason) == (409, "Conflict")
 
 
 @case(releases=BOTH)
@@ -110,7 +109,7 @@ def containers_needed(api: Conversation, ns: str) -> None:
     """A Pod without containers is refused with 422."""
     answer = api.request("POST", core(ns, "pods"), {**pod(), "spec": {}})
     assert answer.status == 422
-    assert "spec.containers: Required value" in answer.message
+    assert answer.causes == [("FieldValueRequired", "spec.containers")]
 
 
 @case(releases=BOTH)
@@ -121,5 +120,7 @@ def container_names(api: Conversation, ns: str) -> None:
         "POST", core(ns, "pods"), {**pod(), "spec": {**pod_spec(), "containers": containers}}
     )
     assert answer.status == 422
-    assert 'spec.containers[1].name: Duplicate value: "a"' in answer.message
-    assert "spec.containers[2].image: Required value" in answer.message
+    assert answer.causes == [
+        ("FieldValueDuplicate", "spec.containers[1].name"),
+        ("FieldValueRequired", "spec.containers[2].image"),
+    ]

@@ -12,7 +12,6 @@ case = Cases(__name__)
 CASES = case.all
 VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
 INDEXED: Object = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
-REFUSAL = 'cannot change parallelism for a Job referencing gang-scheduled PodGroup "group"'
 
 
 def _make_group(api: Conversation, ns: str, policy: Object, *owners: Object, release: str = "1.36") -> None:
@@ -53,7 +52,6 @@ def controlled(api: Conversation, ns: str) -> None:
     for pods in (4, 2):
         answer = _scale(api, ns, pods)
         assert (answer.status, answer.reason) == (403, "Forbidden")
-        assert answer.message == f'jobs.batch "job" is forbidden: {REFUSAL}'
     assert _scale(api, ns, 3).status == 200
     assert api.request("PATCH", jobs(ns, "job"), {"spec": {"suspend": True}}, MERGE_PATCH).status == 200
 
@@ -66,7 +64,7 @@ def named(api: Conversation, ns: str) -> None:
     _make_group(api, ns, gang())
     _seen(api, ns)
     answer = _scale(api, ns, 5)
-    assert (answer.status, answer.message) == (403, f'jobs.batch "job" is forbidden: {REFUSAL}')
+    assert (answer.status, answer.reason) == (403, "Forbidden")
 
 
 @case(releases=("1.36",))

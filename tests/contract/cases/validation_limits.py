@@ -36,10 +36,9 @@ def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> Answer:
     return api.request("POST", groups(ns, plural, version=version), body)
 
 
-def _refused(answer: Answer, *words: str) -> None:
+def _refused(answer: Answer, *fields: str) -> None:
     assert (answer.status, answer.reason) == (422, "Invalid")
-    for word in words:
-        assert word in answer.message
+    assert set(fields) <= {field for _, field in answer.causes}
 
 
 @case()
@@ -47,8 +46,8 @@ def long_names(api: Conversation, ns: str) -> None:
     """Workloads and groups have names of up to 253 characters, dots included."""
     for plural in KINDS:
         assert _create(api, ns, plural, name="a" * 249 + ".b-c").status == 201
-        _refused(_create(api, ns, plural, name="a" * 254), "metadata.name: Invalid value")
-        _refused(_create(api, ns, plural, name="Upper"), "metadata.name: Invalid value")
+        _refused(_create(api, ns, plural, name="a" * 254), "metadata.name")
+        _refused(_create(api, ns, plural, name="Upper"), "metadata.name")
 
 
 @case()
@@ -68,9 +67,9 @@ def reference_names(api: Conversation, ns: str) -> None:
     api.must("POST", path, pod_group("good", workloadRef=good))
     for field, bad in (("workloadName", "a_b"), ("templateName", "a.b")):
         answer = api.request("POST", path, pod_group(workloadRef={**good, field: bad}))
-        _refused(answer, f"spec.workloadRef.{field}: Invalid value")
+        _refused(answer, f"spec.workloadRef.{field}")
     answer = api.request("POST", path, pod_group(workloadRef=good, parentCompositePodGroupName="a_b"))
-    _refused(answer, "spec.parentCompositePodGroupName: Invalid value")
+    _refused(answer, "spec.parentCompositePodGroupName")
 
 
 @case()
@@ -86,11 +85,11 @@ def eight_children(api: Conversation, ns: str) -> None:
 
     where = "spec.compositePodGroupTemplates"
     nine = workload(compositePodGroupTemplates=outer)
-    _refused(api.request("POST", path, nine), f"{where}: Too many: 9: must have at most 8 items")
+    _refused(api.request("POST", path, nine), where)
     nine = workload(compositePodGroupTemplates=[composite("root", *leaves)])
-    _refused(api.request("POST", path, nine), f"{where}[0].podGroupTemplates: Too many: 9")
+    _refused(api.request("POST", path, nine), f"{where}[0].podGroupTemplates")
     nine = workload(compositePodGroupTemplates=[composite("root", compositePodGroupTemplates=inner)])
-    _refused(api.request("POST", path, nine), f"{where}[0].compositePodGroupTemplates: Too many: 9")
+    _refused(api.request("POST", path, nine), f"{where}[0].compositePodGroupTemplates")
 
 
 @case()
@@ -103,7 +102,7 @@ def long_conditions(api: Conversation, ns: str) -> None:
     for field, most in (("reason", 1024), ("message", 32768)):
         longer = {**longest, field: "x" * (most + 1)}
         answer = api.request("PATCH", path, {"status": {"conditions": [longer]}}, STRATEGIC_PATCH)
-        _refused(answer, f"status.conditions[0].{field}: Too long: may not be more than {most} bytes")
+        _refused(answer, f"status.conditions[0].{field}")
 
 
 @case()
@@ -115,7 +114,7 @@ def composite_priority(api: Conversation, ns: str) -> None:
     made = api.must("POST", path, composite_group(priorityClassName=name))
     assert made["spec"]["priority"] == 7
     change = {"spec": {"priorityClassName": "other"}}
-    _refused(api.request("PATCH", f"{path}/composite", change, MERGE_PATCH), "field is immutable")
+    _refused(api.request("PATCH", f"{path}/composite", change, MERGE_PATCH), "spec.priorityClassName")
     answer = api.request("POST", path, composite_group("other", priorityClassName="nobodys"))
     assert (answer.status, answer.reason) == (403, "Forbidden")
     answer = api.request("POST", path, composite_group("other", priorityClassName="system-node-critical"))

@@ -27,7 +27,7 @@ def older(api: Conversation, ns: str) -> None:
     assert found["metadata"]["finalizers"] == [FINALIZER]
     answer = api.request("PATCH", f"{path}/group", {"spec": {"schedulingPolicy": gang(5)}}, MERGE_PATCH)
     assert answer.status == 422
-    assert "spec.schedulingPolicy: Invalid value" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "spec.schedulingPolicy")]
 
 
 @case(releases=("1.36",))
@@ -52,10 +52,9 @@ def older_reference_checked(api: Conversation, ns: str) -> None:
     body = pod_group(version="v1alpha2", podGroupTemplateRef=reference)
     answer = api.request("POST", path, body)
     assert (answer.status, answer.reason) == (403, "Forbidden")
-    assert 'PodGroup rejected: Workload "work" not found' in answer.message
     api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
     answer = api.request("POST", path, body)
-    assert 'PodGroup rejected: PodGroupTemplate "other" not found in Workload "work"' in answer.message
+    assert (answer.status, answer.reason) == (403, "Forbidden")
 
 
 @case(releases=("1.36",))

@@ -9,14 +9,13 @@ from tests.contract.case import Cases, Conversation
 case = Cases(__name__)
 CASES = case.all
 BOTH = ("1.37", "1.36")
-FROZEN = "pod updates may not change fields other than"
 GROUP = {"podGroupName": "group"}
 
 
 def _refused(api: Conversation, ns: str, spec: Object) -> None:
     answer = api.request("PATCH", core(ns, "pods", "pod"), {"spec": spec}, MERGE_PATCH)
     assert (answer.status, answer.reason) == (422, "Invalid")
-    assert f"spec: Forbidden: {FROZEN}" in answer.message
+    assert answer.causes == [("FieldValueForbidden", "spec")]
 
 
 @case()
@@ -59,7 +58,7 @@ def group_without_name(api: Conversation, ns: str) -> None:
     """An empty schedulingGroup is refused."""
     answer = api.request("POST", core(ns, "pods"), pod(schedulingGroup={}))
     assert answer.status == 422
-    assert "spec.schedulingGroup.podGroupName" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "spec.schedulingGroup.podGroupName")]
 
 
 @case(releases=BOTH)
@@ -67,7 +66,7 @@ def group_bad_name(api: Conversation, ns: str) -> None:
     """A podGroupName that is no DNS subdomain is refused."""
     answer = api.request("POST", core(ns, "pods"), pod(schedulingGroup={"podGroupName": "Not_A_Name"}))
     assert answer.status == 422
-    assert "spec.schedulingGroup.podGroupName: Invalid value" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "spec.schedulingGroup.podGroupName")]
 
 
 @case(releases=BOTH)
@@ -99,7 +98,7 @@ def gate_added(api: Conversation, ns: str) -> None:
     body = {"spec": {"schedulingGates": [{"name": "example.com/late"}]}}
     answer = api.request("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
     assert answer.status == 422
-    assert "only deletion is allowed, but found new scheduling gate 'example.com/late'" in answer.message
+    assert answer.causes == [("FieldValueForbidden", "spec.schedulingGates[0].name")]
 
 
 @case(releases=BOTH)
@@ -107,7 +106,7 @@ def gate_twice(api: Conversation, ns: str) -> None:
     """Two gates of one name are refused."""
     answer = api.request("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/a"))
     assert answer.status == 422
-    assert "spec.schedulingGates[1]: Duplicate value" in answer.message
+    assert answer.causes == [("FieldValueDuplicate", "spec.schedulingGates[1]")]
 
 
 @case(releases=BOTH)
@@ -115,7 +114,7 @@ def gate_bad_name(api: Conversation, ns: str) -> None:
     """A gate's name is a qualified name."""
     answer = api.request("POST", core(ns, "pods"), gated("pod", "not a name"))
     assert answer.status == 422
-    assert "spec.schedulingGates[0]: Invalid value" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "spec.schedulingGates[0]")]
 
 
 @case(releases=BOTH)
@@ -162,7 +161,7 @@ def command_frozen(api: Conversation, ns: str) -> None:
     operations = [{"op": "add", "path": "/spec/containers/0/command", "value": ["sh"]}]
     answer = api.request("PATCH", core(ns, "pods", "pod"), operations, JSON_PATCH)
     assert answer.status == 422
-    assert FROZEN in answer.message
+    assert answer.causes == [("FieldValueForbidden", "spec")]
 
 
 @case(releases=BOTH)
@@ -172,7 +171,7 @@ def containers_frozen(api: Conversation, ns: str) -> None:
     body = {"spec": {"containers": [{"name": "second", "image": "b"}]}}
     answer = api.request("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
     assert answer.status == 422
-    assert "pod updates may not add or remove containers" in answer.message
+    assert answer.causes == [("FieldValueForbidden", "spec.containers")]
 
 
 @case(releases=BOTH)
@@ -206,7 +205,7 @@ def selector_shrinks(api: Conversation, ns: str) -> None:
         "PATCH", core(ns, "pods", "pod"), {"spec": {"nodeSelector": {"a": None}}}, MERGE_PATCH
     )
     assert answer.status == 422
-    assert "only additions to spec.nodeSelector are allowed" in answer.message
+    assert answer.causes == [("FieldValueInvalid", "spec.nodeSelector")]
 
 
 @case(releases=BOTH)
@@ -257,7 +256,7 @@ def tolerations_shrink(api: Conversation, ns: str) -> None:
     assert len(found["spec"]["tolerations"]) == 3
     answer = api.request("PATCH", core(ns, "pods", "pod"), {"spec": {"tolerations": []}}, MERGE_PATCH)
     assert answer.status == 422
-    assert "existing toleration can not be modified except its tolerationSeconds" in answer.message
+    assert answer.causes == [("FieldValueForbidden", "spec.tolerations")]
 
 
 @case(releases=BOTH)
@@ -282,7 +281,6 @@ def priority_differs(api: Conversation, ns: str) -> None:
     """A priority that differs from that of the class is forbidden."""
     answer = api.request("POST", core(ns, "pods"), pod(priority=7))
     assert (answer.status, answer.reason) == (403, "Forbidden")
-    assert "the integer value of priority (7) must not be provided in pod spec" in answer.message
 
 
 @case(releases=BOTH)
@@ -290,7 +288,6 @@ def priority_class_missing(api: Conversation, ns: str) -> None:
     """A PriorityClass that does not exist is forbidden."""
     answer = api.request("POST", core(ns, "pods"), pod(priorityClassName="contract-none"))
     assert (answer.status, answer.reason) == (403, "Forbidden")
-    assert "no PriorityClass with name contract-none was found" in answer.message
 
 
 @case(releases=BOTH)
@@ -312,7 +309,7 @@ def system_class(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def restart_policy(api: Conversation, ns: str) -> None:
-    """An unknown restart policy is refused with the known ones."""
+    """An unknown restart policy is refused with 422."""
     answer = api.request("POST", core(ns, "pods"), pod(restartPolicy="Sometimes"))
     assert answer.status == 422
-    assert 'spec.restartPolicy: Unsupported value: "Sometimes"' in answer.message
+    assert answer.causes == [("FieldValueNotSupported", "spec.restartPolicy")]

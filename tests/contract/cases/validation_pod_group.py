@@ -22,16 +22,15 @@ CASES = case.all
 REFERENCE = {"workloadName": "work", "templateName": "main"}
 
 
-def _refused(api: Conversation, ns: str, *words: str, **spec: Any) -> None:
+def _refused(api: Conversation, ns: str, *fields: str, **spec: Any) -> None:
     answer = api.request("POST", groups(ns, "podgroups"), pod_group(**spec))
     assert (answer.status, answer.reason) == (422, "Invalid")
-    for word in words:
-        assert word in answer.message
+    assert set(fields) <= {field for _, field in answer.causes}
 
 
-def _patch(api: Conversation, ns: str, spec: Object) -> tuple[int, str]:
+def _patch(api: Conversation, ns: str, spec: Object) -> tuple[int, list[tuple[str, str]]]:
     answer = api.request("PATCH", groups(ns, "podgroups", "group"), {"spec": spec}, MERGE_PATCH)
-    return answer.status, answer.message
+    return answer.status, answer.causes
 
 
 @case()
@@ -87,7 +86,7 @@ def conditions_complete(api: Conversation, ns: str) -> None:
         del whole[field]
         answer = api.request("PATCH", path, {"status": {"conditions": [whole]}}, MERGE_PATCH)
         assert answer.status == 422
-        assert f"status.conditions[0].{field}: Required value" in answer.message
+        assert answer.causes == [("FieldValueRequired", f"status.conditions[0].{field}")]
 
 
 @case()
@@ -116,34 +115,34 @@ def no_policy(api: Conversation, ns: str) -> None:
     _refused(
         api,
         ns,
-        'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`',
+        "spec.schedulingPolicy",
         schedulingPolicy={},
     )
     both = {"basic": {}, "gang": {"minCount": 1}}
-    _refused(api, ns, "must specify exactly one of: `basic`, `gang`", schedulingPolicy=both)
+    _refused(api, ns, "spec.schedulingPolicy", schedulingPolicy=both)
 
 
 @case()
 def zero(api: Conversation, ns: str) -> None:
     """MinCount 0 is a missing value."""
-    _refused(api, ns, "spec.schedulingPolicy.gang.minCount: Required value", schedulingPolicy=gang(0))
+    _refused(api, ns, "spec.schedulingPolicy.gang.minCount", schedulingPolicy=gang(0))
 
 
 @case()
 def one_topology_key(api: Conversation, ns: str) -> None:
     """A PodGroup has at most one topology key."""
     two = {"topology": [{"key": "rack"}, {"key": "zone"}]}
-    _refused(api, ns, "spec.schedulingConstraints.topology: Too many: 2", schedulingConstraints=two)
+    _refused(api, ns, "spec.schedulingConstraints.topology", schedulingConstraints=two)
 
 
 @case()
 def reference_fields(api: Conversation, ns: str) -> None:
     """WorkloadRef names a Workload and a template."""
-    _refused(api, ns, "spec.workloadRef.templateName: Required value", workloadRef={"workloadName": "work"})
+    _refused(api, ns, "spec.workloadRef.templateName", workloadRef={"workloadName": "work"})
     _refused(
         api,
         ns,
-        "spec.workloadRef.workloadName: Invalid value",
+        "spec.workloadRef.workloadName",
         workloadRef={**REFERENCE, "workloadName": "A"},
     )
 
@@ -151,8 +150,7 @@ def reference_fields(api: Conversation, ns: str) -> None:
 @case()
 def parent_needs_reference(api: Conversation, ns: str) -> None:
     """A parent needs a workloadRef."""
-    words = "spec.workloadRef: Required value: must be set when parentCompositePodGroupName is set"
-    _refused(api, ns, words, parentCompositePodGroupName="parent")
+    _refused(api, ns, "spec.workloadRef", parentCompositePodGroupName="parent")
     body = pod_group(parentCompositePodGroupName="parent", workloadRef=REFERENCE)
     found = api.must("POST", groups(ns, "podgroups"), body)
     assert found["spec"]["parentCompositePodGroupName"] == "parent"
@@ -171,19 +169,24 @@ def min_count_changes(api: Conversation, ns: str) -> None:
 def variant_frozen(api: Conversation, ns: str) -> None:
     """A gang cannot become basic."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
-    status, message = _patch(api, ns, {"schedulingPolicy": {"gang": None, "basic": {}}})
+    status, causes = _patch(api, ns, {"schedulingPolicy": {"gang": None, "basic": {}}})
     assert status == 422
-    assert "spec.schedulingPolicy.basic: Invalid value: null: field is immutable" in message
-    assert "spec.schedulingPolicy.gang: Invalid value: null: field cannot be cleared once set" in message
+    assert causes == [
+        ("FieldValueInvalid", "spec.schedulingPolicy.basic"),
+        ("FieldValueInvalid", "spec.schedulingPolicy.gang"),
+    ]
 
 
 @case()
 def basic_stays(api: Conversation, ns: str) -> None:
     """A basic group cannot become a gang."""
     api.must("POST", groups(ns, "podgroups"), pod_group(schedulingPolicy={"basic": {}}))
-    status, message = _patch(api, ns, {"schedulingPolicy": {"basic": None, "gang": {"minCount": 2}}})
+    status, causes = _patch(api, ns, {"schedulingPolicy": {"basic": None, "gang": {"minCount": 2}}})
     assert status == 422
-    assert "spec.schedulingPolicy.gang: Invalid value: null: field cannot be set once created" in message
+    assert causes == [
+        ("FieldValueInvalid", "spec.schedulingPolicy.basic"),
+        ("FieldValueInvalid", "spec.schedulingPolicy.gang"),
+    ]
 
 
 @case()
@@ -198,9 +201,9 @@ def spec_frozen(api: Conversation, ns: str) -> None:
         {"priority": 5},
     ]
     for change in changes:
-        status, message = _patch(api, ns, change)
+        status, causes = _patch(api, ns, change)
         assert status == 422
-        assert f"spec.{next(iter(change))}: Invalid value: null: field is immutable" in message
+        assert causes == [("FieldValueInvalid", f"spec.{next(iter(change))}")]
 
 
 @case()
@@ -228,7 +231,6 @@ def priority_of_class(api: Conversation, ns: str) -> None:
     body = pod_group("other", priorityClassName=f"{ns}-hi", priority=7)
     answer = api.request("POST", groups(ns, "podgroups"), body)
     assert (answer.status, answer.reason) == (403, "Forbidden")
-    assert "priority set in the pod group (7) must match the priority computed (1000)" in answer.message
 
 
 @case()
@@ -236,14 +238,12 @@ def class_missing(api: Conversation, ns: str) -> None:
     """A PriorityClass that does not exist is forbidden."""
     answer = api.request("POST", groups(ns, "podgroups"), pod_group(priorityClassName="contract-none"))
     assert (answer.status, answer.reason) == (403, "Forbidden")
-    assert "no PriorityClass with name contract-none was found" in answer.message
 
 
 @case()
 def system_class(api: Conversation, ns: str) -> None:
     """A system class's priority is too high for a PodGroup."""
-    words = "spec.priority: Invalid value: 2000000000: must be less than or equal to 1000000000"
-    _refused(api, ns, words, priorityClassName="system-cluster-critical")
+    _refused(api, ns, "spec.priority", priorityClassName="system-cluster-critical")
 
 
 @case()

@@ -10,17 +10,16 @@ case = Cases(__name__)
 CASES = case.all
 
 
-def _refused(api: Conversation, ns: str, body: Object, *words: str, version: str = "v1beta1") -> None:
+def _refused(api: Conversation, ns: str, body: Object, *fields: str, version: str = "v1beta1") -> None:
     answer = api.request("POST", groups(ns, "workloads", version=version), body)
     assert (answer.status, answer.reason) == (422, "Invalid")
-    for word in words:
-        assert word in answer.message
+    assert set(fields) <= {field for _, field in answer.causes}
 
 
-def _patched(api: Conversation, ns: str, templates: list[Object]) -> tuple[int, str]:
+def _patched(api: Conversation, ns: str, templates: list[Object]) -> tuple[int, list[tuple[str, str]]]:
     body = {"spec": {"podGroupTemplates": templates}}
     answer = api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH)
-    return answer.status, answer.message
+    return answer.status, answer.causes
 
 
 @case()
@@ -54,7 +53,7 @@ def nothing(api: Conversation, ns: str) -> None:
         api,
         ns,
         workload(podGroupTemplates=[]),
-        'spec: Invalid value: "": must specify one of: `podGroupTemplates`, `compositePodGroupTemplates`',
+        "spec",
     )
 
 
@@ -62,7 +61,7 @@ def nothing(api: Conversation, ns: str) -> None:
 def both_kinds(api: Conversation, ns: str) -> None:
     """Plain and composite templates exclude each other at the top."""
     body = workload("work", template("a"), compositePodGroupTemplates=[composite("b", template("c"))])
-    _refused(api, ns, body, "must specify exactly one of: `podGroupTemplates`, `compositePodGroupTemplates`")
+    _refused(api, ns, body, "spec")
 
 
 @case()
@@ -70,25 +69,21 @@ def eight(api: Conversation, ns: str) -> None:
     """Eight templates are accepted, nine are not."""
     api.must("POST", groups(ns, "workloads"), workload("eight", *(template(f"t{i}") for i in range(8))))
     body = workload("nine", *(template(f"t{i}") for i in range(9)))
-    _refused(api, ns, body, "spec.podGroupTemplates: Too many: 9: must have at most 8 items")
+    _refused(api, ns, body, "spec.podGroupTemplates")
 
 
 @case()
 def same_names(api: Conversation, ns: str) -> None:
     """Two templates of one name are refused."""
-    _refused(
-        api, ns, workload("work", template("a"), template("a")), "spec.podGroupTemplates[1]: Duplicate value"
-    )
+    _refused(api, ns, workload("work", template("a"), template("a")), "spec.podGroupTemplates[1]")
 
 
 @case()
 def bad_names(api: Conversation, ns: str) -> None:
     """A template's name is a DNS label and must be there."""
-    _refused(
-        api, ns, workload("work", template("a.b")), 'spec.podGroupTemplates[0].name: Invalid value: "a.b"'
-    )
-    _refused(api, ns, workload("work", template("")), "spec.podGroupTemplates[0].name: Required value")
-    _refused(api, ns, workload("work", template("a" * 64)), "must be no more than 63 bytes")
+    _refused(api, ns, workload("work", template("a.b")), "spec.podGroupTemplates[0].name")
+    _refused(api, ns, workload("work", template("")), "spec.podGroupTemplates[0].name")
+    _refused(api, ns, workload("work", template("a" * 64)), "spec.podGroupTemplates[0].name")
 
 
 @case()
@@ -98,22 +93,22 @@ def no_policy(api: Conversation, ns: str) -> None:
         api,
         ns,
         workload("work", {"name": "main"}),
-        'spec.podGroupTemplates[0].schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`',
+        "spec.podGroupTemplates[0].schedulingPolicy",
     )
     both = template(schedulingPolicy={"basic": {}, "gang": {"minCount": 1}})
-    _refused(api, ns, workload("work", both), "must specify exactly one of: `basic`, `gang`")
+    _refused(api, ns, workload("work", both), "spec.podGroupTemplates[0].schedulingPolicy")
 
 
 @case()
 def zero(api: Conversation, ns: str) -> None:
     """MinCount 0 is a missing value, a negative one too small."""
     where = "spec.podGroupTemplates[0].schedulingPolicy.gang.minCount"
-    _refused(api, ns, workload("work", template(schedulingPolicy=gang(0))), f"{where}: Required value")
+    _refused(api, ns, workload("work", template(schedulingPolicy=gang(0))), where)
     _refused(
         api,
         ns,
         workload("work", template(schedulingPolicy=gang(-1))),
-        f"{where}: Invalid value: -1: must be greater than or equal to 1",
+        where,
     )
 
 
@@ -122,8 +117,7 @@ def wrong_type(api: Conversation, ns: str) -> None:
     """A minCount that is a text is answered with 400."""
     body = workload("work", template(schedulingPolicy={"gang": {"minCount": "two"}}))
     answer = api.request("POST", groups(ns, "workloads"), body)
-    assert answer.status == 400
-    assert "cannot unmarshal string into Go struct field" in answer.message
+    assert (answer.status, answer.reason) == (400, "BadRequest")
 
 
 @case()
@@ -131,11 +125,11 @@ def one_topology_key(api: Conversation, ns: str) -> None:
     """A template has at most one topology key, which is a label key."""
     two = template(schedulingConstraints={"topology": [{"key": "rack"}, {"key": "zone"}]})
     where = "spec.podGroupTemplates[0].schedulingConstraints.topology"
-    _refused(api, ns, workload("work", two), f"{where}: Too many: 2: must have at most 1 item")
+    _refused(api, ns, workload("work", two), where)
     bad = template(schedulingConstraints={"topology": [{"key": "not a key"}]})
-    _refused(api, ns, workload("work", bad), f"{where}[0].key: Invalid value")
+    _refused(api, ns, workload("work", bad), f"{where}[0].key")
     none = template(schedulingConstraints={"topology": [{}]})
-    _refused(api, ns, workload("work", none), f"{where}[0].key: Required value")
+    _refused(api, ns, workload("work", none), f"{where}[0].key")
 
 
 @case()
@@ -154,17 +148,16 @@ def disruption(api: Conversation, ns: str) -> None:
     found = api.must("POST", groups(ns, "workloads"), workload("b"))
     assert "disruptionMode" not in found["spec"]["podGroupTemplates"][0]
     both = template(disruptionMode={"all": {}, "single": {}})
-    _refused(api, ns, workload("c", both), "must specify exactly one of: `single`, `all`")
+    _refused(api, ns, workload("c", both), "spec.podGroupTemplates[0].disruptionMode")
 
 
 @case()
 def one_priority(api: Conversation, ns: str) -> None:
     """All templates of a Workload have the same priority class, or none has one."""
-    words = "spec: Invalid value: null: detected multiple priority configurations"
     mixed = (template("a", priorityClassName="x"), template("b", priorityClassName="y"))
-    _refused(api, ns, workload("work", *mixed), words)
+    _refused(api, ns, workload("work", *mixed), "spec")
     half = (template("a", priorityClassName="x"), template("b"))
-    _refused(api, ns, workload("work", *half), words)
+    _refused(api, ns, workload("work", *half), "spec")
     same = (template("a", priorityClassName="x"), template("b", priorityClassName="x"))
     api.must("POST", groups(ns, "workloads"), workload("work", *same))
 
@@ -173,7 +166,7 @@ def one_priority(api: Conversation, ns: str) -> None:
 def priority_limit(api: Conversation, ns: str) -> None:
     """A priority is at most a billion."""
     body = workload("work", template(priority=1_000_000_001))
-    _refused(api, ns, body, "spec.podGroupTemplates[0].priority: Invalid value: 1000000001")
+    _refused(api, ns, body, "spec.podGroupTemplates[0].priority")
 
 
 @case()
@@ -189,11 +182,9 @@ def gated_fields(api: Conversation, ns: str) -> None:
 @case()
 def reference_fields(api: Conversation, ns: str) -> None:
     """A controllerRef needs a kind and a name that fit in a path."""
-    _refused(
-        api, ns, workload(controllerRef={"apiGroup": "batch"}), "spec.controllerRef.kind: Required value"
-    )
+    _refused(api, ns, workload(controllerRef={"apiGroup": "batch"}), "spec.controllerRef.kind")
     bad = {"kind": "Job", "name": "a/b", "apiGroup": "Not A Group"}
-    _refused(api, ns, workload(controllerRef=bad), 'spec.controllerRef.name: Invalid value: "a/b"')
+    _refused(api, ns, workload(controllerRef=bad), "spec.controllerRef.name")
 
 
 @case()
@@ -209,18 +200,18 @@ def min_count_changes(api: Conversation, ns: str) -> None:
 def template_added(api: Conversation, ns: str) -> None:
     """A template cannot be added."""
     api.must("POST", groups(ns, "workloads"), workload())
-    status, message = _patched(api, ns, [template(), template("second")])
+    status, causes = _patched(api, ns, [template(), template("second")])
     assert status == 422
-    assert "spec.podGroupTemplates[1]: Forbidden: item may not be added" in message
+    assert causes == [("FieldValueForbidden", "spec.podGroupTemplates[1]")]
 
 
 @case()
 def template_removed(api: Conversation, ns: str) -> None:
     """A template cannot be removed."""
     api.must("POST", groups(ns, "workloads"), workload("work", template("a"), template("b")))
-    status, message = _patched(api, ns, [template("a")])
+    status, causes = _patched(api, ns, [template("a")])
     assert status == 422
-    assert "spec.podGroupTemplates: Forbidden: item may not be removed" in message
+    assert causes == [("FieldValueForbidden", "spec.podGroupTemplates")]
 
 
 @case()
@@ -244,12 +235,9 @@ def template_fields_frozen(api: Conversation, ns: str) -> None:
         {"priority": 5},
     ]
     for change in changes:
-        status, message = _patched(api, ns, [template(**change)])
+        status, causes = _patched(api, ns, [template(**change)])
         assert status == 422
-        assert (
-            f"spec.podGroupTemplates[0].{next(iter(change))}: Invalid value: null: field is immutable"
-            in message
-        )
+        assert causes == [("FieldValueInvalid", f"spec.podGroupTemplates[0].{next(iter(change))}")]
 
 
 @case()
@@ -264,7 +252,7 @@ def reference_frozen(api: Conversation, ns: str) -> None:
     for change in ({"name": "two"}, None):
         answer = api.request("PATCH", path, {"spec": {"controllerRef": change}}, MERGE_PATCH)
         assert answer.status == 422
-        assert "spec.controllerRef: Invalid value: null: field is immutable" in answer.message
+        assert answer.causes == [("FieldValueInvalid", "spec.controllerRef")]
 
 
 @case()

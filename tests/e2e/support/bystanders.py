@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from muster.replay.summary import group_of
 from tests.cluster.processes import until
 from tests.contract.bodies import jobs
-from tests.e2e.support import laws
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import Story
 
@@ -31,7 +31,7 @@ def groupers(story: Story) -> dict[str, set[str]]:
         found.setdefault(owner, set()).add(_maker(workload["metadata"].get("labels") or {}))
     groups = story.groups()
     for pod in story.pods():
-        group = groups.get(laws.group_of(pod))
+        group = groups.get(group_of(pod))
         job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
         if group:
             found[job].add(_maker(group["metadata"].get("labels") or {}))
@@ -43,7 +43,7 @@ def made_twice(story: Story) -> dict[tuple[str, str], list[str]]:
     made: dict[tuple[str, str], list[str]] = {}
     for entry in story.recording.entries():
         if entry.kind in ("Workload", "PodGroup") and entry.change == "ADDED":
-            owners = entry.body["metadata"]["ownerReferences"]
+            owners = entry.object["metadata"]["ownerReferences"]
             (job,) = (one["name"] for one in owners if one.get("controller"))
             made.setdefault((entry.kind, job), []).append(entry.name)
     return {whose: names for whose, names in made.items() if len(names) > 1}
@@ -54,7 +54,7 @@ def scattered(story: Story) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for pod in story.pods():
         job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
-        found.setdefault(job, set()).add(laws.group_of(pod))
+        found.setdefault(job, set()).add(group_of(pod))
     there = set(story.groups())
     return {job: groups for job, groups in found.items() if len(groups) > 1 or not groups <= there}
 

@@ -6,14 +6,17 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from muster.local.stories.laws import LAWS, min_count
+from muster.local.stories.watching import Entry
+from muster.replay import summary as outline
 from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
-from tests.e2e.support import admission, laws, rights
-from tests.e2e.support.laws import Write
+from tests.e2e.support import admission, rights
 from tests.e2e.support.rights import Right
-from tests.e2e.support.timeline import PATIENCE, Entry, Recording
+from tests.e2e.support.timeline import PATIENCE, Recording
+from tests.e2e.support.writes import Write, users_objects_are_left_alone
 
 Object = dict[str, Any]
 
@@ -125,21 +128,21 @@ class Story:
 
     def members(self, group: str) -> list[Object]:
         """Returns the pods that name a PodGroup and have not ended."""
-        pods = [pod for pod in self.pods() if laws.group_of(pod) == group]
+        pods = [pod for pod in self.pods() if outline.group_of(pod) == group]
         return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
     def gates(self, pod: Object) -> set[str]:
         """Returns the names of a pod's scheduling gates."""
-        return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
+        return outline.gates(pod)
 
     def ungrouped(self) -> list[Object]:
         """Returns the running pods that name no PodGroup."""
         running = [pod for pod in self.pods() if pod["status"].get("phase") == "Running"]
-        return [pod for pod in running if not laws.group_of(pod)]
+        return [pod for pod in running if not outline.group_of(pod)]
 
     def group_name(self, pod: Object) -> str:
         """Returns the PodGroup that a pod names; empty without one."""
-        return laws.group_of(pod)
+        return outline.group_of(pod)
 
     def running(self) -> int:
         """Returns how many pods run."""
@@ -218,8 +221,8 @@ class Story:
     def breaches(self) -> list[str]:
         """Returns how the laws of every story were broken."""
         entries = self.recording.entries()
-        found = [f"{law.__name__}: {breach}" for law in laws.OF_TIMELINES for breach in law(entries)]
-        left_alone = laws.users_objects_are_left_alone
+        found = [f"{law.__name__}: {breach}" for law in LAWS for breach in law(entries)]
+        left_alone = users_objects_are_left_alone
         found += [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
         refused = self._refused | set(rights.refused(self._audited(self._roles_known_at)))
         return found + [f"RBAC refused {right}" for right in sorted(refused)]
@@ -235,7 +238,7 @@ class Story:
 
     def told(self) -> str:
         """Tells the story line by line: changes, the scheduler's messages, and Muster's writes after them."""
-        lines = [line for entry in self.recording.entries() if (line := _line(entry))]
+        lines = [line for entry in self.recording.entries() if (line := _line(entry, self.recording.began))]
         written = [
             f"{one.status} {one.writer}: {one.verb} {one.resource} {one.name}" for one in self.writes()
         ]
@@ -268,8 +271,9 @@ def _of(event: Object, namespace: str) -> bool:
     return is_write and bool(about.get("namespace", namespace) == namespace)
 
 
-def _line(entry: Entry) -> str:
-    body, prefix = entry.body, f"{entry.seconds:7.2f} s  {entry.version:>6}  {entry.change:<8} {entry.kind}"
+def _line(entry: Entry, began: float) -> str:
+    body = entry.object
+    prefix = f"{entry.at - began:7.2f} s  {entry.version:>6}  {entry.change:<8} {entry.kind}"
     if entry.kind == "Event":
         source = body.get("reportingComponent") or body.get("source", {}).get("component", "")
         return (
@@ -280,10 +284,9 @@ def _line(entry: Entry) -> str:
         f"{one['type']}={one['status']}/{one.get('reason', '')}" for one in status.get("conditions") or []
     ]
     if entry.kind == "Pod":
-        gates = [gate["name"] for gate in body["spec"].get("schedulingGates") or []]
         node = body["spec"].get("nodeName", "unbound")
         going = "going" if "deletionTimestamp" in body["metadata"] else ""
-        details = [status.get("phase", ""), node, laws.group_of(body), *gates, going]
+        details = [status.get("phase", ""), node, outline.group_of(body), *sorted(outline.gates(body)), going]
     if entry.kind == "PodGroup":
-        details.insert(0, f"minCount {laws.min_count(body)}")
+        details.insert(0, f"minCount {min_count(body)}")
     return f"{prefix} {entry.name} {' '.join(detail for detail in details if detail)}"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from muster import steps
+from muster.local.stories.watching import Entry, state
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.replay.activity import Activity, Listening
 from muster.runtime.app import wall_clock
@@ -24,7 +25,6 @@ from tests.cluster.sink import Sink
 from tests.e2e.support.admission import policies_at_work
 from tests.e2e.support.muster import NAMESPACE, SWEEP
 from tests.e2e.support.story import Story
-from tests.e2e.support.timeline import Entry, state
 from tests.replays.recording.adapters import REFERENCE, RESOURCE, events
 from tests.replays.recording.take import Object, Take
 
@@ -69,7 +69,7 @@ class Play(Story):
         self._runtime = runtime
         self._moments: list[Object] = []
         for resource in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES):
-            self.recording.follow(resource.kind, resource.path(namespace=namespace))
+            self.recording.follow(resource)
         assert policies_at_work(cluster.api, namespace), "jobs get no mark"
         home = f"/api/v1/namespaces/{namespace}"
         assert until(lambda: self.api.request("GET", f"{home}/serviceaccounts/default").ok, 20), "no pods"

@@ -1,17 +1,26 @@
-"""The recorder of a story sees what happened, also where the API server has forgotten it."""
+"""The recorder of a story notes what happened, also where a watch ended or the past was forgotten."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from muster.cluster.client import Client
-from muster.cluster.errors import Expired
+from muster.cluster.errors import ClusterError, Expired, Unavailable
 from muster.cluster.port import Object
 from muster.local.stories.watching import Recorder
-from muster.objects.resources import JOBS
+from muster.objects.patches import PatchType
+from muster.objects.resources import JOBS, NAMESPACES, Resource
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.direct import Direct
 from tests.support.builders import a_job, named, of_uid
+
+HOME = "team-a"
+CHANGES = [("ADDED", "last"), ("ADDED", "new"), ("DELETED", "gone"), ("MODIFIED", "changed")]
 
 
 def _job(name: str, version: str) -> Object:
@@ -22,6 +31,8 @@ def _job(name: str, version: str) -> Object:
 
 class Forgetful(Client):
     """An API server whose history begins at version 9: three Jobs were there before."""
+
+    error: ClusterError = Expired("too old resource version: 5 (9)")
 
     def __init__(self) -> None:
         self.lists = [
@@ -37,18 +48,104 @@ class Forgetful(Client):
     def watch(self, *_: Any, resource_version: str = "", **__: Any) -> Iterator[tuple[str, Object]]:
         """From version 9 on: one more Job."""
         if resource_version == "5":
-            raise Expired("too old resource version: 5 (9)")
+            raise self.error
         if not self.resumed.is_set():
             yield "ADDED", _job("last", "10")
             self.resumed.set()
 
 
-def test_what_was_forgotten_is_seen_from_a_list() -> None:
+class Refusing(Forgetful):
+    """An API server that lists and does not let anybody watch."""
+
+    error = Unavailable("no watch today")
+
+
+def test_changes_that_the_server_forgot_are_taken_from_a_list() -> None:
     """The watch goes on from there, instead of asking for the forgotten version for ever."""
     client = Forgetful()
     with Recorder(client, [JOBS]) as recorder:
         assert client.resumed.wait(5)
-        seen = {(one.change, one.name) for one in recorder.history("team-a")}
-        there = {one["metadata"]["name"] for one in recorder.objects()}
-    assert seen == {("MODIFIED", "changed"), ("ADDED", "new"), ("DELETED", "gone"), ("ADDED", "last")}
-    assert there == {"same", "changed", "new", "last"}
+        changes = {(entry.change, entry.name): entry.version for entry in recorder.history(HOME)}
+        names = {found["metadata"]["name"] for found in recorder.objects()}
+    assert sorted(changes) == CHANGES
+    assert changes["DELETED", "gone"] == 9
+    assert names == {"same", "changed", "new", "last"}
+
+
+@pytest.mark.parametrize("client", [Forgetful(), Refusing()], ids=["a forgotten past", "a refused watch"])
+def test_a_gap_is_noted(client: Forgetful) -> None:
+    """Whoever must not judge by an incomplete history can ask for its gaps."""
+    with Recorder(client, [JOBS]) as recorder:
+        assert recorder.until(recorder.gaps, 5)
+        assert recorder.gaps()[0].startswith("Job: ")
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Of a server with one namespace and a Job in it."""
+    with ApiServer() as server:
+        client = Direct.to(server)
+        client.create(NAMESPACES, {"metadata": {"name": HOME}}, manager="test")
+        _create(client, "first")
+        yield client
+
+
+def _create(client: Client, name: str) -> None:
+    containers = [{"name": "main", "image": "example.com/train"}]
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
+    client.create(JOBS, {"metadata": {"name": name, "namespace": HOME}, "spec": spec}, manager="test")
+
+
+def _scale(client: Client, name: str, pods: int) -> None:
+    spec = {"spec": {"parallelism": pods}}
+    client.patch(JOBS, name, HOME, spec, patch=PatchType.MERGE, manager="test")
+
+
+def _changes(recorder: Recorder) -> list[tuple[str, str]]:
+    return [(entry.change, entry.name) for entry in recorder.history()]
+
+
+def test_an_object_from_before_the_start_is_known_and_no_change(client: Client) -> None:
+    """A kind that is followed later begins with its objects as changes instead."""
+    with Recorder(client, [JOBS]) as recorder:
+        assert [found["metadata"]["name"] for found in recorder.objects(HOME)] == ["first"]
+        assert recorder.history() == []
+        recorder.follow(NAMESPACES)
+        assert ("ADDED", HOME) in _changes(recorder)
+
+
+def test_a_kind_that_is_not_served_cannot_be_followed(client: Client) -> None:
+    """The error comes at once, not as a history in which nothing happens."""
+    with Recorder(client, [JOBS]) as recorder, pytest.raises(ClusterError):
+        recorder.follow(Resource("example.com", "v1", "widgets", "Widget"))
+
+
+def test_changes_between_stop_and_resume_are_recorded_afterwards(client: Client) -> None:
+    """One entry each for what was made, changed or deleted, none for what stayed; then it watches on."""
+    recorder = Recorder(client, [JOBS], watch_seconds=1).start()
+    for name in ("stays", "goes"):
+        _create(client, name)
+    assert recorder.until(lambda: len(recorder.history()) == 2, 5)
+    recorder.stop()
+    _create(client, "comes")
+    _scale(client, "first", 2)
+    client.delete(JOBS, "goes", HOME)
+    before = _changes(recorder)
+
+    recorder.resume()
+    after = _changes(recorder)[len(before) :]
+    assert sorted(after) == [("ADDED", "comes"), ("DELETED", "goes"), ("MODIFIED", "first")]
+    _scale(client, "stays", 3)
+    assert recorder.until(lambda: ("MODIFIED", "stays") in _changes(recorder), 5)
+    assert recorder.gaps() == []
+    recorder.stop()
+
+
+def test_a_watch_that_the_server_ends_goes_on_where_it_ended(client: Client) -> None:
+    """As the server does with a reader that is too slow: nothing is lost, and no change comes twice."""
+    with Recorder(client, [JOBS], watch_seconds=1) as recorder:
+        for number in range(6):
+            _create(client, f"job-{number}")
+            time.sleep(0.5)
+        assert recorder.until(lambda: len(recorder.history()) == 6, 5)
+    assert _changes(recorder) == [("ADDED", f"job-{number}") for number in range(6)]

@@ -11,7 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from muster.local.stories import Scene
-from muster.local.stories.watching import Seen
+from muster.local.stories.watching import Entry
 from muster.replay import summary as outline
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
@@ -107,17 +107,17 @@ def summary(scene: Scene, activities: Sequence[Activity]) -> RenderableType:
     return Group(headline(scene), *trees, *expectations(scene), told, Text(""))
 
 
-def timeline(scene: Scene, history: Sequence[Seen], activities: Sequence[Activity]) -> Iterator[str]:
+def timeline(scene: Scene, history: Sequence[Entry], activities: Sequence[Activity]) -> Iterator[str]:
     """All that was seen of a story that failed, in order of time."""
     events = [(one.at, line(one, scene.begun)) for one in activities if f" {scene.story.place}/" in one.about]
-    events += [(one.at, f"{one.at - scene.begun:7.2f}s   {_seen(one)}") for one in history]
+    events += [(one.at, f"{one.at - scene.begun:7.2f}s   {_changed(one)}") for one in history]
     yield from (text for _, text in sorted(events))
 
 
-def _seen(seen: Seen) -> str:
-    found = seen.object
-    told = [f"{seen.change.lower():<9} {seen.kind} {seen.name}"]
-    if seen.kind == "Pod":
+def _changed(entry: Entry) -> str:
+    found = entry.object
+    told = [f"{entry.change.lower():<9} {entry.kind} {entry.name}"]
+    if entry.kind == "Pod":
         told.append("gated" if outline.is_gated(found) else found["spec"].get("nodeName") or "no node")
     conditions = (found.get("status") or {}).get("conditions") or []
     told += [f"{one['type']}={one['status']}/{one.get('reason', '')}" for one in conditions]

@@ -1,41 +1,20 @@
-"""What must hold in every story, from its first moment to its last.
+"""The laws of every story, of `muster run` as of the real control plane, from its first moment to its last.
 
-Each law takes what happened and returns its breaches as sentences; none means that it held. They are pure,
-and tests/unit/e2e shows each one to fail.
+Each law takes a timeline and returns its breaches as sentences; none means that it held. They are pure, and
+tests/unit/local/test_laws.py shows each of them to fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from tests.e2e.support.timeline import Entry, remember
-
-Object = dict[str, Any]
-GATE = "muster.dev/pod-group"
+from muster.local.stories.watching import Entry, remember
+from muster.policy.marks import GATE
+from muster.replay.snapshots import Object
+from muster.replay.summary import gates, group_of
 
 BINDING_SECONDS = 5.0
 """How long the rest of a gang may be on its way after its first pod was bound: one write each."""
-
-
-@dataclass(frozen=True)
-class Write:
-    """A write of one of Muster's service accounts, from the API server's audit log.
-
-    Attributes:
-        writer: the service account's name.
-        resource: plural, with the subresource if there is one: ``pods`` or ``jobs/status``.
-        status: the answer's HTTP code; 0 when it is missing.
-    """
-
-    writer: str
-    verb: str
-    resource: str
-    namespace: str
-    name: str
-    status: int
-    request: Object
 
 
 def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
@@ -48,8 +27,8 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
             continue
         before = pods.get(entry.name, {})
         remember(pods, entry)
-        group = group_of(entry.body)
-        if not group or _node(before) or not _node(entry.body) or entry.change == "DELETED":
+        group = group_of(entry.object)
+        if not group or _node(before) or not _node(entry.object) or entry.change == "DELETED":
             continue
         wanted = min_count(groups.get(group))
         members = [pod for pod in pods.values() if group_of(pod) == group and not gates(pod)]
@@ -63,7 +42,8 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
 def no_gang_stays_partly_bound(entries: Sequence[Entry]) -> list[str]:
     """A gang of which nothing was bound is soon bound to its minCount once its first pod is."""
     breaches = []
-    for group in sorted({name for entry in entries if (name := group_of(entry.body))}):
+    named = {group_of(entry.object) for entry in entries if entry.kind == "Pod"}
+    for group in sorted(named - {""}):
         breaches += _partly_bound(group, entries)
     return breaches
 
@@ -81,10 +61,10 @@ def no_tree_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
             continue
         was_bound = bool(_node(pods.get(entry.name, {})))
         remember(pods, entry)
-        if was_bound or entry.change == "DELETED" or not _node(entry.body):
+        if was_bound or entry.change == "DELETED" or not _node(entry.object):
             continue
-        for above in _above(group_of(entry.body), groups):
-            others = [pod for pod in _live_below(above, groups, pods.values()) if pod is not entry.body]
+        for above in _above(group_of(entry.object), groups):
+            others = [pod for pod in _live_below(above, groups, pods.values()) if pod is not entry.object]
             ready, wanted = _ready_below(above, groups, pods.values()), _min_group_count(groups[above])
             if ready < wanted and not any(map(_node, others)):
                 breaches.append(f"{entry.name} was bound when {ready} of {wanted} groups of {above} could be")
@@ -99,12 +79,12 @@ def workload_group_binding_in_this_order(entries: Sequence[Entry]) -> list[str]:
             workloads.add(entry.name)
         if entry.kind == "PodGroup" and entry.change == "ADDED":
             groups.add(entry.name)
-            workload = workload_of(entry.body)
+            workload = workload_of(entry.object)
             if workload and workload not in workloads:
                 breaches.append(f"PodGroup {entry.name} came before its Workload {workload}")
-        if entry.kind == "Pod" and entry.name not in bound and _node(entry.body):
+        if entry.kind == "Pod" and entry.name not in bound and _node(entry.object):
             bound.add(entry.name)
-            group = group_of(entry.body)
+            group = group_of(entry.object)
             if group and group not in groups:
                 breaches.append(f"{entry.name} was bound before its PodGroup {group} was made")
     return breaches
@@ -118,26 +98,19 @@ def no_gate_is_lifted_before_its_group_exists(entries: Sequence[Entry]) -> list[
             groups.add(entry.name)
         if entry.kind != "Pod" or entry.change == "DELETED":
             continue
-        if GATE in gates(entry.body):
+        if GATE in gates(entry.object):
             gated.add(entry.name)
         elif entry.name in gated:
             gated.remove(entry.name)
-            group = group_of(entry.body)
+            group = group_of(entry.object)
             if group and group not in groups:
                 breaches.append(f"the gate of {entry.name} was lifted before {group} was made")
     return breaches
 
 
-def users_objects_are_left_alone(writes: Iterable[Write]) -> list[str]:
-    """Muster writes gates and labels of pods, conditions of owners, runtimes with a policy, nothing else."""
-    return [
-        f"{write.writer}: {write.verb} {write.resource} {write.namespace}/{write.name}: {write.request}"
-        for write in writes
-        if write.resource.split("/")[0] in _USERS and not _allowed(write)
-    ]
+Law = Callable[[Sequence[Entry]], list[str]]
 
-
-OF_TIMELINES: tuple[Callable[[Sequence[Entry]], list[str]], ...] = (
+LAWS: tuple[Law, ...] = (
     no_gang_is_bound_before_it_can_be,
     no_gang_stays_partly_bound,
     no_tree_is_bound_before_it_can_be,
@@ -145,46 +118,20 @@ OF_TIMELINES: tuple[Callable[[Sequence[Entry]], list[str]], ...] = (
     no_gate_is_lifted_before_its_group_exists,
 )
 
-_USERS = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes", "clustertrainingruntimes", "namespaces")
-_RUNTIMES = ("trainingruntimes", "clustertrainingruntimes")
-_OWNERS = ("jobs/status", "jobsets/status", "trainjobs/status")
-
-
-def group_of(pod: Object) -> str:
-    """Returns the name of the PodGroup that a pod names, in either API version; empty without one."""
-    group = pod.get("spec", {}).get("schedulingGroup") or {}
-    name: str = group.get("podGroupName", "")
-    return name
-
 
 def min_count(group: Object | None) -> int:
-    """Returns how many pods a PodGroup needs at once; 1 for a basic one and for one that does not exist."""
+    """Return how many pods a PodGroup needs at once; 1 for a basic one and for one that does not exist."""
     policy = (group or {}).get("spec", {}).get("schedulingPolicy", {})
-    count: int = policy.get("gang", {}).get("minCount", 1)
+    count: int = (policy.get("gang") or {}).get("minCount", 1)
     return count
 
 
 def workload_of(group: Object) -> str:
-    """Returns the Workload that a PodGroup names, in either API version; empty for a standalone one."""
+    """Return the Workload that a PodGroup names, in either API version; empty for a standalone one."""
     spec = group["spec"]
     old = (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
     name: str = (spec.get("workloadRef") or old).get("workloadName", "")
     return name
-
-
-def _allowed(write: Write) -> bool:
-    request = write.request
-    if write.resource == "pods":
-        metadata, spec = request.get("metadata", {}), request.get("spec", {})
-        own_fields = set(request) <= {"metadata", "spec"} and set(metadata) <= {"uid", "labels"}
-        lifts = spec in ({}, {"schedulingGates": [{"$patch": "delete", "name": GATE}]})
-        return write.writer == "patch-pods" and write.verb == "patch" and own_fields and lifts
-    if write.resource in _OWNERS:
-        metadata, status = request.get("metadata", {}), request.get("status", {})
-        own_fields = set(request) <= {"apiVersion", "kind", "metadata", "status"}
-        found_by = set(metadata) <= {"name", "namespace", "resourceVersion", "uid"}
-        return write.verb == "patch" and own_fields and found_by and set(status) == {"conditions"}
-    return write.resource in _RUNTIMES and write.writer == "mark-runtime" and write.verb == "update"
 
 
 def _partly_bound(group: str, entries: Sequence[Entry]) -> list[str]:
@@ -194,19 +141,19 @@ def _partly_bound(group: str, entries: Sequence[Entry]) -> list[str]:
     breaches = []
     for entry in entries:
         if entry.kind == "PodGroup" and entry.name == group:
-            podgroup = entry.body
-        if entry.kind != "Pod" or group_of(entry.body) != group:
+            podgroup = entry.object
+        if entry.kind != "Pod" or group_of(entry.object) != group:
             continue
-        if since is not None and len(bound) < min_count(podgroup) and entry.seconds > since + BINDING_SECONDS:
+        if since is not None and len(bound) < min_count(podgroup) and entry.at > since + BINDING_SECONDS:
             breaches.append(_partly(group, bound, podgroup))
             since = None
         was_empty = not bound
         if entry.change == "DELETED":
             bound.discard(entry.name)
-        elif _node(entry.body):
+        elif _node(entry.object):
             bound.add(entry.name)
         if bound and was_empty:
-            since = entry.seconds
+            since = entry.at
         if not bound or len(bound) >= min_count(podgroup):
             since = None
     if since is not None:
@@ -253,15 +200,11 @@ def _is_ready(name: str, groups: Mapping[str, Object], pods: Collection[Object])
 
 
 def _min_group_count(composite: Object) -> int:
-    count: int = composite["spec"]["schedulingPolicy"].get("gang", {}).get("minGroupCount", 1)
+    gang = composite["spec"]["schedulingPolicy"].get("gang") or {}
+    count: int = gang.get("minGroupCount", 1)
     return count
 
 
 def _node(pod: Object) -> str:
     name: str = pod.get("spec", {}).get("nodeName", "")
     return name
-
-
-def gates(pod: Object) -> set[str]:
-    """Returns the names of the scheduling gates of a pod."""
-    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}

@@ -1,0 +1,61 @@
+"""The law that only an audit log can show: which writes of Muster touch what users made.
+
+The laws of a story's timeline are in shared/muster/local/stories/laws.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from muster.policy.marks import GATE
+
+Object = dict[str, Any]
+
+_USERS = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes", "clustertrainingruntimes", "namespaces")
+_RUNTIMES = ("trainingruntimes", "clustertrainingruntimes")
+_OWNERS = ("jobs/status", "jobsets/status", "trainjobs/status")
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of one of Muster's service accounts, from the API server's audit log.
+
+    Attributes:
+        writer: the service account's name.
+        resource: plural, with the subresource if there is one: ``pods`` or ``jobs/status``.
+        status: the answer's HTTP code; 0 when it is missing.
+    """
+
+    writer: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    status: int
+    request: Object
+
+
+def users_objects_are_left_alone(writes: Iterable[Write]) -> list[str]:
+    """Muster writes gates and labels of pods, conditions of owners, runtimes with a policy, nothing else."""
+    return [
+        f"{write.writer}: {write.verb} {write.resource} {write.namespace}/{write.name}: {write.request}"
+        for write in writes
+        if write.resource.split("/")[0] in _USERS and not _allowed(write)
+    ]
+
+
+def _allowed(write: Write) -> bool:
+    request = write.request
+    if write.resource == "pods":
+        metadata, spec = request.get("metadata", {}), request.get("spec", {})
+        own_fields = set(request) <= {"metadata", "spec"} and set(metadata) <= {"uid", "labels"}
+        lifts = spec in ({}, {"schedulingGates": [{"$patch": "delete", "name": GATE}]})
+        return write.writer == "patch-pods" and write.verb == "patch" and own_fields and lifts
+    if write.resource in _OWNERS:
+        metadata, status = request.get("metadata", {}), request.get("status", {})
+        own_fields = set(request) <= {"apiVersion", "kind", "metadata", "status"}
+        found_by = set(metadata) <= {"name", "namespace", "resourceVersion", "uid"}
+        return write.verb == "patch" and own_fields and found_by and set(status) == {"conditions"}
+    return write.resource in _RUNTIMES and write.writer == "mark-runtime" and write.verb == "update"

@@ -1,0 +1,196 @@
+"""The laws of every story: each holds on a good timeline, and each fails on one that breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from muster.local.stories import laws, rules
+from muster.local.stories.laws import Law
+from muster.local.stories.watching import Entry
+from muster.policy.marks import GATE
+
+Change = tuple[str, str, dict[str, Any]]
+GANG = "gang-1"
+
+
+def _pod(name: str, *, node: str = "", gated: bool = False) -> Change:
+    spec: dict[str, Any] = {"schedulingGroup": {"podGroupName": GANG}}
+    if node:
+        spec["nodeName"] = node
+    if gated:
+        spec["schedulingGates"] = [{"name": GATE}]
+    return "Pod", "MODIFIED", {"metadata": {"name": name}, "spec": spec, "status": {}}
+
+
+def _gone(change: Change) -> Change:
+    return change[0], "DELETED", change[2]
+
+
+def _group(min_count: int = 2, **spec: Any) -> Change:
+    policy = {"schedulingPolicy": {"gang": {"minCount": min_count}}, "workloadRef": {"workloadName": "work"}}
+    return "PodGroup", "ADDED", {"metadata": {"name": GANG}, "spec": {**policy, **spec}, "status": {}}
+
+
+WORKLOAD: Change = ("Workload", "ADDED", {"metadata": {"name": "work"}, "spec": {}})
+GOOD = [
+    WORKLOAD,
+    _pod("a", gated=True),
+    _pod("b", gated=True),
+    _group(),
+    _pod("a"),
+    _pod("b"),
+    _pod("a", node="n1"),
+    _pod("b", node="n2"),
+]
+
+
+def _timeline(changes: Sequence[Change], seconds_between: float = 0.01) -> list[Entry]:
+    """Number changes in the order in which they are written down."""
+    entries = []
+    for number, (kind, change, body) in enumerate(changes):
+        metadata = {**body["metadata"], "resourceVersion": str(number)}
+        entries.append(Entry(number * seconds_between, change, {**body, "kind": kind, "metadata": metadata}))
+    return entries
+
+
+@pytest.mark.parametrize("law", laws.LAWS)
+def test_a_gang_that_is_bound_as_it_should_be_breaks_no_law(law: Law) -> None:
+    """Workload, group, gates lifted, both bound: every law holds."""
+    assert law(_timeline(GOOD)) == []
+
+
+def _below(name: str, child: str, *, node: str = "", gated: bool = False, going: bool = False) -> Change:
+    """A pod of one of the two groups of a gang of groups."""
+    kind, change, body = _pod(name, node=node, gated=gated)
+    body["spec"]["schedulingGroup"] = {"podGroupName": child}
+    if going:
+        body["metadata"]["deletionTimestamp"] = "2026-11-21T07:59:00Z"
+    return kind, change, body
+
+
+def _tree(groups: int = 2) -> list[Change]:
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": groups}}}
+    root = {"kind": "CompositePodGroup", "metadata": {"name": "root"}, "spec": policy}
+    tree: list[Change] = [("CompositePodGroup", "ADDED", root)]
+    for name in ("left", "right"):
+        spec = {
+            "schedulingPolicy": {"gang": {"minCount": 1}},
+            "parentCompositePodGroupName": "root",
+        }
+        body = {"kind": "PodGroup", "metadata": {"name": name}, "spec": spec, "status": {}}
+        tree.append(("PodGroup", "ADDED", body))
+    return tree
+
+
+BROKEN = [
+    pytest.param(
+        laws.no_gang_is_bound_before_it_can_be,
+        [WORKLOAD, _group(), _pod("a"), _pod("b", gated=True), _pod("a", node="n1")],
+        id="the first pod is bound while the second is gated",
+    ),
+    pytest.param(
+        laws.no_gang_is_bound_before_it_can_be,
+        [WORKLOAD, _group(), _pod("a"), _pod("a", node="n1"), _pod("b"), _pod("b", node="n1")],
+        id="the first pod is bound before the second is born",
+    ),
+    pytest.param(
+        laws.no_gang_is_bound_before_it_can_be,
+        [WORKLOAD, _group(), _pod("a"), _pod("b"), _gone(_pod("b")), _pod("a", node="n1")],
+        id="the second pod went before the first was bound",
+    ),
+    pytest.param(
+        laws.no_gang_stays_partly_bound,
+        [*GOOD[:-1], _pod("b")],
+        id="only one of two is ever bound",
+    ),
+    pytest.param(
+        laws.workload_group_binding_in_this_order,
+        [_group(), WORKLOAD],
+        id="the group is made before its Workload",
+    ),
+    pytest.param(
+        laws.workload_group_binding_in_this_order,
+        [WORKLOAD, _pod("a", node="n1"), _group()],
+        id="a pod is bound before its group is made",
+    ),
+    pytest.param(
+        laws.no_gate_is_lifted_before_its_group_exists,
+        [WORKLOAD, _pod("a", gated=True), _pod("a"), _group()],
+        id="a gate is lifted before the group is made",
+    ),
+    pytest.param(
+        laws.no_tree_is_bound_before_it_can_be,
+        [*_tree(), _below("a", "left"), _below("a", "left", node="n1")],
+        id="the first of two groups is bound before the other has pods",
+    ),
+]
+
+
+@pytest.mark.parametrize(("law", "changes"), BROKEN)
+def test_a_law_that_is_broken_says_so(law: Law, changes: list[Change]) -> None:
+    """One wrong order or one missing pod is one breach."""
+    assert len(law(_timeline(changes))) == 1
+
+
+def test_every_law_has_a_timeline_that_breaks_it() -> None:
+    """A law that nothing can break would be none."""
+    assert {case.values[0] for case in BROKEN} == set(laws.LAWS)
+
+
+def test_muster_run_checks_every_law() -> None:
+    """Each stands behind one of the sentences that are shown."""
+    assert sorted(law.__name__ for held in rules.LAWS.values() for law in held) == sorted(
+        law.__name__ for law in laws.LAWS
+    )
+    assert {*rules.LAWS, *rules.RULES} == set(rules.SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "breaches"),
+    [
+        pytest.param([_below("b", "right")], 0, id="the other group could be placed too"),
+        pytest.param([], 1, id="the other group has no pods"),
+        pytest.param([_below("b", "right", gated=True)], 1, id="the other group's pod is gated"),
+        pytest.param(
+            [_below("b", "right", node="n1"), _below("b", "right", node="n1", going=True)],
+            2,
+            id="the other group's pod terminates, and was alone before",
+        ),
+        pytest.param(
+            [
+                _below("c", "left"),
+                _below("b", "right"),
+                _below("b", "right", node="n1"),
+                _gone(_below("c", "left")),
+            ],
+            0,
+            id="the other group runs",
+        ),
+    ],
+)
+def test_a_gang_of_groups_is_bound_when_all_of_it_can_be(changes: list[Change], breaches: int) -> None:
+    """Pods that are gated or on their way out are not what a group needs."""
+    timeline = [*_tree(), *changes, _below("a", "left"), _below("a", "left", node="n1")]
+    assert len(laws.no_tree_is_bound_before_it_can_be(_timeline(timeline))) == breaches
+
+
+def test_a_gang_that_needs_one_of_its_groups_is_bound_with_one() -> None:
+    """MinGroupCount says how many."""
+    timeline = [*_tree(1), _below("a", "left"), _below("a", "left", node="n1")]
+    assert laws.no_tree_is_bound_before_it_can_be(_timeline(timeline)) == []
+
+
+def test_a_gang_may_not_take_long_to_be_bound() -> None:
+    """The second pod may follow the first at once, but not after ten seconds."""
+    slow = _timeline(GOOD, seconds_between=10)
+    assert len(laws.no_gang_stays_partly_bound(slow)) == 1
+
+
+def test_a_group_without_a_workload_breaks_no_order() -> None:
+    """A stand-in or a user's own group names no Workload, so none has to come before it."""
+    standalone = _group()
+    del standalone[2]["spec"]["workloadRef"]
+    assert laws.workload_group_binding_in_this_order(_timeline([standalone, *GOOD[4:]])) == []
