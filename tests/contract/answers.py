@@ -21,9 +21,9 @@ RELEASES = ("1.37", "1.36")
 Entries = list[dict[str, Any]]
 
 READ_WORDS = (
-    # shared/muster/cluster/execute.py: an Invalid about `metadata.uid` means that a pod of another UID has the name.
+    # muster/cluster/execute.py: an Invalid about `metadata.uid` means that a pod of another UID has the name.
     "metadata.uid",
-    # shared/muster/operator/preflight/apis.py: a list fails with these words when an older release stored the objects.
+    # muster/operator/preflight/apis.py: a list fails with these words when an older release stored the objects.
     "is registered for version",
 )
 """Every part of an API server's message that Muster's code reads; elsewhere messages are only passed on."""
