@@ -21,6 +21,7 @@ from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.broker import Answer, Broker, CloudEvent, Target, Wiring
+from tests.conftest import Wording
 from tests.manifests.knative_models import TriggerSpec
 from tests.replays import recorded
 
@@ -112,12 +113,13 @@ def minutes(*numbers: float) -> list[timedelta]:
     return [timedelta(minutes=number) for number in numbers]
 
 
-def test_a_gang_that_waits_is_told_of_once(chat: tuple[Chat, str], cluster: Any) -> None:
+def test_a_gang_that_waits_is_told_of_once(chat: tuple[Chat, str], cluster: Any, wording: Wording) -> None:
     """Every minute for ten minutes: one line, with the owner, since when, and the scheduler's words."""
     channel, url = chat
     dead = through_broker(create_app(cluster, url).test_client(), *minutes(*range(10)))
     (line,) = channel.said
-    assert line.startswith("Job team-e/big waits since 09:00:00: Unschedulable: ")
+    assert [fact for fact in ("Job", "team-e/big", "09:00:00", "Unschedulable") if fact not in line] == []
+    wording(line)
     assert dead == []
 
 

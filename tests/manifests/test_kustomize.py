@@ -11,6 +11,7 @@ import yaml
 from muster.files import EVENTING
 from muster.manifests import UnsupportedManifestError, load
 from tests.cluster import kubectl
+from tests.conftest import Wording
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
 KUSTOMIZATIONS = sorted(
@@ -38,23 +39,24 @@ def test_no_file_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kustomization", "words"),
+    ("kustomization", "named"),
     [
         pytest.param({"namePrefix": "a-"}, "namePrefix", id="a field that is not read here"),
-        pytest.param({"patches": [{"patch": "spec: {}"}]}, "a patch is", id="a strategic merge patch"),
+        pytest.param({"patches": [{"patch": "spec: {}"}]}, "patch", id="a strategic merge patch"),
         pytest.param(
-            {"patches": [{"patch": "[]", "target": {"labelSelector": "a=b"}}]},
-            "a patch is",
-            id="a label selector",
+            {"patches": [{"patch": "[]", "target": {"labelSelector": "a=b"}}]}, "patch", id="a label selector"
         ),
     ],
 )
-def test_what_is_not_understood_is_refused(tmp_path: Path, kustomization: dict[str, Any], words: str) -> None:
+def test_what_is_not_understood_is_refused(
+    tmp_path: Path, kustomization: dict[str, Any], named: str, wording: Wording
+) -> None:
     """The local stack and a cluster can never quietly differ."""
     content = {"kind": "Kustomization", "resources": []} | kustomization
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(UnsupportedManifestError, match=words):
+    with pytest.raises(UnsupportedManifestError, match=named) as refused:
         load(tmp_path)
+    wording(str(refused.value).replace(str(tmp_path), "FOLDER"))
 
 
 @pytest.mark.real

@@ -13,6 +13,7 @@ from muster.cluster.observe import for_workload
 from muster.cluster.snapshot import Snapshot
 from muster.policy.homes import ANNOTATION, Ruling, annotations_of, rule
 from muster.policy.model import Home, HomeKind
+from tests.conftest import Wording
 from tests.support.builders import (
     Object,
     a_jobset_of_trainjob,
@@ -65,35 +66,42 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
 
 
 @pytest.mark.parametrize(
-    ("given", "where"),
+    ("given", "home", "named"),
     [
-        pytest.param({}, None, id="no home at all"),
         pytest.param(
-            {"objects": [CONFIG_MAP]}, "ConfigMap team-a/muster-policy, key policy", id="the namespace"
+            {"objects": [CONFIG_MAP]},
+            HomeKind.NAMESPACE,
+            "ConfigMap team-a/muster-policy",
+            id="the namespace",
         ),
         pytest.param(
             {"objects": [CONFIG_MAP, BARE_RUNTIME]},
-            "spec.podGroupPolicy of ClusterTrainingRuntime torch-distributed",
+            HomeKind.RUNTIME_SPEC,
+            "ClusterTrainingRuntime torch-distributed",
             id="a field of the runtime comes before the namespace",
         ),
         pytest.param(
             {"objects": [CONFIG_MAP, RUNTIME]},
-            f"annotation {ANNOTATION} of ClusterTrainingRuntime torch-distributed",
+            HomeKind.RUNTIME,
+            "ClusterTrainingRuntime torch-distributed",
             id="an annotation of the runtime comes before its field",
         ),
         pytest.param(
             {"objects": [RUNTIME], "jobset": ON_JOBSET},
-            f"annotation {ANNOTATION} of JobSet team-a/llama",
+            HomeKind.OWNER,
+            "JobSet team-a/llama",
             id="the JobSet comes before the runtime",
         ),
         pytest.param(
             {"objects": [RUNTIME], "jobset": ON_JOBSET, "trainjob": ON_TRAINJOB},
-            f"annotation {ANNOTATION} of TrainJob team-a/llama",
+            HomeKind.OWNER,
+            "TrainJob team-a/llama",
             id="the TrainJob comes first",
         ),
         pytest.param(
             {"objects": [RUNTIME, the_snapshot(BARE_RUNTIME, a_trainjob())]},
-            "spec.podGroupPolicy of ClusterTrainingRuntime torch-distributed",
+            HomeKind.RUNTIME_SPEC,
+            "ClusterTrainingRuntime torch-distributed",
             id="a TrainJob keeps the runtime it started with",
         ),
         pytest.param(
@@ -103,20 +111,31 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
                     the_snapshot(BARE_RUNTIME, a_trainjob(lambda job: job["metadata"].update(uid="x"))),
                 ]
             },
-            f"annotation {ANNOTATION} of ClusterTrainingRuntime torch-distributed",
+            HomeKind.RUNTIME,
+            "ClusterTrainingRuntime torch-distributed",
             id="a snapshot that an earlier TrainJob left is not read",
         ),
         pytest.param(
             {"objects": [the_snapshot("spec: {", a_trainjob())]},
-            "ConfigMap team-a/llama-runtime-snapshot, key runtime",
+            HomeKind.RUNTIME,
+            "ConfigMap team-a/llama-runtime-snapshot",
             id="a snapshot that cannot be read is a broken policy, not none",
         ),
     ],
 )
-def test_the_highest_home_is_read(given: dict[str, Any], where: str | None) -> None:
+def test_the_highest_home_is_read(
+    given: dict[str, Any], home: HomeKind, named: str, wording: Wording
+) -> None:
     """Owner, its JobSet, annotation of the runtime, field of the runtime, ConfigMap: in this order."""
-    homes_found = found(*given.pop("objects", []), **given)
-    assert [home.where for home in homes_found] == ([where] if where else [])
+    (read,) = found(*given.pop("objects", []), **given)
+    assert read.kind == home
+    assert named in read.where
+    wording(read.where)
+
+
+def test_without_a_policy_there_is_no_home() -> None:
+    """The built-in default rules."""
+    assert found() == []
 
 
 def test_a_namespaced_runtime_is_read_in_the_namespace_of_the_trainjob() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from muster.cluster.snapshot import ReadOnlyError, Snapshot
 from muster.objects.patches import PatchType
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
+from tests.conftest import Wording
 from tests.support.builders import (
     a_job,
     a_namespace,
@@ -36,10 +39,11 @@ class TestSnapshot:
         cluster = Snapshot([a_job(named("a"), labelled({"x": "1"})), a_job(named("b"))])
         assert [body["metadata"]["name"] for body in cluster.list(JOBS, labels=labels)] == names
 
-    def test_a_selector_that_cannot_be_read(self) -> None:
+    def test_a_selector_that_cannot_be_read(self, wording: Wording) -> None:
         """Sets are not in use."""
-        with pytest.raises(ValueError, match="cannot be read"):
+        with pytest.raises(ValueError, match=r"x in \(1\)") as refused:
             Snapshot([a_job()]).list(JOBS, labels="x in (1)")
+        wording(str(refused.value))
 
     def test_field_selectors_and_namespaces(self) -> None:
         """By dotted path; another namespace has other objects."""
@@ -60,14 +64,31 @@ class TestSnapshot:
         assert cluster.served_versions("batch") == frozenset()
         assert cluster.scheduling().served
 
-    def test_writes_are_refused(self) -> None:
+    @pytest.mark.parametrize(
+        ("write", "named"),
+        [
+            pytest.param(
+                lambda cluster: cluster.create(JOBS, a_job(), manager="m"), "Job llama", id="a create"
+            ),
+            pytest.param(
+                lambda cluster: cluster.replace(JOBS, a_job(), manager="m"), "Job llama", id="a replace"
+            ),
+            pytest.param(
+                lambda cluster: cluster.patch(PODS, "p", "team-a", {}, patch=PatchType.MERGE, manager="m"),
+                "Pod team-a/p",
+                id="a patch",
+            ),
+            pytest.param(
+                lambda cluster: cluster.delete(TRAINJOBS, "llama", "team-a"),
+                "TrainJob team-a/llama",
+                id="a delete",
+            ),
+        ],
+    )
+    def test_writes_are_refused(
+        self, write: Callable[[Snapshot], object], named: str, wording: Wording
+    ) -> None:
         """Only planning happens on one."""
-        cluster = Snapshot([])
-        with pytest.raises(ReadOnlyError, match="m may not create Job llama"):
-            cluster.create(JOBS, a_job(), manager="m")
-        with pytest.raises(ReadOnlyError, match="m may not replace Job llama"):
-            cluster.replace(JOBS, a_job(), manager="m")
-        with pytest.raises(ReadOnlyError, match=r"m may not send .*merge-patch.* to Pod team-a/p"):
-            cluster.patch(PODS, "p", "team-a", {}, patch=PatchType.MERGE, manager="m")
-        with pytest.raises(ReadOnlyError, match="nobody may delete TrainJob team-a/llama"):
-            cluster.delete(TRAINJOBS, "llama", "team-a")
+        with pytest.raises(ReadOnlyError, match=named) as refused:
+            write(Snapshot([]))
+        wording(str(refused.value))

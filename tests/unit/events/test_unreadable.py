@@ -1,4 +1,4 @@
-"""Bad input: what is refused, in which words, and where the fault is said to be."""
+"""Bad input: what is refused, and where the fault is said to be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from muster.events.parse import UnreadableEvent, parse
+from tests.conftest import Wording
 
 STRUCTURED = {"content-type": "application/cloudevents+json"}
 HEADERS = {
@@ -31,12 +32,13 @@ ENVELOPE: dict[str, Any] = {
 }
 
 
-def complaint(headers: dict[str, str], body: bytes) -> tuple[str, str]:
-    """Path and message of the refusal."""
+def complaint(headers: dict[str, str], body: bytes) -> UnreadableEvent:
+    """The refusal, whose text has its path and its message."""
     with pytest.raises(UnreadableEvent) as refused:
         parse(headers, body)
-    assert str(refused.value) == f"{refused.value.path}: {refused.value.message}"
-    return refused.value.path, refused.value.message
+    assert refused.value.path in str(refused.value)
+    assert refused.value.message in str(refused.value)
+    return refused.value
 
 
 def test_the_unchanged_event_is_fine() -> None:
@@ -46,197 +48,182 @@ def test_the_unchanged_event_is_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "want"),
+    ("change", "path"),
     [
-        pytest.param({"ce-id": None}, ("ce-id", "is missing"), id="no id: none is invented"),
-        pytest.param({"ce-id": ""}, ("ce-id", "is empty"), id="an empty id"),
-        pytest.param({"ce-source": None}, ("ce-source", "is missing"), id="no source"),
-        pytest.param({"ce-type": None}, ("ce-type", "is missing"), id="no type"),
-        pytest.param(
-            {"ce-specversion": None}, ("ce-specversion", "is missing"), id="no specversion: none is assumed"
-        ),
+        pytest.param({"ce-id": None}, "ce-id", id="no id: none is invented"),
+        pytest.param({"ce-id": ""}, "ce-id", id="an empty id"),
+        pytest.param({"ce-source": None}, "ce-source", id="no source"),
+        pytest.param({"ce-type": None}, "ce-type", id="no type"),
+        pytest.param({"ce-specversion": None}, "ce-specversion", id="no specversion: none is assumed"),
         pytest.param(
             {"ce-specversion": "0.3"},
-            ("ce-specversion", 'must be "1.0", not "0.3"'),
+            "ce-specversion",
             id="CloudEvents 0.3, which the SDK would take",
         ),
         pytest.param(
             {"ce-specversion": "1.0.2"},
-            ("ce-specversion", 'must be "1.0", not "1.0.2"'),
+            "ce-specversion",
             id="a specversion that does not exist",
         ),
-        pytest.param(
-            {"ce-time": "yesterday"}, ("ce-time", "is not a time as in RFC 3339"), id="no time at all"
-        ),
+        pytest.param({"ce-time": "yesterday"}, "ce-time", id="no time at all"),
         pytest.param(
             {"ce-time": "2026-11-21T08:17:25"},
-            ("ce-time", "is not a time as in RFC 3339"),
+            "ce-time",
             id="a time without zone",
         ),
         pytest.param(
             {"ce-id": "a%0Ab"},
-            ("ce-id", "holds a control character or half a character"),
+            "ce-id",
             id="a line break in the id, which would forge a line of the log",
         ),
         pytest.param(
             {"ce-my-team": "x"},
-            ("ce-my-team", "Extension attribute 'my-team' should only contain lowercase letters and numbers"),
+            "ce-my-team",
             id="an attribute name that CloudEvents forbids",
         ),
         pytest.param(
             {"content-type": "application/cloudevents-batch+json"},
-            ("content-type", "a batch of events is not accepted, send them one by one"),
+            "content-type",
             id="a batch",
         ),
         pytest.param(
             {"content-type": "application/cloudevents+avro"},
-            ("content-type", "events are read in JSON format only, application/cloudevents+json"),
+            "content-type",
             id="a format other than JSON",
         ),
-        pytest.param(
-            {"content-type": "text/plain"}, ("data", "must be a JSON object"), id="an object that is no JSON"
-        ),
+        pytest.param({"content-type": "text/plain"}, "data", id="an object that is no JSON"),
     ],
 )
-def test_binary_headers(change: dict[str, str | None], want: tuple[str, str]) -> None:
+def test_binary_headers(change: dict[str, str | None], path: str, wording: Wording) -> None:
     """A header that breaks CloudEvents is named as it was sent."""
     headers = {name: value for name, value in (HEADERS | change).items() if value is not None}
-    assert complaint(headers, json.dumps(POD).encode()) == want
+    refused = complaint(headers, json.dumps(POD).encode())
+    assert refused.path == path
+    wording(str(refused))
 
 
-def test_no_event_at_all() -> None:
+def test_no_event_at_all(wording: Wording) -> None:
     """A request that is no CloudEvent in any mode is told what was looked for."""
-    assert complaint({"content-type": "application/json"}, json.dumps(ENVELOPE).encode()) == (
-        "content-type",
-        "no CloudEvent: there are no ce- headers, and the content type is not application/cloudevents+json",
-    )
+    refused = complaint({"content-type": "application/json"}, json.dumps(ENVELOPE).encode())
+    assert refused.path == "content-type"
+    wording(str(refused))
 
 
 @pytest.mark.parametrize(
-    ("change", "want"),
+    ("change", "path"),
     [
-        pytest.param({"id": None}, ("id", "is missing"), id="no id"),
-        pytest.param({"id": 7}, ("id", "must be a string, not 7"), id="an id that is a number"),
-        pytest.param(
-            {"specversion": 1.0}, ("specversion", 'must be "1.0", not 1.0'), id="a specversion that is one"
-        ),
-        pytest.param({"time": 5}, ("time", "must be a string, not 5"), id="a time that is a number"),
+        pytest.param({"id": None}, "id", id="no id"),
+        pytest.param({"id": 7}, "id", id="an id that is a number"),
+        pytest.param({"specversion": 1.0}, "specversion", id="a specversion that is one"),
+        pytest.param({"time": 5}, "time", id="a time that is a number"),
         pytest.param(
             {"team": {"a": 1}},
-            ("team", "an attribute is a string, an integer or a boolean"),
+            "team",
             id="an extension that is an object",
         ),
-        pytest.param(
-            {"subject": ""}, ("subject", "Attribute 'subject' must not be empty"), id="an empty subject"
-        ),
+        pytest.param({"subject": ""}, "subject", id="an empty subject"),
         pytest.param(
             {"id": "\ud800"},
-            ("id", "holds a control character or half a character"),
+            "id",
             id="half a character, which no encoder can write again",
         ),
         pytest.param(
             {"data_base64": "e30="},
-            ("data_base64", "data and data_base64 exclude each other"),
+            "data_base64",
             id="data twice",
         ),
-        pytest.param(
-            {"data": None, "data_base64": "?"}, ("data_base64", "is not base64"), id="base64 that is none"
-        ),
+        pytest.param({"data": None, "data_base64": "?"}, "data_base64", id="base64 that is none"),
         pytest.param(
             {"data": None, "data_base64": "ew=="},
-            (
-                "data_base64",
-                "is not JSON: Expecting property name enclosed in double quotes at character 1",
-            ),
+            "data_base64",
             id="base64 of broken JSON",
         ),
     ],
 )
-def test_structured_envelope(change: dict[str, Any], want: tuple[str, str]) -> None:
+def test_structured_envelope(change: dict[str, Any], path: str, wording: Wording) -> None:
     """A member that breaks CloudEvents is named without prefix."""
-    assert complaint(STRUCTURED, json.dumps(ENVELOPE | change).encode()) == want
+    refused = complaint(STRUCTURED, json.dumps(ENVELOPE | change).encode())
+    assert refused.path == path
+    wording(str(refused))
 
 
 @pytest.mark.parametrize(
-    ("body", "want"),
+    ("body", "path"),
     [
-        pytest.param(b"", ("body", "is not JSON: Expecting value at character 0"), id="an empty body"),
+        pytest.param(b"", "body", id="an empty body"),
         pytest.param(
             b'{"specversion":',
-            ("body", "is not JSON: Expecting value at character 15"),
+            "body",
             id="JSON that breaks off",
         ),
-        pytest.param(b"\xff\xfe{}", ("body", "is not UTF-8 at byte 0"), id="bytes that are no UTF-8"),
-        pytest.param(
-            b"[]", ("body", "a structured CloudEvent is one JSON object"), id="a list, as of a batch"
-        ),
+        pytest.param(b"\xff\xfe{}", "body", id="bytes that are no UTF-8"),
+        pytest.param(b"[]", "body", id="a list, as of a batch"),
         pytest.param(
             b"[" * 100_000,
-            ("body", "is nested too deeply"),
+            "body",
             id="nesting that would exhaust the stack",
         ),
     ],
 )
-def test_structured_body(body: bytes, want: tuple[str, str]) -> None:
+def test_structured_body(body: bytes, path: str, wording: Wording) -> None:
     """A body that is no JSON object is refused with the place of the fault."""
-    assert complaint(STRUCTURED, body) == want
+    refused = complaint(STRUCTURED, body)
+    assert refused.path == path
+    wording(str(refused))
 
 
 @pytest.mark.parametrize(
-    ("change", "want"),
+    ("change", "path"),
     [
-        pytest.param({"apiVersion": None}, ("data.apiVersion", "is missing"), id="no apiVersion"),
-        pytest.param(
-            {"kind": ["Pod"]}, ("data.kind", 'must be a string, not ["Pod"]'), id="a kind that is a list"
-        ),
-        pytest.param({"metadata": None}, ("data.metadata", "is missing"), id="no metadata"),
-        pytest.param(
-            {"metadata": "x"}, ("data.metadata", "must be a JSON object"), id="metadata that is a word"
-        ),
+        pytest.param({"apiVersion": None}, "data.apiVersion", id="no apiVersion"),
+        pytest.param({"kind": ["Pod"]}, "data.kind", id="a kind that is a list"),
+        pytest.param({"metadata": None}, "data.metadata", id="no metadata"),
+        pytest.param({"metadata": "x"}, "data.metadata", id="metadata that is a word"),
         pytest.param(
             {"metadata": {"namespace": "n"}},
-            ("data.metadata.name", "is missing"),
+            "data.metadata.name",
             id="an object without name",
         ),
         pytest.param(
             {"metadata": {"name": "p/../../secrets/s"}},
-            ("data.metadata.name", '"p/../../secrets/s" cannot be the name of a Kubernetes object'),
+            "data.metadata.name",
             id="a name that would lead to another URL",
         ),
         pytest.param(
             {"metadata": {"name": "p", "namespace": "a?b"}},
-            ("data.metadata.namespace", '"a?b" cannot be the namespace of a Kubernetes object'),
+            "data.metadata.namespace",
             id="a namespace that would lead to another URL",
         ),
         pytest.param(
             {"metadata": {"name": "x" * 300}},
-            (
-                "data.metadata.name",
-                f'"{"x" * 76}... cannot be the name of a Kubernetes object',
-            ),
+            "data.metadata.name",
             id="a name that is too long is cut in the message",
         ),
     ],
 )
-def test_object_in_resource_mode(change: dict[str, Any], want: tuple[str, str]) -> None:
+def test_object_in_resource_mode(change: dict[str, Any], path: str, wording: Wording) -> None:
     """In Resource mode the object must say what it is; the path leads to what is wrong."""
     data = {name: value for name, value in (POD | change).items() if value is not None}
-    assert complaint(HEADERS, json.dumps(data).encode()) == want
+    refused = complaint(HEADERS, json.dumps(data).encode())
+    assert refused.path == path
+    wording(str(refused))
 
 
 @pytest.mark.parametrize(
-    ("body", "want"),
+    ("body", "path"),
     [
-        pytest.param(b"", ("data", "is missing"), id="no data"),
-        pytest.param(b'"Pod"', ("data", "must be a JSON object"), id="data that is a word"),
+        pytest.param(b"", "data", id="no data"),
+        pytest.param(b'"Pod"', "data", id="data that is a word"),
         pytest.param(
             b'{"kind":',
-            ("data", "is not JSON: Expecting value at character 8"),
+            "data",
             id="broken JSON, which the SDK would take for a string",
         ),
-        pytest.param(b'{"apiVersion":"v1","kind":"Pod"}', ("data.name", "is missing"), id="no name"),
+        pytest.param(b'{"apiVersion":"v1","kind":"Pod"}', "data.name", id="no name"),
     ],
 )
-def test_data_in_reference_mode(body: bytes, want: tuple[str, str]) -> None:
+def test_data_in_reference_mode(body: bytes, path: str, wording: Wording) -> None:
     """In Reference mode the name stands in the data itself."""
-    assert complaint(HEADERS | {"ce-type": "dev.knative.apiserver.ref.add"}, body) == want
+    refused = complaint(HEADERS | {"ce-type": "dev.knative.apiserver.ref.add"}, body)
+    assert refused.path == path
+    wording(str(refused))

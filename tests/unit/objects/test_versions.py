@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from muster.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi, choose, from_served, to_served
+from tests.conftest import Wording
 
 BOTH = {"workloads", "podgroups", "podgroups/status"}
 OLD = SchedulingApi("v1alpha2", composites=False)
@@ -75,7 +76,7 @@ def test_what_an_api_can_do(api: SchedulingApi, is_served: bool, resizable: bool
     assert (api.served, api.resizable) == (is_served, resizable)
 
 
-def test_who_switches_it_on_is_told_every_gate_and_flag() -> None:
+def test_who_switches_it_on_is_told_every_gate_and_flag(wording: Wording) -> None:
     """For each release the feature gates and the runtime-config, and the components that need them."""
     for word in (
         "--feature-gates=GenericWorkload=true",
@@ -86,6 +87,7 @@ def test_who_switches_it_on_is_told_every_gate_and_flag() -> None:
         "kube-controller-manager",
     ):
         assert word in HOW_TO_SWITCH_ON
+    wording(HOW_TO_SWITCH_ON)
 
 
 WORKLOAD: Object = {

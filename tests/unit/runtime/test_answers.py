@@ -15,6 +15,7 @@ from muster.policy.model import Nothing
 from muster.policy.reasons import Reason
 from muster.runtime.bounded import DeadlineExceeded
 from muster.runtime.responses import MEANINGS, Answer
+from tests.conftest import Wording
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
 
 
@@ -174,34 +175,36 @@ def test_reply_that_cannot_be_made_is_a_bug() -> None:
     assert said(handler.handle(*an_event())) == (500, "UnexpectedError", "")
 
 
-def test_unreadable_object_in_the_cluster() -> None:
+def test_unreadable_object_in_the_cluster(wording: Wording) -> None:
     """An object that no view fits is named with the path of its fault, not with its content."""
     answer = a_handler(a_step(observe=raises(unreadable_jobset()))).handle(*an_event())
     assert said(answer)[:2] == (500, "UnreadableObject")
     message = json.loads(answer.body)["message"]
-    assert message.startswith(
-        "the cluster's JobSet: spec.replicatedJobs.0.replicas: Input should be a valid integer"
-    )
+    assert "JobSet" in message
+    assert "spec.replicatedJobs.0.replicas" in message
     assert "hunter2" not in message
     assert "pydantic" not in message
+    wording(message)
 
 
-def test_unreadable_object_in_the_event() -> None:
+def test_unreadable_object_in_the_event(wording: Wording) -> None:
     """The same fault in the event's own object is the sender's: 400."""
     answer = a_handler(a_step(subject=raises(unreadable_jobset()))).handle(*an_event())
     assert said(answer)[:2] == (400, "UnreadableEvent")
-    assert "data.spec.replicatedJobs.0.replicas: Input should be" in json.loads(answer.body)["message"]
+    message = json.loads(answer.body)["message"]
+    assert "data.spec.replicatedJobs.0.replicas" in message
+    wording(message)
 
 
-def test_unreadable_event_is_400() -> None:
+def test_unreadable_event_is_400(wording: Wording) -> None:
     """An event that cannot be read is refused with path and reason; a broker keeps it as a dead letter."""
     headers, body = an_event()
     del headers["ce-id"]
     answer = a_handler().handle(headers, body)
-    assert (answer.status, json.loads(answer.body)) == (
-        400,
-        {"reason": "UnreadableEvent", "message": "ce-id: is missing"},
-    )
+    content = json.loads(answer.body)
+    assert (answer.status, content["reason"], set(content)) == (400, "UnreadableEvent", {"reason", "message"})
+    assert "ce-id" in content["message"]
+    wording(content["message"])
 
 
 def test_long_message_is_cut() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
+from tests.conftest import Wording
 
 
 def test_defaults_need_no_environment() -> None:
@@ -61,28 +62,33 @@ def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "message"),
+    ("variable", "text"),
     [
-        ("MUSTER_WORKERS", "many", "MUSTER_WORKERS=many: not a whole number above 0"),
-        ("MUSTER_WORKERS", "2.5", "MUSTER_WORKERS=2.5: not a whole number above 0"),
-        ("MUSTER_SWEEP_LIMIT", "0", "MUSTER_SWEEP_LIMIT=0: not a whole number above 0"),
-        ("MUSTER_DEADLINE_SECONDS", "-1", "MUSTER_DEADLINE_SECONDS=-1: not a number above 0"),
-        ("MUSTER_DEADLINE_SECONDS", "inf", "MUSTER_DEADLINE_SECONDS=inf: not a number above 0"),
-        ("MUSTER_DEADLINE_SECONDS", "nan", "MUSTER_DEADLINE_SECONDS=nan: not a number above 0"),
-        ("MUSTER_LOG_LEVEL", "loud", "MUSTER_LOG_LEVEL=loud: not DEBUG, INFO, WARNING or ERROR"),
+        ("MUSTER_WORKERS", "many"),
+        ("MUSTER_WORKERS", "2.5"),
+        ("MUSTER_SWEEP_LIMIT", "0"),
+        ("MUSTER_DEADLINE_SECONDS", "-1"),
+        ("MUSTER_DEADLINE_SECONDS", "inf"),
+        ("MUSTER_DEADLINE_SECONDS", "nan"),
+        ("MUSTER_LOG_LEVEL", "loud"),
     ],
 )
-def test_bad_value_is_named(variable: str, text: str, message: str) -> None:
+def test_bad_value_is_named(variable: str, text: str, wording: Wording) -> None:
     """A value that cannot be used is refused with its variable, at the start."""
     with pytest.raises(BadSettingError) as refused:
         from_environment({variable: text})
-    assert str(refused.value) == message
+    assert variable in str(refused.value)
+    assert text in str(refused.value)
+    wording(str(refused.value))
 
 
-def test_no_cluster_is_said_so() -> None:
+def test_no_cluster_names_the_variables_to_set(wording: Wording) -> None:
     """Outside of a pod and without a URL or kubeconfig there is no cluster to guess."""
-    with pytest.raises(BadSettingError, match="neither MUSTER_API_SERVER nor KUBECONFIG is set"):
+    with pytest.raises(BadSettingError) as refused:
         connect(Settings(), environment={})
+    assert "MUSTER_API_SERVER" in str(refused.value)
+    assert "KUBECONFIG" in str(refused.value)
+    wording(str(refused.value))
 
 
 def test_url_wins_over_kubeconfig(tmp_path: Path) -> None:

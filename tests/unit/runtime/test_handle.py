@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from typing import Any
@@ -13,6 +14,7 @@ from muster.events.model import ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Nothing, Observed
 from muster.policy.reasons import Reason
+from tests.conftest import Wording
 from tests.unit.runtime.fakes import BODY, DONE, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
 
 
@@ -84,12 +86,13 @@ def test_what_was_written_or_made_in_between_is_looked_at_at_once(
     assert cluster.calls == ["get pods team-a/llama-0"] * looks
 
 
-def test_time_that_is_over_stops_the_calls() -> None:
+def test_time_that_is_over_stops_the_calls(wording: Wording) -> None:
     """After the deadline no further call is made, and the event comes again."""
     cluster = FakeCluster()
     answer = a_handler(cluster=cluster, deadline_seconds=0).handle(*an_event())
-    assert answer.status == 503
-    assert b"the 0 s for one event are over after 0 calls" in answer.body
+    content = json.loads(answer.body)
+    assert (answer.status, content["reason"]) == (503, "DeadlineExceeded")
+    wording(content["message"])
     assert cluster.calls == []
 
 

@@ -11,6 +11,7 @@ import pytest
 from muster.cluster import errors
 from muster.runtime import logs
 from muster.runtime.handle import Handler
+from tests.conftest import Wording
 from tests.unit.runtime.fakes import FakeCluster, a_handler, a_step, an_event, raises
 
 
@@ -84,12 +85,13 @@ def test_level_and_trace(
     assert (line["level"], line["outcome"], "trace" in line) == (level, outcome, False)
 
 
-def test_unreadable_event_is_named_by_its_headers(written: Any) -> None:
+def test_unreadable_event_is_named_by_its_headers(written: Any, wording: Wording) -> None:
     """What could not be read is found again by what its headers claim, checked or not, but cut."""
     headers, body = an_event(source="", id="x" * 999)
     (line,) = written(a_handler(), headers, body)
     assert (line["event"], line["type"]) == ("x" * 128, "dev.knative.apiserver.resource.update")
-    assert line["message"] == "ce-source: is empty"
+    assert "ce-source" in line["message"]
+    wording(line["message"])
     (line,) = written(a_handler(), {"content-type": "text/plain"}, b"")
     assert "event" not in line
 
@@ -101,9 +103,11 @@ def test_quiet_level(written: Any) -> None:
 
 def test_no_line_is_forged_and_none_is_endless(written: Any) -> None:
     """Text from outside stays within its line, and is cut."""
-    cluster = FakeCluster(on_read=RuntimeError('a\n{"level": "INFO"}' + "x" * 9999))
+    forged = 'a\n{"level": "INFO"}'
+    cluster = FakeCluster(on_read=RuntimeError(forged + "x" * 9999))
     (line,) = written(a_handler(cluster=cluster), *an_event())
-    assert line["message"].startswith('RuntimeError: a\n{"level"')
+    assert "RuntimeError" in line["message"]
+    assert forged in line["message"]
     assert len(line["message"]) == 1024
 
 

@@ -19,46 +19,47 @@ from muster.runtime.config import Settings, connect
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.readiness import Readiness
 from muster.simulator.apiserver import ApiServer
+from tests.conftest import Wording
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_handler, a_step
 
 
 @pytest.mark.parametrize(
-    ("served", "words"),
+    ("served", "is_on"),
     [
-        pytest.param({"v1beta1/workloads", "v1beta1/podgroups"}, "OK", id="1.37 with the API switched on"),
-        pytest.param({"v1alpha2/workloads", "v1alpha2/podgroups"}, "OK", id="1.36 with the API switched on"),
+        pytest.param({"v1beta1/workloads", "v1beta1/podgroups"}, True, id="1.37 with the API switched on"),
+        pytest.param({"v1alpha2/workloads", "v1alpha2/podgroups"}, True, id="1.36 with the API switched on"),
         pytest.param(
             {"v1/priorityclasses"},
-            f"{HOW_TO_SWITCH_ON}; until then marked jobs run as plain jobs",
+            False,
             id="the API is off: gates and runtime-config are named, and stamped pods can still be let go",
         ),
-        pytest.param(
-            {"v1beta1/workloads", "v1alpha2/podgroups"},
-            f"{HOW_TO_SWITCH_ON}; until then marked jobs run as plain jobs",
-            id="half of it is as good as none",
-        ),
+        pytest.param({"v1beta1/workloads", "v1alpha2/podgroups"}, False, id="half of it is as good as none"),
     ],
 )
-def test_what_is_served(served: set[str], words: str) -> None:
-    """Ready is who can reach the API server; the words tell what is missing there."""
+def test_what_is_served(served: set[str], is_on: bool, wording: Wording) -> None:
+    """A function that reaches the API server is ready; the message says how to switch on a missing API."""
     cluster = FakeCluster()
     cluster.served = frozenset(served)
-    assert Readiness(cluster).ask() == (True, words)
+    ready, message = Readiness(cluster).ask()
+    assert ready
+    assert (message == "OK", HOW_TO_SWITCH_ON in message) == (is_on, not is_on)
+    wording(message)
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (errors.Unavailable("connection refused"), "Unavailable: connection refused"),
-        (errors.Unauthorized("token expired"), "Unauthorized: token expired"),
-    ],
+    ("error", "reason"),
+    [(errors.Unavailable("refused"), "Unavailable"), (errors.Unauthorized("expired"), "Unauthorized")],
 )
-def test_not_reached(error: Exception, words: str) -> None:
+def test_not_reached(error: errors.ClusterError, reason: str, wording: Wording) -> None:
     """A function that cannot speak to the API server is not ready."""
-    assert Readiness(FakeCluster(on_read=error)).ask() == (False, words)
+    ready, message = Readiness(FakeCluster(on_read=error)).ask()
+    assert not ready
+    assert reason in message
+    assert error.message in message
+    wording(message)
 
 
-def test_last_known_never_waits() -> None:
+def test_last_known_never_waits(wording: Wording) -> None:
     """While an API server is silent the last answer is given at once, and it is asked only once."""
     asked, may_answer = threading.Semaphore(0), threading.Event()
 
@@ -69,9 +70,11 @@ def test_last_known_never_waits() -> None:
             return super().served_versions(group)
 
     readiness = Readiness(Silent())
-    assert readiness.last_known() == (False, "the API server has not answered yet")
+    ready, message = readiness.last_known()
+    assert not ready
+    wording(message)
     assert asked.acquire(timeout=5)
-    assert readiness.last_known() == (False, "the API server has not answered yet")
+    assert readiness.last_known() == (False, message)
     assert not asked.acquire(blocking=False)
     may_answer.set()
     wait_for_answer(readiness)
@@ -109,79 +112,85 @@ NEEDED = may("get patch", PODS) | may("patch", JOBS, subresource="status")
 
 
 @pytest.mark.parametrize(
-    ("refused", "words"),
+    ("refused", "named"),
     [
-        pytest.param([], "OK", id="all are granted"),
-        pytest.param(
-            ["patch pods"],
-            "may not patch pods in all namespaces: kubectl apply -k eventing/rbac",
-            id="one is missing",
-        ),
+        pytest.param([], ["OK"], id="all are granted"),
+        pytest.param(["patch pods"], ["patch pods", "eventing/rbac"], id="one is missing"),
         pytest.param(
             ["patch pods", "patch jobs/status"],
-            "may not patch jobs.batch/status, patch pods in all namespaces: kubectl apply -k eventing/rbac",
+            ["patch jobs.batch/status", "patch pods", "eventing/rbac"],
             id="a subresource is told with its API group",
         ),
     ],
 )
-def test_missing_permissions_are_told_by_a_function_that_is_ready(refused: Sequence[str], words: str) -> None:
+def test_missing_permissions_are_told_by_a_function_that_is_ready(
+    refused: Sequence[str], named: Sequence[str], wording: Wording
+) -> None:
     """What it may do it does: one that is not ready is sent no events, and lifts no gate."""
-    assert Readiness(Authorizer(*refused), permissions=NEEDED).ask() == (True, words)
+    ready, message = Readiness(Authorizer(*refused), permissions=NEEDED).ask()
+    assert ready
+    assert [fact for fact in named if fact not in message] == []
+    assert ("get pods" in message, "OK" in message) == (False, not refused)
+    wording(message)
 
 
-def test_a_permission_is_asked_for_until_it_is_granted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_permission_is_asked_for_until_it_is_granted(
+    caplog: pytest.LogCaptureFixture, wording: Wording
+) -> None:
     """Once at start, as a rule; one that is missing again with each probe, and the log says when it came."""
     caplog.set_level(logging.INFO, "muster")
     cluster = Authorizer("patch pods")
     readiness = Readiness(cluster, function="patch_pods", permissions=NEEDED)
     readiness.ask()
     assert len(cluster.asked) == 3
-    assert readiness.ask()[1].startswith("may not patch pods")
+    _, missing = readiness.ask()
+    assert "patch pods" in missing
     assert len(cluster.asked) == 4
     cluster.refused = ()
     assert readiness.ask() == readiness.ask() == (True, "OK")
     assert len(cluster.asked) == 5
-    assert [(one.levelname, one.message, one.__dict__["fields"]) for one in caplog.records] == [
-        (
-            "ERROR",
-            "may not patch pods in all namespaces: kubectl apply -k eventing/rbac",
-            {"step": "patch_pods", "reason": "PermissionMissing"},
-        ),
-        ("INFO", "all permissions are granted", {"step": "patch_pods", "reason": "PermissionsGranted"}),
+    assert [(record.levelname, record.__dict__["fields"]) for record in caplog.records] == [
+        ("ERROR", {"step": "patch_pods", "reason": "PermissionMissing"}),
+        ("INFO", {"step": "patch_pods", "reason": "PermissionsGranted"}),
     ]
+    assert caplog.messages[0] == missing
+    for message in caplog.messages:
+        wording(message)
 
 
-def test_with_the_api_off_as_well_both_are_told() -> None:
+def test_with_the_api_off_as_well_both_are_told(wording: Wording) -> None:
     """Neither trouble hides the other."""
     cluster = Authorizer("patch pods")
     cluster.served = frozenset()
-    ready, words = Readiness(cluster, permissions=NEEDED).ask()
+    ready, message = Readiness(cluster, permissions=NEEDED).ask()
     assert ready
-    assert words.startswith(HOW_TO_SWITCH_ON)
-    assert "; may not patch pods" in words
+    assert HOW_TO_SWITCH_ON in message
+    assert "patch pods" in message
+    wording(message)
 
 
 @pytest.mark.parametrize(
-    ("error", "state"),
+    ("error", "ready"),
     [
         pytest.param(
-            errors.Forbidden("no", status=403),
-            (True, "permissions are not known: no"),
+            errors.Forbidden("not granted", status=403),
+            True,
             id="a cluster that lets nobody ask is told so, and the function works on",
         ),
         pytest.param(
-            errors.Unavailable("refused"),
-            (False, "Unavailable: refused"),
-            id="an API server that is away makes it not ready",
+            errors.Unavailable("refused"), False, id="an API server that is away makes it not ready"
         ),
     ],
 )
-def test_questions_that_are_not_answered(error: errors.ClusterError, state: tuple[bool, str]) -> None:
+def test_questions_that_are_not_answered(error: errors.ClusterError, ready: bool, wording: Wording) -> None:
     """And all are asked again later."""
     cluster = Authorizer()
     cluster.on_write = error
     readiness = Readiness(cluster, permissions=NEEDED)
-    assert readiness.ask() == state
+    is_ready, message = readiness.ask()
+    assert is_ready == ready
+    assert error.message in message
+    wording(message)
     cluster.on_write = None
     assert readiness.ask() == (True, "OK")
     assert len(cluster.asked) == 3

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Wording
+
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "muster.runtime.serve", "functions/create_workload/function/step.py"]
 HEADERS = {
@@ -58,10 +60,13 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
+def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> None:
     """It says where it listens, answers and logs each event, and ends in peace when told to."""
-    listening = re.fullmatch(r"create_workload listens on http://127\.0\.0\.1:(\d+)\n", line(process))
+    first = line(process)
+    listening = re.search(r"http://127\.0\.0\.1:(\d+)", first)
     assert listening
+    assert "create_workload" in first
+    wording(first.strip().replace(listening[1], "PORT"))
     connection = http.client.HTTPConnection("127.0.0.1", int(listening[1]), timeout=20)
 
     def call(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str, Any]:
@@ -79,10 +84,10 @@ def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
     assert (logged["outcome"], logged["kind"], logged["name"]) == ("come_again", "Job", "llama")
 
     # An iterable body is sent in chunks, without a Content-Length.
-    assert call("POST", "/", iter([b'{"apiVersion":', b'"batch/v1"}']))[:2] == (
-        400,
-        '{"reason": "UnreadableEvent", "message": "data.kind: is missing"}',
-    )
+    status, words, _ = call("POST", "/", iter([b'{"apiVersion":', b'"batch/v1"}']))
+    assert (status, json.loads(words)["reason"]) == (400, "UnreadableEvent")
+    assert "data.kind" in json.loads(words)["message"]
+    wording(json.loads(words)["message"])
     assert json.loads(line(process))["reason"] == "UnreadableEvent"
     connection.close()
 
@@ -90,7 +95,7 @@ def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
     assert process.wait(10) == 0
 
 
-def test_start_without_a_cluster_fails_with_words() -> None:
+def test_start_without_a_cluster_fails_with_words(wording: Wording) -> None:
     """A process that does not know its cluster ends at once and says what to set."""
     ours = {"KUBECONFIG", "MUSTER_API_SERVER", "KUBERNETES_SERVICE_HOST"}
     ended = subprocess.run(
@@ -101,7 +106,7 @@ def test_start_without_a_cluster_fails_with_words() -> None:
         text=True,
         check=False,
     )
-    assert (ended.returncode, ended.stderr) == (
-        2,
-        "no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set\n",
-    )
+    assert ended.returncode == 2
+    assert "MUSTER_API_SERVER" in ended.stderr
+    assert "KUBECONFIG" in ended.stderr
+    wording(ended.stderr.strip())

@@ -16,6 +16,7 @@ from muster.cluster.errors import Unavailable
 from muster.runtime import tracing
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
+from tests.conftest import Wording
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event
 
 ROOT = Path(__file__).parents[3]
@@ -109,12 +110,14 @@ def test_call_that_fails_is_an_error_of_its_span() -> None:
 
 
 def test_without_the_extra_there_are_no_traces(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wording: Wording
 ) -> None:
     """It is said once, and the function works."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert tracing.configured("otlp", "patch_pods") is tracing.no_spans
-    assert "muster[traces]" in caplog.text
+    (message,) = caplog.messages
+    assert "muster[traces]" in message
+    wording(message)
 
 
 def test_opentelemetry_is_loaded_only_when_asked_for() -> None:
