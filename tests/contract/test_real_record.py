@@ -13,7 +13,7 @@ from muster.replay.recorded_requests import read_events
 from tests.cluster.cluster import Cluster
 from tests.contract.test_real_source import VERBS, _listener, _live
 from tests.replays.recorded import envelope
-from tests.support.processes import running
+from tests.support.processes import running, url_in
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -40,7 +40,7 @@ def test_both_ways_of_recording_tell_the_same(bare_137: Cluster, tmp_path: Path)
         running("record", str(sunk), "--listen", "127.0.0.1:0", "--count", "12") as sink,
         running("record", str(watched), *options, "--count", "12") as watcher,
     ):
-        url = sink.line("recording what is sent to ").split()[5].rstrip(";")
+        url = url_in(sink.line("http://"))
         watcher.line("recording ")
         adapters = [bare_137.add_adapter(one, listener, url) for one in manifests]
         _live(api, NAMESPACE)

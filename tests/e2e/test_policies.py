@@ -139,8 +139,8 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("main") == {"basic": {}}
     story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
-    told = "workload.groups[0].name: no pod template"
-    story.wait("an Event has the path", lambda now: told in now.messages("InvalidPolicy"))
+    path = "workload.groups[0].name"
+    story.wait("an Event has the path", lambda now: path in now.messages("InvalidPolicy"))
 
     story.patch(broken, {"metadata": {"annotations": {POLICY: "workload: {groups: [{name: main}]}"}}})
     story.recording.quiet()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -34,13 +35,13 @@ class Process:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def line(self, beginning: str) -> str:
-        """The next line that begins like this, waited for."""
+    def line(self, part: str) -> str:
+        """The next line that has this in it, waited for."""
         while (line := self._lines.get(timeout=PATIENCE)) is not None:
             self.printed.append(line)
-            if line.startswith(beginning):
+            if part in line:
                 return line
-        raise AssertionError(f"no line begins with {beginning!r}:\n" + "\n".join(self.printed))
+        raise AssertionError(f"no line has {part!r} in it:\n" + "\n".join(self.printed))
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send a signal; the exit status."""
@@ -74,6 +75,13 @@ def running(*arguments: str) -> Iterator[Process]:
         yield process
     finally:
         process.kill()
+
+
+def url_in(line: str) -> str:
+    """The first URL in a line, without the punctuation after it."""
+    found = re.search(r"https?://\S+?(?=[.,:;)]?(?:\s|$))", line)
+    assert found, line
+    return found[0]
 
 
 def muster(*arguments: str) -> subprocess.CompletedProcess[str]:

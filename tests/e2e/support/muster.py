@@ -7,6 +7,7 @@ function is a process that serves on loopback with a token of its own service ac
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -256,6 +257,7 @@ def _url(log: Path, offset: int) -> str:
         offset: where in the log the present run begins.
     """
     for line in log.read_text()[offset:].splitlines():
-        if " listens on http" in line:
-            return line.rsplit(" ", 1)[1]
+        # What it logs are lines of JSON.
+        if listening := re.search(r"^[^{].* (http://\S+)$", line):
+            return listening[1]
     return ""

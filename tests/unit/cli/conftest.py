@@ -36,3 +36,13 @@ def filed(tmp_path: Path) -> Filed:
         return str(path)
 
     return write
+
+
+def without_folder(text: str, folder: Path) -> str:
+    """Return a text without the folder of the test's own files, which differs from run to run."""
+    return text.replace(f"{folder}/", "")
+
+
+def assert_names(text: str, *names: str) -> None:
+    """Assert that a text has all these names, paths and numbers, whatever its words are."""
+    assert [name for name in names if name not in text] == [], text

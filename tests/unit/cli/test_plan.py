@@ -11,7 +11,8 @@ import pytest
 import yaml
 from click.testing import Result
 
-from tests.unit.cli.conftest import Filed, Muster
+from tests.conftest import Wording
+from tests.unit.cli.conftest import Filed, Muster, assert_names
 from tests.unit.cli.sample import a_capture, a_job, a_namespace, an_event, as_yaml
 
 CLUSTER = as_yaml(a_namespace(), a_job())
@@ -197,7 +198,9 @@ def test_a_sweep_prints_a_document_for_each_object(muster: Muster, filed: Filed)
     assert [plan["outcome"] for plan in documents(result)] == ["Plan", "Plan"]
 
 
-def test_a_sweep_of_nothing_prints_nothing_and_says_so(muster: Muster, filed: Filed) -> None:
+def test_a_sweep_of_nothing_prints_nothing_and_says_so(
+    muster: Muster, filed: Filed, wording: Wording
+) -> None:
     """Scripts read an empty stream, people read why."""
     event = an_event(type="dev.muster.sweep", data=None)
     result = muster(
@@ -209,7 +212,9 @@ def test_a_sweep_of_nothing_prints_nothing_and_says_so(muster: Muster, filed: Fi
         filed("c.yaml", as_yaml(a_namespace())),
     )
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "a sweep of patch_pods has nothing to look at\n"
+    (line,) = result.stderr.splitlines()
+    assert_names(line, "patch_pods")
+    wording(line)
 
 
 @pytest.mark.parametrize(

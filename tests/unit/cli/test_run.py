@@ -11,6 +11,7 @@ import pytest
 from muster.cli import run
 from muster.local.stack import Options
 from muster.simulator.broker import CloudEvent, Report
+from tests.conftest import Wording
 
 EVENT = CloudEvent({"id": "1", "type": "dev.knative.apiserver.resource.add", "subject": "/apis/v1/pods/p"})
 
@@ -31,11 +32,14 @@ class _Stack:
 
 
 def test_an_event_that_no_retry_could_deliver_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wording: Wording
 ) -> None:
     """At once: the dead letters of a local broker end with it."""
     monkeypatch.setattr(run, "Stack", _Stack)
     monkeypatch.setattr(run, "_wait", lambda: None)
     assert run._work(Options())
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("not delivered")]
-    assert told == ["not delivered: dev.knative.apiserver.resource.add /apis/v1/pods/p"]
+    out = capsys.readouterr().out
+    assert "taken" not in out
+    (line,) = (line for line in out.splitlines() if EVENT["subject"] in line)
+    assert EVENT["type"] in line
+    wording(line)

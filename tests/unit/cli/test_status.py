@@ -11,8 +11,9 @@ import pytest
 
 from muster.cli.status import _age
 from muster.cluster.snapshot import Snapshot
-from muster.operator.status import Waiting, waiting
+from muster.operator.status import waiting
 from muster.simulator.apiserver import ApiServer, resource_definitions
+from tests.conftest import Wording
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
 
@@ -41,9 +42,7 @@ def a_member(*modifiers: b.Modifier, name: str = "llama-0") -> Any:
 
 
 NO_ROOM = a_condition("PodGroupsScheduled", "Unschedulable", "0 of 1 groups scheduled")
-MISSING = Waiting(
-    "team-a", f"podgroup/{GROUP}", SINCE, "WaitingForPodGroup", "1 pod of a PodGroup that does not exist"
-)
+MISSING = (f"podgroup/{GROUP}", SINCE, "WaitingForPodGroup")
 INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no DNS label"}
 
 
@@ -55,17 +54,17 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
         ),
         pytest.param(
             [b.a_trainjob(NO_ROOM), b.a_jobset()],
-            [Waiting("team-a", "trainjob/llama", SINCE, "Unschedulable", "0 of 1 groups scheduled")],
+            [("trainjob/llama", SINCE, "Unschedulable")],
             id="a TrainJob whose condition says False waits",
         ),
         pytest.param(
             [b.a_job(a_condition("muster.dev/PodGroupsScheduled", "WaitingForPods", "1 exist"))],
-            [Waiting("team-a", "job/llama", SINCE, "WaitingForPods", "1 exist")],
+            [("job/llama", SINCE, "WaitingForPods")],
             id="a Job's conditions carry a prefix",
         ),
         pytest.param(
             [b.a_jobset(modifiers=[a_condition("PodGroupsReady", "TooManyGroups", "9 groups")])],
-            [Waiting("team-a", "jobset/llama", SINCE, "TooManyGroups", "9 groups")],
+            [("jobset/llama", SINCE, "TooManyGroups")],
             id="an owner that was given up tells why",
         ),
         pytest.param(
@@ -83,40 +82,24 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
         ),
         pytest.param(
             [b.a_pod_group(), a_member(), a_member(name="llama-1")],
-            [Waiting("team-a", f"podgroup/{GROUP}", SINCE, "SchedulingGated", "2 pods with Muster's gate")],
+            [(f"podgroup/{GROUP}", SINCE, "SchedulingGated")],
             id="pods whose gate nobody lifted, though their group exists",
         ),
         pytest.param(
             [a_member(b.unstamped, b.gated(GATE))],
-            [
-                Waiting(
-                    "team-a",
-                    "pod/llama-0",
-                    SINCE,
-                    "ApiNotServed",
-                    "1 pod with Muster's gate and no group: the API server dropped the field schedulingGroup",
-                )
-            ],
+            [("pod/llama-0", SINCE, "ApiNotServed")],
             id="a gated pod that was never given a group",
         ),
         pytest.param([b.a_pod_group(), a_member(b.gated("other"))], [], id="other people's gates are theirs"),
         pytest.param([a_member(b.bound)], [], id="a pod on a node does not wait"),
         pytest.param(
             [b.a_pod_group(GROUP, b.annotated(INVALID), min_count=None)],
-            [
-                Waiting(
-                    "team-a",
-                    f"podgroup/{GROUP}",
-                    "",
-                    "InvalidPolicy",
-                    "a stand-in, no gang: workload.groups[0].name: is no DNS label",
-                )
-            ],
+            [(f"podgroup/{GROUP}", "", "InvalidPolicy")],
             id="a stand-in tells why there is no gang",
         ),
         pytest.param(
             [b.a_pod_group(GROUP, a_condition("PodGroupInitiallyScheduled", "Unschedulable", "no room"))],
-            [Waiting("team-a", f"podgroup/{GROUP}", SINCE, "Unschedulable", "no room")],
+            [(f"podgroup/{GROUP}", SINCE, "Unschedulable")],
             id="a group without a place is told of where no owner has a condition",
         ),
         pytest.param(
@@ -124,7 +107,7 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
                 b.a_trainjob(a_condition("PodGroupsScheduled", "Unschedulable", f"{GROUP}: 0 of 2 bound")),
                 b.a_pod_group(GROUP, a_condition("PodGroupInitiallyScheduled", "Unschedulable", "no room")),
             ],
-            [Waiting("team-a", "trainjob/llama", SINCE, "Unschedulable", f"{GROUP}: 0 of 2 bound")],
+            [("trainjob/llama", SINCE, "Unschedulable")],
             id="a group that a condition names is told of once",
         ),
         pytest.param(
@@ -135,16 +118,20 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
                 ),
             ],
             [
-                Waiting("team-a", f"podgroup/{GROUP}-1", SINCE, "Unschedulable", "no room"),
-                Waiting("team-a", "trainjob/llama", SINCE, "Unschedulable", f"{GROUP}-10: 0 of 2 bound"),
+                (f"podgroup/{GROUP}-1", SINCE, "Unschedulable"),
+                ("trainjob/llama", SINCE, "Unschedulable"),
             ],
             id="a group is not told of where a condition names another one that begins with its name",
         ),
     ],
 )
-def test_what_waits(objects: list[Any], expected: list[Waiting]) -> None:
+def test_what_waits(wording: Wording, objects: list[Any], expected: list[tuple[str, str, str]]) -> None:
     """Each thing that waits is one row, and nothing else is."""
-    assert waiting(Snapshot(objects)) == expected
+    rows = waiting(Snapshot(objects))
+    assert [(row.what, row.since, row.reason) for row in rows] == expected
+    assert {row.namespace for row in rows} <= {"team-a"}
+    for row in rows:
+        wording(row.message)
 
 
 def test_other_namespaces_are_left_out_when_one_is_named() -> None:
@@ -178,10 +165,12 @@ def kubeconfig(tmp_path: Path) -> Any:
         yield str(tmp_path / "kubeconfig"), server.load
 
 
-def test_of_a_cluster(muster: Muster, kubeconfig: Any) -> None:
+def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None:
     """The table and the JSON of a cluster; nothing that waits is said too."""
     path, load = kubeconfig
-    assert muster("status", "--kubeconfig", path).stdout == "nothing waits\n"
+    nothing = muster("status", "--kubeconfig", path).stdout
+    (line,) = nothing.splitlines()
+    wording(line)
     load([b.a_namespace(), b.a_trainjob(NO_ROOM), a_member()])
     told = muster("status", "--kubeconfig", path)
     assert told.exit_code == 0
@@ -192,12 +181,14 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any) -> None:
         ("trainjob/llama", "Unschedulable"),
     ]
     found = json.loads(muster("status", "--kubeconfig", path, "--output", "json").stdout)
-    assert found[1]["since"] == SINCE
-    assert muster("status", "--kubeconfig", path, "-n", "team-b").stdout == "nothing waits\n"
+    assert (found[1]["since"], found[1]["message"]) == (SINCE, "0 of 1 groups scheduled")
+    assert muster("status", "--kubeconfig", path, "-n", "team-b").stdout == nothing
 
 
 def test_of_a_cluster_without_the_apis(muster: Muster, tmp_path: Path) -> None:
     """No Trainer, no JobSet: nothing of them waits."""
     with ApiServer() as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        assert muster("status", "--kubeconfig", str(tmp_path / "kubeconfig")).stdout == "nothing waits\n"
+        status = muster("status", "--kubeconfig", str(tmp_path / "kubeconfig"))
+        found = muster("status", "--kubeconfig", str(tmp_path / "kubeconfig"), "--output", "json")
+    assert (status.exit_code, json.loads(found.stdout)) == (0, [])

@@ -17,6 +17,7 @@ from muster.objects.resources import (
 from muster.simulator.apiserver import ApiServer, Gates
 from muster.simulator.controllers import Controllers, node
 from muster.simulator.controllers.scheduler import OLD_POD_GROUPS
+from tests.conftest import Wording
 from tests.unit.controllers.stack import (
     FAST,
     FOR_EVER,
@@ -169,7 +170,8 @@ def test_only_the_chosen_controllers_run(server: ApiServer, client: Client) -> N
         assert settled(client, lambda: bound_pods(client)) == []
 
 
-def test_unknown_controller_is_refused() -> None:
+def test_unknown_controller_is_refused(wording: Wording) -> None:
     """A name that is no controller is an error at once."""
-    with pytest.raises(ValueError, match="quota"):
+    with pytest.raises(ValueError, match="quota") as refused:
         Controllers("http://127.0.0.1:1", only={"quota"})
+    wording(str(refused.value))

@@ -101,5 +101,5 @@ def test_a_story_that_breaks_a_law_is_told(
     """The test itself passed; the breach is told with what led to it."""
     report = _report(pytester, api_server, tmp_path, node="node-0")
     report.assert_outcomes(passed=1, errors=1)
-    bound = "*workload_group_binding_in_this_order: sweep-0 was bound before its PodGroup*was made*"
+    bound = "*workload_group_binding_in_this_order: sweep-0 *PodGroup*"
     report.stdout.fnmatch_lines([bound, *TOLD])

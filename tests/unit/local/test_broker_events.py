@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from muster.simulator.broker import CloudEvent, NotAnEventError
+from tests.conftest import Wording
 from tests.support.recorded_events import recorded, title
 
 HEADERS = {
@@ -59,31 +60,35 @@ def test_values_that_are_no_strings_become_their_text() -> None:
 
 
 @pytest.mark.parametrize("missing", ["ce-id", "ce-source", "ce-type"])
-def test_a_missing_attribute_is_not_invented(missing: str) -> None:
+def test_a_missing_attribute_is_not_invented(wording: Wording, missing: str) -> None:
     """Absent and empty are the same complaint, and it names the attribute."""
+    complaints = set()
     for headers in ({**HEADERS, missing: ""}, {k: v for k, v in HEADERS.items() if k != missing}):
-        with pytest.raises(NotAnEventError, match=f"no {missing.removeprefix('ce-')}"):
+        with pytest.raises(NotAnEventError, match=rf"\b{missing.removeprefix('ce-')}\b") as refused:
             CloudEvent.from_http(headers, b"")
+        complaints.add(str(refused.value))
+    (complaint,) = complaints
+    wording(complaint)
 
 
 @pytest.mark.parametrize(
-    ("headers", "body", "complaint"),
+    ("headers", "body"),
     [
-        pytest.param({}, b"{}", "neither", id="no event at all"),
-        pytest.param({"ce-id": "1"}, b"", "neither", id="no specversion header"),
-        pytest.param({**HEADERS, "ce-specversion": "0.3"}, b"", "0.3", id="another specversion"),
-        pytest.param({"content-type": "application/cloudevents-batch+json"}, b"[]", "batch", id="a batch"),
-        pytest.param({"content-type": "application/cloudevents+json"}, b"{", "broken JSON", id="broken JSON"),
-        pytest.param({"content-type": "application/cloudevents+json"}, b"[]", "one JSON object", id="a list"),
+        pytest.param({}, b"{}", id="no event at all"),
+        pytest.param({"ce-id": "1"}, b"", id="no specversion header"),
+        pytest.param({**HEADERS, "ce-specversion": "0.3"}, b"", id="another specversion"),
+        pytest.param({"content-type": "application/cloudevents-batch+json"}, b"[]", id="a batch"),
+        pytest.param({"content-type": "application/cloudevents+json"}, b"{", id="broken JSON"),
+        pytest.param({"content-type": "application/cloudevents+json"}, b"[]", id="a list"),
         pytest.param(
             {"content-type": "application/cloudevents+json"},
             json.dumps({**STRUCTURED, "data_base64": "?"}).encode(),
-            "data_base64",
             id="broken base64",
         ),
     ],
 )
-def test_what_is_no_event_is_refused(headers: dict[str, str], body: bytes, complaint: str) -> None:
+def test_what_is_no_event_is_refused(wording: Wording, headers: dict[str, str], body: bytes) -> None:
     """Each with a sentence that tells the sender what is wrong."""
-    with pytest.raises(NotAnEventError, match=complaint):
+    with pytest.raises(NotAnEventError) as refused:
         CloudEvent.from_http(headers, body)
+    wording(str(refused.value))

@@ -8,6 +8,7 @@ import pytest
 
 from muster.manifests import UnsupportedManifestError
 from muster.simulator.broker.filters import compile_filters
+from tests.conftest import Wording
 
 EVENT = {
     "specversion": "1.0",
@@ -77,19 +78,19 @@ def test_the_newer_form_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "complaint"),
+    ("subscription", "name"),
     [
-        pytest.param({"cesql": "type = 'x'"}, "'cesql' is not understood", id="CESQL is not spoken here"),
-        pytest.param(
-            {"exact": {"kind": "Job"}, "prefix": {"type": "x"}}, "exactly one", id="two dialects in one"
-        ),
-        pytest.param({}, "exactly one", id="no dialect"),
-        pytest.param({"exact": {"kind": ""}}, "cannot be empty", id="an empty value"),
-        pytest.param({"any": []}, "not understood", id="any of nothing"),
-        pytest.param({"all": [{"cesql": "TRUE"}]}, "not understood", id="CESQL deep inside"),
+        pytest.param({"cesql": "type = 'x'"}, "cesql", id="CESQL is not spoken here"),
+        pytest.param({"exact": {"kind": "Job"}, "prefix": {"type": "x"}}, "prefix", id="two dialects in one"),
+        pytest.param({}, "", id="no dialect"),
+        pytest.param({"exact": {"kind": ""}}, "exact", id="an empty value"),
+        pytest.param({"any": []}, "any", id="any of nothing"),
+        pytest.param({"all": [{"cesql": "TRUE"}]}, "cesql", id="CESQL deep inside"),
     ],
 )
-def test_what_is_not_understood_is_refused(one: dict[str, Any], complaint: str) -> None:
+def test_what_is_not_understood_is_refused(wording: Wording, subscription: dict[str, Any], name: str) -> None:
     """A filter that cannot be kept is an error at the start, not a surprise for the first event."""
-    with pytest.raises(UnsupportedManifestError, match=complaint):
-        compile_filters({"filters": [one]})
+    with pytest.raises(UnsupportedManifestError) as refused:
+        compile_filters({"filters": [subscription]})
+    assert name in str(refused.value)
+    wording(str(refused.value))

@@ -14,6 +14,7 @@ from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Reso
 from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind
 from muster.simulator.source import source as source_module
 from muster.simulator.source.events import guess_resource
+from tests.conftest import Wording
 
 SECONDS = 5
 Object = dict[str, Any]
@@ -201,13 +202,15 @@ def test_an_api_that_is_not_served_is_waited_for(started: Start) -> None:
 
 
 def test_a_kind_missing_in_a_served_group_is_left_out(
-    started: Start, caplog: pytest.LogCaptureFixture
+    started: Start, caplog: pytest.LogCaptureFixture, wording: Wording
 ) -> None:
     """It is logged and never watched, and does not keep the source from being ready."""
     cluster = _Cluster(served={"cronjobs": True})
     started(cluster)
     assert cluster.watches == []
-    assert "jobs is not in batch/v1" in caplog.text
+    (record,) = (record for record in caplog.records if "batch/v1" in record.getMessage())
+    assert "jobs" in record.getMessage()
+    wording(record.getMessage())
 
 
 def test_a_stopped_source_sends_nothing_more(started: Start) -> None:
