@@ -10,7 +10,6 @@ import pytest
 from muster.manifests import UnsupportedManifestError
 from muster.simulator.broker import CloudEvent, PingSource, PingTimer, RefusedError, Wiring
 from muster.simulator.broker.cron import Schedule
-from tests.conftest import Wording
 
 SECONDS = 5
 
