@@ -15,7 +15,7 @@ from muster.policy.homes import CONFIG_MAP, CONFIG_MAP_KEY
 from muster.replay.appending import Pieces
 from muster.replay.redaction import of_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object, Objects
-from muster.simulator.controllers.trainer import SNAPSHOT_SUFFIX
+from muster.simulator.controllers.trainer.controller import SNAPSHOT_SUFFIX
 from muster.simulator.source import SourceSpec, WatchedKind, namespaces_of
 from muster.yaml_files import SafeDumper
 

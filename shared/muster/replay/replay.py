@@ -25,7 +25,7 @@ from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.broker import Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
 from muster.simulator.direct import Direct
-from muster.simulator.source import Mode, SourceSpec, Verb, to_event
+from muster.simulator.source import ChangeType, Mode, SourceSpec, to_event
 
 ROUNDS = 50
 """So often may writes follow writes before the functions are said never to come to rest."""
@@ -258,11 +258,11 @@ class Stage:
         for key in sorted(before.keys() | self._known.keys(), key=self._version_of(before)):
             was, is_now = before.get(key), self._known.get(key)
             if was is None and is_now is not None:
-                yield self._event(Verb.ADD, is_now)
+                yield self._event(ChangeType.ADD, is_now)
             elif was is not None and is_now is None:
-                yield self._event(Verb.DELETE, was)
+                yield self._event(ChangeType.DELETE, was)
             elif was is not None and is_now is not None and _version(was) != _version(is_now):
-                yield self._event(Verb.UPDATE, is_now)
+                yield self._event(ChangeType.UPDATE, is_now)
 
     def _version_of(self, before: Mapping[str, Object]) -> Any:
         return lambda key: _version(self._known.get(key) or before[key])
@@ -275,7 +275,7 @@ class Stage:
             for found in self._client.list(resource, labels=selector)
         }
 
-    def _event(self, verb: Verb, found: Object) -> CloudEvent:
+    def _event(self, verb: ChangeType, found: Object) -> CloudEvent:
         headers, body = to_event(verb, found, Mode.RESOURCE, self.server.url)
         uid, version = found["metadata"]["uid"], _version(found)
         return CloudEvent.from_http({**headers, "Ce-Id": f"{uid}-{version}-{verb}"}, body)

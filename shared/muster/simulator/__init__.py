@@ -1,1 +1,1 @@
-"""Stand-ins for a cluster and for Knative on one machine: API server, controllers, broker, event source."""
+"""Simulators of Kubernetes and Knative on one machine: API server, controllers, broker, event source."""

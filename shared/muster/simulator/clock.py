@@ -1,4 +1,4 @@
-"""The time, as events spell it."""
+"""Timestamps of CloudEvents."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ _NANOSECONDS = 1_000_000_000
 
 
 def now() -> str:
-    """The time in UTC, as an event's attribute."""
+    """The current time in UTC, as RFC 3339 with nanoseconds."""
     return rfc3339_nano(time.time_ns())
 
 
 def rfc3339_nano(nanoseconds: int) -> str:
-    """A time in UTC as Go's RFC3339Nano writes it: nine digits, without the zeros at their end."""
+    """Format nanoseconds since the epoch as Go's RFC3339Nano: fraction without trailing zeros, in UTC."""
     seconds, fraction = divmod(nanoseconds, _NANOSECONDS)
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    date_time = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
     digits = f"{fraction:09d}".rstrip("0")
-    return f"{whole}.{digits}Z" if digits else f"{whole}Z"
+    return f"{date_time}.{digits}Z" if digits else f"{date_time}Z"

@@ -11,7 +11,7 @@ import yaml
 
 from muster.cluster.port import Object
 from muster.objects.resources import by_kind
-from muster.simulator.controllers.store import Store
+from muster.simulator.controllers.framework.cache import Cache
 
 RECORDED = Path(__file__).parent / "recorded"
 NOW = 1_800_000_000.0
@@ -28,9 +28,9 @@ def recorded_object(name: str, kind: str, like: str = "") -> Object:
     return next(item for item in recorded(name) if item["kind"] == kind and like in item["metadata"]["name"])
 
 
-def view(*items: Object) -> Store:
+def view(*items: Object) -> Cache:
     """A cache that holds these objects."""
-    store = Store()
+    store = Cache()
     for item in items:
         resource = by_kind(item["apiVersion"], item["kind"])
         version = {"resourceVersion": item["metadata"].get("resourceVersion", "1")}

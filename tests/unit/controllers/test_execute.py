@@ -13,16 +13,16 @@ from muster.cluster.port import Object, PatchType
 from muster.objects.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import node
-from muster.simulator.controllers.execute import Executor
-from muster.simulator.controllers.store import Store
-from muster.simulator.controllers.writes import Apply, Bind, Create, Delete, Patch, Record
+from muster.simulator.controllers.framework.cache import Cache
+from muster.simulator.controllers.framework.execute import Executor
+from muster.simulator.controllers.framework.writes import Apply, Bind, Create, Delete, Patch, RecordEvent
 from tests.unit.controllers.support import merge
 
 
 @dataclass
 class _Bench:
     client: Client
-    store: Store
+    store: Cache
     executor: Executor
 
     def pod(self, name: str = "pod", **metadata: object) -> Object:
@@ -48,7 +48,7 @@ def bench() -> Iterator[_Bench]:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
         client.create(NAMESPACES, namespace, manager="test")
         client.create(NODES, node("node-1"), manager="test")
-        store = Store()
+        store = Cache()
         yield _Bench(client, store, Executor(client, store))
 
 
@@ -141,7 +141,7 @@ def test_same_event_is_written_once(bench: _Bench) -> None:
     """The same reason and message about an object make one Event; another message makes another."""
     pod = bench.pod()
     for message in ("full", "full", "fuller"):
-        bench.executor.execute(Record(pod, "Warning", "FailedScheduling", message, "default-scheduler"))
+        bench.executor.execute(RecordEvent(pod, "Warning", "FailedScheduling", message, "default-scheduler"))
     assert sorted(event["message"] for event in bench.client.list(EVENTS, "team-a")) == ["full", "fuller"]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from muster.cluster.port import Object, PatchType
-from muster.simulator.controllers.job import JobController, JobOptions, sync
-from muster.simulator.controllers.job_failures import Backoff
-from muster.simulator.controllers.job_pods import new_pod
-from muster.simulator.controllers.writes import Create, Delete, Patch, Result
+from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result
+from muster.simulator.controllers.job.controller import JobController, JobOptions, sync
+from muster.simulator.controllers.job.failures import Backoff
+from muster.simulator.controllers.job.pods import new_pod
 from tests.unit.controllers.support import (
     NOW,
     a_job,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.simulator.controllers.job_indexes import first_pending, format_indexes, parse_indexes
+from muster.simulator.controllers.job.indexes import first_pending, format_indexes, parse_indexes
 
 
 @pytest.mark.parametrize(

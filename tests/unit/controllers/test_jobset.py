@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.jobset import sync
-from muster.simulator.controllers.jobset_jobs import PREFIX, child_job, with_defaults
-from muster.simulator.controllers.writes import Create, Delete, Patch, Result
+from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result
+from muster.simulator.controllers.jobset.controller import sync
+from muster.simulator.controllers.jobset.jobs import PREFIX, child_job, with_defaults
 from tests.unit.controllers.support import (
     NOW,
     an_object,

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from muster.cluster.port import Object
+from muster.simulator.controllers.framework.writes import Delete, Patch
 from muster.simulator.controllers.kubelet import (
     KubeletController,
     KubeletOptions,
-    Stage,
+    PodStage,
     duration,
     next_stage,
 )
-from muster.simulator.controllers.writes import Delete, Patch
 from tests.conftest import Wording
 from tests.unit.controllers.support import NOW, a_job, a_pod_of, merge, view
 
@@ -40,8 +40,8 @@ def _pod(phase: str, *changes: Object, annotations: Object | None = None) -> Obj
     ("pod", "options", "stage"),
     [
         pytest.param(_pod("Pending", UNBOUND), OPTIONS, None, id="an unbound pod waits for the scheduler"),
-        pytest.param(_pod("Pending"), OPTIONS, Stage("run", 1), id="a bound pod runs"),
-        pytest.param(_pod("Running"), OPTIONS, Stage("complete", 5), id="a Job's pod completes"),
+        pytest.param(_pod("Pending"), OPTIONS, PodStage("run", 1), id="a bound pod runs"),
+        pytest.param(_pod("Running"), OPTIONS, PodStage("complete", 5), id="a Job's pod completes"),
         pytest.param(_pod("Running"), FOR_EVER, None, id="or runs for ever"),
         pytest.param(
             _pod("Running", {"metadata": {"ownerReferences": None}}),
@@ -52,31 +52,31 @@ def _pod(phase: str, *changes: Object, annotations: Object | None = None) -> Obj
         pytest.param(
             _pod("Running", annotations=COMPLETE),
             FOR_EVER,
-            Stage("complete", 90),
+            PodStage("complete", 90),
             id="its annotation sets the time",
         ),
         pytest.param(
             _pod("Running", annotations=FAIL | COMPLETE),
             OPTIONS,
-            Stage("fail", 0.5),
+            PodStage("fail", 0.5),
             id="failing comes first",
         ),
-        pytest.param(_pod("Running", GOING), OPTIONS, Stage("delete", 2), id="a deleted pod goes"),
+        pytest.param(_pod("Running", GOING), OPTIONS, PodStage("delete", 2), id="a deleted pod goes"),
         pytest.param(
             _pod("Running", GOING, annotations=DELETE),
             OPTIONS,
-            Stage("delete", 10),
+            PodStage("delete", 10),
             id="its annotation sets that time too",
         ),
-        pytest.param(_pod("Succeeded", GOING), OPTIONS, Stage("delete", 2), id="a finished one too"),
+        pytest.param(_pod("Succeeded", GOING), OPTIONS, PodStage("delete", 2), id="a finished one too"),
         pytest.param(
-            _pod("Pending", GOING, UNBOUND), OPTIONS, Stage("collect", 2), id="an unbound one is collected"
+            _pod("Pending", GOING, UNBOUND), OPTIONS, PodStage("collect", 2), id="an unbound one is collected"
         ),
         pytest.param(_pod("Failed", GOING, UNBOUND), OPTIONS, None, id="once only"),
         pytest.param(_pod("Succeeded"), OPTIONS, None, id="a finished pod stays"),
     ],
 )
-def test_next_stage(pod: Object, options: KubeletOptions, stage: Stage | None) -> None:
+def test_next_stage(pod: Object, options: KubeletOptions, stage: PodStage | None) -> None:
     """What happens to a pod next follows from the pod alone."""
     assert next_stage(pod, options) == stage
 
@@ -86,8 +86,8 @@ def test_stage_is_played_when_its_delay_is_over() -> None:
     pod = _pod("Pending")
     controller, cache = KubeletController(OPTIONS), view(pod)
     key = ("team-a", pod["metadata"]["name"])
-    assert controller.reconcile(key, cache, NOW).again == 1.0
-    assert controller.reconcile(key, cache, NOW + 0.4).again == pytest.approx(0.6)
+    assert controller.reconcile(key, cache, NOW).requeue_after == 1.0
+    assert controller.reconcile(key, cache, NOW + 0.4).requeue_after == pytest.approx(0.6)
     (write,) = controller.reconcile(key, cache, NOW + 1).writes
     assert isinstance(write, Patch)
     status = write.body["status"]

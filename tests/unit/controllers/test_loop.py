@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.simulator.controllers.loop import Queue
-from muster.simulator.controllers.writes import merge_difference
+from muster.simulator.controllers.framework.worker import Queue
+from muster.simulator.controllers.framework.writes import merge_difference
 from tests.unit.controllers.support import merge
 
 

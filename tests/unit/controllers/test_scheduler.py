@@ -9,8 +9,8 @@ import pytest
 
 from muster.cluster.port import Object
 from muster.simulator.controllers import node
-from muster.simulator.controllers.scheduler import INITIALLY_SCHEDULED, SchedulerController
-from muster.simulator.controllers.writes import Bind, Patch, Record, Write
+from muster.simulator.controllers.framework.writes import Bind, Patch, RecordEvent, Write
+from muster.simulator.controllers.scheduler.controller import INITIALLY_SCHEDULED, SchedulerController
 from tests.unit.controllers.support import NOW, an_object, changed, merge, recorded, view
 
 GATE = {"name": "muster.dev/pod-group"}
@@ -78,7 +78,7 @@ def test_gang_that_fits_is_bound_together_after_its_condition() -> None:
     writes = _look(*_nodes(3), _group(), *_pods(3))
     assert sorted(_bound(writes).values()) == ["node-1", "node-2", "node-3"]
     assert _group_conditions(writes) == {"gang": ("True", "Scheduled", "")}
-    kinds = [type(write) for write in writes if not isinstance(write, Record)]
+    kinds = [type(write) for write in writes if not isinstance(write, RecordEvent)]
     assert kinds == [Patch, Patch, Patch, Bind, Bind, Bind]
 
 
@@ -361,7 +361,7 @@ def test_ordinary_pod_that_fits_nowhere_says_why(spec: Object, why: str) -> None
     """A pod without a group is scheduled alone, with the scheduler's reasons."""
     writes = _look(*_nodes(2), _pod("alone", group="", **spec))
     assert why in _pod_messages(writes)["alone"]
-    assert any(isinstance(write, Record) and write.reason == "FailedScheduling" for write in writes)
+    assert any(isinstance(write, RecordEvent) and write.reason == "FailedScheduling" for write in writes)
 
 
 @pytest.mark.parametrize(

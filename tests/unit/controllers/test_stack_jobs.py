@@ -16,7 +16,7 @@ from muster.objects.resources import (
 )
 from muster.simulator.apiserver import ApiServer, Gates
 from muster.simulator.controllers import Controllers, node
-from muster.simulator.controllers.scheduler import OLD_POD_GROUPS
+from muster.simulator.controllers.scheduler.controller import OLD_POD_GROUPS
 from tests.conftest import Wording
 from tests.unit.controllers.stack import (
     FAST,

@@ -10,9 +10,9 @@ import yaml
 from muster.cluster.port import Object
 from muster.objects.resources import CONFIGMAPS, JOBSETS
 from muster.simulator.controllers import shipped_runtime, shipped_runtimes
-from muster.simulator.controllers.trainer import TrainerController, next_status
-from muster.simulator.controllers.trainer_jobset import build_jobset
-from muster.simulator.controllers.writes import Apply, Delete, Record
+from muster.simulator.controllers.framework.writes import Apply, Delete, RecordEvent
+from muster.simulator.controllers.trainer.controller import TrainerController, next_status
+from muster.simulator.controllers.trainer.jobset import build_jobset
 from tests.unit.controllers.support import (
     NOW,
     an_object,
@@ -273,10 +273,10 @@ def test_missing_runtime_is_said_in_an_event_and_tried_again() -> None:
     """Without the runtime nothing is made; an Event says so, the status stays empty."""
     result = TrainerController().reconcile(("team-a", "llama"), view(_trainjob("absent")), NOW)
     (event,) = result.writes
-    assert isinstance(event, Record)
+    assert isinstance(event, RecordEvent)
     assert event.reason == "TrainJobResourcesCreationFailed"
     assert "absent" in event.message
-    assert result.again
+    assert result.requeue_after
 
 
 def test_trainjob_managed_by_somebody_else_is_left_alone() -> None:
@@ -332,7 +332,7 @@ def test_deadline_fails_the_trainjob_and_deletes_the_jobset() -> None:
     assert trainjob["metadata"]["creationTimestamp"] == "2027-01-15T08:00:00Z"
     early = controller.reconcile(("team-a", "llama"), view(*objects), created + 4)
     late = controller.reconcile(("team-a", "llama"), view(*objects), created + 11)
-    assert (early.writes, early.again) == ((), 6.0)
+    assert (early.writes, early.requeue_after) == ((), 6.0)
     deletion, status = late.writes
     assert isinstance(deletion, Delete)
     assert getattr(status, "body", {})["status"]["conditions"][0]["reason"] == "DeadlineExceeded"
@@ -346,7 +346,7 @@ def test_deadline_counts_from_the_last_resume() -> None:
     jobset = an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "llama", {}, ownerReferences=owned_by(trainjob))
     objects = (trainjob, jobset, _snapshot(trainjob))
     result = TrainerController().reconcile(("team-a", "llama"), view(*objects), 1_800_000_063.0)
-    assert (result.writes, result.again) == ((), 7.0)
+    assert (result.writes, result.requeue_after) == ((), 7.0)
 
 
 def test_failure_that_is_over_is_taken_back() -> None:

@@ -95,7 +95,7 @@ def _spec(resource: Resource = JOBS, *, selector: str = "", namespaces: str | No
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Source, _Broker]]]:
     """Starts sources, with pauses too short to matter, and stops them afterwards."""
-    monkeypatch.setattr(source_module, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(source_module, "RETRY_SECONDS", 0.01)
     running: list[tuple[Source, _Cluster]] = []
 
     def start(cluster: _Cluster, spec: SourceSpec | None = None) -> tuple[Source, _Broker]:

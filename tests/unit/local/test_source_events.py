@@ -9,7 +9,7 @@ import pytest
 
 from muster.objects.resources import guess_plural
 from muster.simulator.broker import CloudEvent
-from muster.simulator.source import Mode, Verb, to_event
+from muster.simulator.source import ChangeType, Mode, to_event
 from tests.support.recorded_events import recorded, title
 
 EACH_SENDING = {"id", "time"}
@@ -18,7 +18,7 @@ EACH_SENDING = {"id", "time"}
 @pytest.mark.parametrize("event", [pytest.param(event, id=title(event)) for event in recorded("resource")])
 def test_an_object_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> None:
     """From the recorded object come the recorded attributes and data, but for id and time."""
-    verb = Verb(event["type"].rpartition(".")[2])
+    verb = ChangeType(event["type"].rpartition(".")[2])
     headers, body = to_event(verb, event["data"], Mode.RESOURCE, event["source"])
     assert _attributes(headers) == _without_sending(event)
     assert json.loads(body) == event["data"]
@@ -32,7 +32,7 @@ def test_a_reference_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> No
         "kind": event["kind"],
         "metadata": {"name": event["name"], "uid": "not told", **_namespace(event)},
     }
-    verb = Verb(event["type"].rpartition(".")[2])
+    verb = ChangeType(event["type"].rpartition(".")[2])
     headers, body = to_event(verb, found, Mode.REFERENCE, event["source"])
     assert _attributes(headers) == _without_sending(event)
     assert json.loads(body) == event["data"]
@@ -49,8 +49,8 @@ def test_the_same_object_gives_the_same_event() -> None:
     """Nothing of the clock or of chance is in it, and the object is left as it was."""
     event = recorded("resource")[0]
     before = json.dumps(event["data"])
-    first = to_event(Verb.ADD, event["data"], Mode.RESOURCE, "https://10.96.0.1:443")
-    assert to_event(Verb.ADD, event["data"], Mode.RESOURCE, "https://10.96.0.1:443") == first
+    first = to_event(ChangeType.ADD, event["data"], Mode.RESOURCE, "https://10.96.0.1:443")
+    assert to_event(ChangeType.ADD, event["data"], Mode.RESOURCE, "https://10.96.0.1:443") == first
     assert json.dumps(event["data"]) == before
 
 

@@ -13,7 +13,7 @@ from muster.policy.groups import GivenUp, Group, tree_of
 from muster.policy.kinds import Gang, gang_of
 from muster.policy.reasons import Reason
 from muster.simulator.controllers import shipped_runtime
-from muster.simulator.controllers.trainer_jobset import build_jobset
+from muster.simulator.controllers.trainer.jobset import build_jobset
 from tests.conftest import Wording
 from tests.support.builders import (
     JOBSET_UID,

@@ -11,8 +11,8 @@ from muster.policy.model import Plan, Verb
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import OWNERS, Object, Objects
 from muster.simulator.controllers import shipped_runtime
-from muster.simulator.controllers.jobset_jobs import with_defaults
-from muster.simulator.controllers.trainer_jobset import UnknownNumNodes, build_jobset
+from muster.simulator.controllers.jobset.jobs import with_defaults
+from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
 
 UID = "xxxxxxxx-0000-4000-8000-000000000000"
 """Stands where the API server will put a UID; the names of groups end in its first 8 characters."""

@@ -1,7 +1,7 @@
-"""Knative's broker on one machine: the same YAML, the same filters, retries, replies and dead letters.
+"""The simulated Knative Broker: same manifests, filters, retries, replies and dead letters.
 
-What it does is measured on, or read from, knative.dev/eventing v0.47.0 (multi-tenant broker, in-memory
-channel).
+The behaviour is that of knative.dev/eventing v0.47.0 (multi-tenant broker, in-memory channel), as measured or
+read from its source.
 """
 
 from muster.simulator.broker.broker import Broker, Observer, RefusedError, Report

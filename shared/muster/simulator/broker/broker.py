@@ -1,8 +1,8 @@
-"""The broker: takes an event in, gives it to every trigger that lets it through, feeds replies back.
+"""The broker: accepts events, delivers them to every matching trigger, and publishes the replies.
 
-As with the in-memory channel and the async-handler annotation of eventing/base/broker.yaml: whoever publishes
-is answered at once, order is not promised, and what was accepted is lost with the process. Unlike there, no
-header is passed through beside the event's own (`x-request-id`, `traceparent` and the like).
+As with the in-memory channel and the async-handler annotation of eventing/base/broker.yaml, a publisher gets
+its response before delivery, order is not guaranteed, and accepted events are lost with the process. Unlike
+there, headers other than the event's own (`x-request-id`, `traceparent`) are not forwarded.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from muster.simulator.broker.wiring import Trigger, Wiring
 from muster.simulator.clock import now
 
 FIRST_TTL = 255
-"""How often replies may follow replies before one is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
+"""Maximum length of a chain of replies; the next reply is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
 
 TTL = "knativebrokerttl"
 _log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """The broker did not take an event in.
+    """The broker did not accept an event.
 
     Attributes:
-        status: the HTTP status that says so: 400 a reply to replies without end, 503 a queue is full.
+        status: the HTTP status: 400 if the TTL is used up, 503 if a queue is full.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -42,13 +42,12 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Report:
-    """One delivery, told to the observer when it is over.
+    """The result of a delivery to a trigger, passed to the observer.
 
     Attributes:
-        status: of the last attempt; 0 when no answer came.
-        seconds: from the first attempt to the last answer, waits included.
-        dead_letter: status of the dead letter sink, 0 when it did not answer; None when there was nothing to
-            send it.
+        status: status of the last attempt; 0 if there was no response.
+        seconds: time from the first attempt to the last response, including retry delays.
+        dead_letter: status of the dead letter sink, 0 if there was no response; None if nothing was sent.
     """
 
     trigger: str
@@ -71,12 +70,11 @@ class _Queued:
 
 
 class Broker:
-    """One broker of eventing/ on this machine.
+    """A broker with its triggers.
 
-    With workers, each trigger has its own queue and threads, so that a slow function holds back neither the
-    source nor the other functions. Without workers nothing moves by itself: `pump` delivers what is queued,
-    in the order in which it came and without waiting between attempts, so that a replay is the same every
-    time.
+    With workers, each trigger has its own queue and threads, so that a slow function delays neither the
+    source nor other functions. Without workers, `pump` delivers the queued events in order of arrival and
+    without retry delays, so that replays are deterministic.
     """
 
     def __init__(
@@ -89,24 +87,23 @@ class Broker:
         capacity: int = 10_000,
         clock: Callable[[], str] = now,
     ) -> None:
-        """Connect the triggers of a wiring.
+        """Create a broker; `start` starts its workers.
 
         Args:
-            wiring: what the YAML says.
-            subscribers: for the name of each Service that a trigger or a dead letter sink refers to, its URL
-                here or a function to call.
-            observe: called after every delivery, from the thread that made it.
-            workers: threads for each trigger; 0 leaves it to `pump`.
-            capacity: events that may wait for one trigger; above it new ones are refused.
-            clock: the arrival time put on each event.
+            wiring: the broker's manifests.
+            subscribers: URL or function by name of each Service that a trigger or dead letter sink refers to.
+            observe: called after every delivery, in the thread of the delivery.
+            workers: threads per trigger; 0: events are delivered by `pump` only.
+            capacity: maximum number of queued events per trigger; above it events are refused.
+            clock: returns the arrival time of an event.
 
         Raises:
-            LookupError: a Service has no entry in `subscribers`.
+            LookupError: a Service is missing in `subscribers`.
         """
         self.wiring = wiring
         self._targets = {
-            name: HttpTarget(to, connections=workers or 1) if isinstance(to, str) else to
-            for name, to in subscribers.items()
+            name: HttpTarget(target, connections=workers or 1) if isinstance(target, str) else target
+            for name, target in subscribers.items()
         }
         self._check_subscribers()
         self._observe = observe or (lambda _report: None)
@@ -129,7 +126,7 @@ class Broker:
             thread.start()
 
     def stop(self) -> None:
-        """Stop: what is queued or waits to be tried again is dropped, what is in flight is finished."""
+        """Finish the attempts in flight and stop; queued events and retries are dropped."""
         self._stopping.set()
         with self._changed:
             for queue in self._queues.values():
@@ -143,10 +140,10 @@ class Broker:
                 target.close()
 
     def publish(self, event: CloudEvent) -> None:
-        """Take an event in; every trigger that lets it through gets it, or none does.
+        """Queue an event for all matching triggers, or for none if one queue is full.
 
         Raises:
-            RefusedError: it is the reply of too many replies, or a queue is full.
+            RefusedError: the TTL is used up, or a queue is full.
         """
         self._accept(event, _ttl(event), bounded=True)
 
@@ -156,12 +153,12 @@ class Broker:
             return self._is_idle()
 
     def drain(self, timeout: float) -> bool:
-        """Wait until the broker is idle; False when it was not within so many seconds."""
+        """Wait until the broker is idle; return False after `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(self._is_idle, timeout)
 
     def pump(self) -> int:
-        """Deliver what is queued, and what follows from it, in this thread; the number of deliveries."""
+        """Deliver queued events and their replies in this thread; return the number of deliveries."""
         delivered = 0
         while True:
             waiting = [trigger for trigger in self.wiring.triggers if self._queues[trigger.name]]
@@ -187,7 +184,9 @@ class Broker:
         arrived = event.without(TTL).with_attributes(knativearrivaltime=self._clock())
         with self._changed:
             queues = [
-                self._queues[one.name] for one in self.wiring.triggers if one.passes(arrived.attributes)
+                self._queues[trigger.name]
+                for trigger in self.wiring.triggers
+                if trigger.passes(arrived.attributes)
             ]
             if bounded and any(len(queue) >= self._capacity for queue in queues):
                 raise RefusedError(503, f"{self._capacity} events are waiting already")
@@ -218,19 +217,21 @@ class Broker:
                     self._changed.notify_all()
 
     def _deliver(self, trigger: Trigger, queued: _Queued, wait: Wait) -> None:
-        begun = monotonic()
+        start = monotonic()
         subscriber = self._recipient(trigger, trigger.subscriber)
         outcome = deliver(subscriber, queued.event, trigger.delivery, wait)
-        seconds = monotonic() - begun
+        seconds = monotonic() - start
         error = {} if outcome.succeeded else outcome.error
         failed = not outcome.succeeded and not outcome.cut_short
         if outcome.reply:
             try:
-                # Never bounded: a worker that waits for its own queue to empty would wait for ever.
+                # Replies are not bounded: a worker must never wait for its own queue to drain.
                 self._accept(outcome.reply, queued.ttl - 1, bounded=False)
             except RefusedError as refused:
                 failed, error = True, failed_with(subscriber, refused.status, str(refused).encode())
-        dead_letter = self._bury(trigger, queued.event.with_attributes(**error), wait) if failed else None
+        dead_letter = (
+            self._send_dead_letter(trigger, queued.event.with_attributes(**error), wait) if failed else None
+        )
         self._observe(
             Report(
                 trigger=trigger.name,
@@ -243,7 +244,7 @@ class Broker:
             )
         )
 
-    def _bury(self, trigger: Trigger, event: CloudEvent, wait: Wait) -> Outcome | None:
+    def _send_dead_letter(self, trigger: Trigger, event: CloudEvent, wait: Wait) -> Outcome | None:
         outcome = None
         if trigger.delivery.dead_letter:
             sink = self._recipient(trigger, trigger.delivery.dead_letter)
@@ -259,7 +260,7 @@ class Broker:
 
 
 def _ttl(event: CloudEvent) -> int:
-    """What is left of an event's lifetime; one that comes from outside has all of it."""
+    """The remaining TTL of an event; FIRST_TTL if the event has none."""
     with suppress(ValueError):
         return int(event[TTL]) - 1
     return FIRST_TTL

@@ -1,9 +1,9 @@
-"""A CloudEvent as a broker sees it: attributes and opaque data, nothing invented and nothing lost.
+"""CloudEvents as a broker handles them: attributes and opaque data.
 
-The `cloudevents` package fills in what is missing (id, time, specversion) and parses the data. A broker has
-to refuse the first and must not touch the second, so it reads headers itself. Rules: CloudEvents 1.0 HTTP
-binding; which mode a message is in is told as github.com/cloudevents/sdk-go/v2 `Message.ReadEncoding` tells
-it.
+The `cloudevents` package is not used, because it fills in missing attributes (id, time, specversion), which a
+broker must refuse, and parses the data, which a broker must not change. The rules are those of the
+CloudEvents 1.0 HTTP binding; the mode of a message is detected as in github.com/cloudevents/sdk-go/v2
+`Message.ReadEncoding`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ BATCH = "application/cloudevents-batch+json"
 
 
 class NotAnEventError(ValueError):
-    """A message is no CloudEvent, or one that breaks the specification."""
+    """The message is not a valid CloudEvent."""
 
 
 @dataclass(frozen=True)
 class CloudEvent:
-    """One event.
+    """A CloudEvent.
 
     Attributes:
-        attributes: context attributes and extensions by their lower-case names, values as they go over HTTP.
-        data: the body in binary mode, untouched.
+        attributes: context attributes and extensions by lower-case name, with the values of HTTP headers.
+        data: the body in binary mode, unparsed.
     """
 
     attributes: Mapping[str, str]
@@ -40,21 +40,21 @@ class CloudEvent:
         return self.attributes.get(name, "")
 
     def with_attributes(self, **changed: str) -> CloudEvent:
-        """The same event with these attributes set."""
+        """Return a copy with these attributes set."""
         return CloudEvent({**self.attributes, **changed}, self.data)
 
     def without(self, name: str) -> CloudEvent:
-        """The same event without an attribute."""
+        """Return a copy without an attribute."""
         return CloudEvent({key: value for key, value in self.attributes.items() if key != name}, self.data)
 
     def headers(self) -> dict[str, str]:
-        """The headers of binary mode, spelled as Go spells them (`Ce-Id`)."""
+        """The headers of binary mode, in Go's canonical form (`Ce-Id`)."""
         named = {f"Ce-{name.capitalize()}": value for name, value in self.attributes.items()}
         content_type = named.pop("Ce-Datacontenttype", "")
         return {**named, "Content-Type": content_type} if content_type else named
 
     def structured(self) -> dict[str, Any]:
-        """The event as one JSON object: the line format of recordings and dead letters."""
+        """The event as a JSON object, as in recordings and dead letters."""
         if not self.data:
             return dict(self.attributes)
         if _is_json(self["datacontenttype"]):
@@ -63,10 +63,10 @@ class CloudEvent:
 
     @classmethod
     def from_http(cls, headers: Mapping[str, str], body: bytes) -> CloudEvent:
-        """The event in a request or answer, in binary or structured mode.
+        """Parse the event of a request or response, in binary or structured mode.
 
         Raises:
-            NotAnEventError: neither mode, a batch, broken JSON, or a required attribute is missing or empty.
+            NotAnEventError: neither mode, a batch, invalid JSON, or a required attribute is missing or empty.
         """
         named = {name.lower(): value for name, value in headers.items()}
         content_type = named.get("content-type", "").partition(";")[0].strip().lower()
@@ -85,10 +85,10 @@ class CloudEvent:
 
     @classmethod
     def from_structured(cls, event: Mapping[str, Any]) -> CloudEvent:
-        """The event of a JSON object (CloudEvents JSON format, section 3).
+        """Parse the event of a JSON object (CloudEvents JSON format, section 3).
 
         Raises:
-            NotAnEventError: a required attribute is missing or empty, or the data is broken.
+            NotAnEventError: a required attribute is missing or empty, or data_base64 is invalid.
         """
         attributes = {
             name: _text(value)
@@ -99,7 +99,7 @@ class CloudEvent:
 
 
 def is_event(headers: Mapping[str, str]) -> bool:
-    """Whether an answer claims to be a CloudEvent; only then may its body be anything but empty."""
+    """Whether the headers of a response are those of a CloudEvent; other responses must have no body."""
     named = {name.lower(): value for name, value in headers.items()}
     content_type = named.get("content-type", "").lower()
     return "ce-specversion" in named or content_type.startswith("application/cloudevents")

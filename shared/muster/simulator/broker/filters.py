@@ -1,8 +1,7 @@
-"""Trigger filters: which events a trigger lets through.
+"""Trigger filters, as in `pkg/eventfilter` of knative.dev/eventing v0.47.0.
 
-As knative.dev/eventing v0.47.0 `pkg/eventfilter` does it, for the dialects exact, prefix, suffix, all, any
-and not, and the older `filter.attributes`. CESQL is refused: eventing/ does not use it, and half a language
-would lie.
+Supported are the dialects exact, prefix, suffix, all, any and not, and the older `filter.attributes`. CESQL
+is refused: eventing/ does not use it.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ Predicate = Callable[[Attributes], bool]
 
 
 def compile_filters(trigger_spec: Mapping[str, Any]) -> Predicate:
-    """The predicate of a trigger's `spec.filters`, or of `spec.filter.attributes` where there are none.
+    """Return the predicate of a trigger's `spec.filters`, else of its `spec.filter.attributes`.
 
     Raises:
-        UnsupportedManifestError: a dialect is unknown, is CESQL, or is not alone in its filter.
+        UnsupportedManifestError: a dialect is unknown or CESQL, or a filter has several dialects.
     """
     filters = trigger_spec.get("filters") or []
     if filters:
-        return _every([_compile(one) for one in filters])
-    wanted: Attributes = (trigger_spec.get("filter") or {}).get("attributes") or {}
-    return lambda attributes: all(_matches(attributes, name, value) for name, value in wanted.items())
+        return _every([_compile(entry) for entry in filters])
+    expected: Attributes = (trigger_spec.get("filter") or {}).get("attributes") or {}
+    return lambda attributes: all(_matches(attributes, name, value) for name, value in expected.items())
 
 
-def _compile(one: Mapping[str, Any]) -> Predicate:
-    if len(one) != 1:
-        raise UnsupportedManifestError(f"a filter has exactly one dialect, not {sorted(one)}")
-    ((dialect, body),) = one.items()
+def _compile(entry: Mapping[str, Any]) -> Predicate:
+    if len(entry) != 1:
+        raise UnsupportedManifestError(f"a filter has exactly one dialect, not {sorted(entry)}")
+    ((dialect, body),) = entry.items()
     if dialect in _COMPARISONS:
         return _compare(dialect, body)
     if dialect == "not":
@@ -44,17 +43,17 @@ def _compile(one: Mapping[str, Any]) -> Predicate:
     raise UnsupportedManifestError(f"filter dialect {dialect!r} is not understood by the local broker")
 
 
-def _compare(dialect: str, wanted: Mapping[str, str]) -> Predicate:
-    if not wanted or not all(wanted.values()):
+def _compare(dialect: str, expected: Mapping[str, str]) -> Predicate:
+    if not expected or not all(expected.values()):
         raise UnsupportedManifestError(f"{dialect}: attributes and values cannot be empty")
-    holds = _COMPARISONS[dialect]
+    compare = _COMPARISONS[dialect]
     return lambda attributes: all(
-        name in attributes and holds(attributes[name], value) for name, value in wanted.items()
+        name in attributes and compare(attributes[name], value) for name, value in expected.items()
     )
 
 
 def _matches(attributes: Attributes, name: str, value: str) -> bool:
-    """`filter.attributes`: an empty value asks for any, but for a non-empty one."""
+    """Compare an attribute for `filter.attributes`: an empty value matches any non-empty attribute."""
     return attributes.get(name, "") == value if value else bool(attributes.get(name))
 
 

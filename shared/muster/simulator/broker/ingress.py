@@ -1,8 +1,8 @@
-"""The broker's HTTP door: anybody on this machine may POST an event.
+"""The HTTP ingress of the broker, without authentication, on loopback only.
 
-As `pkg/broker/ingress/ingress_handler.go` of knative.dev/eventing v0.47.0 answers: POST
-/<namespace>/<broker>, 202 when taken in, 400 for what is no event, 404 for another broker, 405 for another
-method.
+The responses are those of `pkg/broker/ingress/ingress_handler.go` of knative.dev/eventing v0.47.0. A POST to
+`/<namespace>/<broker>` returns 202 if the event is accepted, 400 if it is invalid and 404 for another broker;
+other methods return 405.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from muster.simulator.broker.events import CloudEvent, NotAnEventError
 
 
 class Ingress:
-    """Serves one broker on loopback until stopped."""
+    """An HTTP server for one broker, on 127.0.0.1."""
 
     def __init__(self, broker: Broker, *, port: int = 0) -> None:
-        """Bind; port 0 takes a free one."""
+        """Bind the port; 0 selects a free port."""
         path = f"/{broker.wiring.namespace}/{broker.wiring.name}"
         handler = type("Handler", (_Handler,), {"broker": broker, "broker_path": path})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -29,11 +29,11 @@ class Ingress:
         self.url = f"http://127.0.0.1:{self._server.server_port}{path}"
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening."""
+        """Stop serving and close the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -47,32 +47,32 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Take one event in."""
+        """Publish the event of the request."""
         length = self.headers.get("Content-Length")
         if length is None or not length.isdecimal():
             self.close_connection = True
-            self._answer(411, "an event needs a Content-Length")
+            self._respond(411, "an event needs a Content-Length")
             return
         body = self.rfile.read(int(length))
         if self.path.rstrip("/") != self.broker_path:
-            self._answer(404, f"the broker is at {self.broker_path}")
+            self._respond(404, f"the broker is at {self.broker_path}")
             return
         try:
             self.broker.publish(CloudEvent.from_http(dict(self.headers.items()), body))
         except NotAnEventError as error:
-            self._answer(400, str(error))
+            self._respond(400, str(error))
         except RefusedError as refused:
-            self._answer(refused.status, str(refused))
+            self._respond(refused.status, str(refused))
         else:
-            self._answer(202)
+            self._respond(202)
 
     def do_GET(self) -> None:
-        """Refuse whatever is no POST."""
-        self._answer(405, "events are POSTed")
+        """Refuse a method other than POST."""
+        self._respond(405, "events are POSTed")
 
-    do_PUT = do_DELETE = do_PATCH = do_GET  # noqa: N815 - the names http.server calls
+    do_PUT = do_DELETE = do_PATCH = do_GET  # noqa: N815 - names that http.server calls
 
-    def _answer(self, status: int, text: str = "") -> None:
+    def _respond(self, status: int, text: str = "") -> None:
         body = f"{text}\n".encode() if text else b""
         self.send_response(status)
         if status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -82,4 +82,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the signature of http.server
-        """Stay silent: the observer tells of deliveries, and refusals are told to the sender."""
+        """Disable access logging; deliveries go to the observer, refusals to the publisher."""

@@ -1,4 +1,4 @@
-"""Where a broker delivers to: a URL, or a function of this very process."""
+"""Delivery targets of a broker: a URL, or a function in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib3
 
 @dataclass(frozen=True)
 class Answer:
-    """What a subscriber said."""
+    """The HTTP response of a subscriber."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -19,10 +19,10 @@ class Answer:
 
 
 class NoAnswerError(Exception):
-    """The subscriber could not be reached, or did not answer in time.
+    """The subscriber could not be reached, or did not respond in time.
 
     Attributes:
-        timed_out: it was reached but took longer than the delivery's time-out.
+        timed_out: the subscriber was reached, but exceeded the delivery's timeout.
     """
 
     def __init__(self, message: str, *, timed_out: bool = False) -> None:
@@ -31,24 +31,28 @@ class NoAnswerError(Exception):
 
 
 class Target(Protocol):
-    """One subscriber or dead letter sink. Raises NoAnswerError when there is no answer."""
+    """A subscriber or dead letter sink."""
 
     def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None, /) -> Answer:
-        """Deliver one event; `timeout` in seconds, None means for ever."""
+        """Deliver an event; `timeout` in seconds, None for no timeout.
+
+        Raises:
+            NoAnswerError: there was no response.
+        """
         ...
 
 
 class HttpTarget:
-    """A subscriber behind a URL, over kept-alive connections; redirects are answers like any other."""
+    """A subscriber at a URL, with keep-alive connections; redirects are not followed."""
 
     def __init__(self, url: str, *, connections: int = 8) -> None:
         self.url = url
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
 
     def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-        """POST one event."""
+        """POST an event."""
         try:
-            answer = self._pool.request(
+            response = self._pool.request(
                 "POST",
                 self.url,
                 body=body,
@@ -57,14 +61,14 @@ class HttpTarget:
                 redirect=False,
             )
         except urllib3.exceptions.HTTPError as error:
-            # A refused connection is a ConnectTimeoutError by inheritance, but nobody waited for it.
-            waited = isinstance(error, urllib3.exceptions.TimeoutError)
+            # NewConnectionError (connection refused) inherits from ConnectTimeoutError, but is no timeout.
+            timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
             refused = isinstance(error, urllib3.exceptions.NewConnectionError)
-            raise NoAnswerError(str(error), timed_out=waited and not refused) from error
-        return Answer(answer.status, answer.headers, answer.data)
+            raise NoAnswerError(str(error), timed_out=timed_out and not refused) from error
+        return Answer(response.status, response.headers, response.data)
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close idle connections."""
         self._pool.clear()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the YAML of eventing/ says about one broker: its triggers, their delivery, its sweeps."""
+"""A broker with its triggers and PingSources, read from manifests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from muster.simulator.broker.filters import Predicate, compile_filters
 
 @dataclass(frozen=True)
 class Trigger:
-    """One trigger.
+    """A Trigger.
 
     Attributes:
-        subscriber: name of the Knative Service it delivers to.
-        passes: whether it lets an event through, by the event's attributes.
-        delivery: its own, else the broker's.
+        subscriber: name of the Knative Service that receives the events.
+        passes: whether the filter matches an event's attributes.
+        delivery: the delivery spec of the trigger, else of the broker.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Trigger:
 
 @dataclass(frozen=True)
 class PingSource:
-    """A timer that sends an event of type `dev.knative.sources.ping` without asking the API server."""
+    """A PingSource: sends events of type `dev.knative.sources.ping` on a schedule."""
 
     name: str
     namespace: str
@@ -42,7 +42,7 @@ class PingSource:
     extensions: Mapping[str, str] = field(default_factory=dict)
 
     def event(self, event_id: str, time: str) -> CloudEvent:
-        """The event of one tick (`pkg/adapter/mtping/runner.go`, knative.dev/eventing v0.47.0)."""
+        """Return the event of a tick (`pkg/adapter/mtping/runner.go`, knative.dev/eventing v0.47.0)."""
         attributes = {
             "specversion": "1.0",
             "id": event_id,
@@ -58,7 +58,7 @@ class PingSource:
 
 @dataclass(frozen=True)
 class Wiring:
-    """One broker with everything that hangs on it."""
+    """A broker with its triggers and the PingSources that send to it."""
 
     name: str
     namespace: str
@@ -67,30 +67,30 @@ class Wiring:
 
     @classmethod
     def from_manifests(cls, manifests: Iterable[Manifest], *, broker: str = "muster") -> Wiring:
-        """The broker of that name, its triggers by name, and the PingSources that send to it.
+        """Read the broker of this name, its triggers sorted by name, and the PingSources that send to it.
 
         Raises:
-            UnsupportedManifestError: there is no such broker, or it uses what the local one does not know.
+            UnsupportedManifestError: there is no such broker, or a manifest uses an unsupported feature.
         """
         objects = list(manifests)
-        found = [one for one in of_kind(objects, "Broker") if one["metadata"]["name"] == broker]
-        if len(found) != 1:
-            raise UnsupportedManifestError(f"{len(found)} brokers are called {broker!r}")
-        namespace = found[0]["metadata"]["namespace"]
-        default = (found[0].get("spec") or {}).get("delivery") or {}
-        triggers = (one for one in of_kind(objects, "Trigger") if one["spec"]["broker"] == broker)
-        pings = (one for one in of_kind(objects, "PingSource") if _sink(one) == broker)
+        brokers = [item for item in of_kind(objects, "Broker") if item["metadata"]["name"] == broker]
+        if len(brokers) != 1:
+            raise UnsupportedManifestError(f"{len(brokers)} brokers are called {broker!r}")
+        namespace = brokers[0]["metadata"]["namespace"]
+        default = (brokers[0].get("spec") or {}).get("delivery") or {}
+        triggers = (item for item in of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
+        pings = (item for item in of_kind(objects, "PingSource") if _sink(item) == broker)
         return cls(
             name=broker,
             namespace=namespace,
             triggers=tuple(
-                sorted((_trigger(one, default) for one in triggers), key=lambda trigger: trigger.name)
+                sorted((_trigger(item, default) for item in triggers), key=lambda trigger: trigger.name)
             ),
-            pings=tuple(_ping(one) for one in pings),
+            pings=tuple(_ping(item) for item in pings),
         )
 
     def without_timers(self) -> Wiring:
-        """The same wiring, but time alone sends nothing: for replays."""
+        """Return a copy without PingSources, for replays."""
         return Wiring(self.name, self.namespace, self.triggers, ())
 
 
@@ -102,7 +102,7 @@ def _trigger(manifest: Manifest, broker_delivery: Mapping[str, Any]) -> Trigger:
             namespace=manifest["metadata"]["namespace"],
             subscriber=_service(spec["subscriber"]),
             passes=compile_filters(spec),
-            # As a whole: a trigger that sets only `retry` has no dead letter (trigger.go of the MT broker).
+            # Not merged: a trigger with only `retry` has no dead letter sink (trigger.go of the MT broker).
             delivery=Delivery.from_manifest(spec.get("delivery") or broker_delivery),
         )
     except UnsupportedManifestError as error:

@@ -1,11 +1,11 @@
-"""Simulated Trainer, JobSet controller, Job controller, scheduler and kubelet for one machine.
+"""Simulated Trainer, JobSet controller, Job controller, scheduler and kubelet.
 
-They drive an API server over HTTP as the real ones would, so that the functions under test cannot tell the
-difference. What they do follows the upstream sources named in each module; what they leave out is said there.
+They talk to an API server over HTTP as the real controllers do. Each module names the upstream source it
+follows and lists what it leaves out.
 """
 
 from muster.simulator.controllers.fixtures import node, shipped_runtime, shipped_runtimes
-from muster.simulator.controllers.job import JobOptions
+from muster.simulator.controllers.job.controller import JobOptions
 from muster.simulator.controllers.kubelet import KubeletOptions
 from muster.simulator.controllers.manager import ALL, Controllers
 

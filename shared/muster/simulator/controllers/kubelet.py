@@ -1,12 +1,12 @@
-"""The simulated kubelet of every node, in the manner of KWOK v0.7.0 and its stages.
+"""The simulated kubelet of every node, following KWOK v0.7.0 and its stages.
 
-A bound pod runs and is ready after a moment; a Job's pod succeeds after a while; a pod being deleted goes
-after a moment. Annotations change that pod by pod: `pod-complete.stage.kwok.x-k8s.io/delay` and
-`pod-delete.stage.kwok.x-k8s.io/delay` (KWOK's own), and `pod-fail.stage.kwok.x-k8s.io/delay`, Go durations
-such as `500ms` or `1m30s`.
+A bound pod becomes Running and Ready, a Job's pod may succeed, and a deleted pod is removed, each after a
+delay. Annotations set the delay per pod, as Go durations such as `500ms` or `1m30s`:
+`pod-complete.stage.kwok.x-k8s.io/delay` and `pod-delete.stage.kwok.x-k8s.io/delay` (KWOK's own), and
+`pod-fail.stage.kwok.x-k8s.io/delay`.
 
-It also does what pod garbage collection does for a pod that is deleted before it was bound and that a
-finalizer holds: its phase becomes Failed (kubernetes v1.37.1, pkg/controller/podgc).
+It also plays pod garbage collection for an unbound pod that is deleted and held by a finalizer: its phase
+becomes Failed (kubernetes v1.37.1, pkg/controller/podgc).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from muster.cluster.port import Object, PatchType
 from muster.objects.resources import PODS, Resource
-from muster.simulator.controllers.fields import (
+from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.fields import (
     annotations_of,
     controller_of,
     is_deleting,
@@ -28,9 +29,8 @@ from muster.simulator.controllers.fields import (
     phase,
     timestamp,
 )
-from muster.simulator.controllers.loop import Key, Wake
-from muster.simulator.controllers.store import View
-from muster.simulator.controllers.writes import Delete, Patch, Result, Write
+from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
+from muster.simulator.controllers.framework.writes import Delete, Patch, Result, Write
 
 MANAGER = "kwok"
 COMPLETE_DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
@@ -42,12 +42,12 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 @dataclass(frozen=True)
 class KubeletOptions:
-    """How fast the kubelets are, in seconds.
+    """Delays of the kubelets, in seconds.
 
     Attributes:
         run_delay: from binding to Running and Ready.
-        complete_after: from Running to Succeeded, for pods of Jobs; None: they run until they are deleted.
-        delete_delay: from the deletion to the end of a pod.
+        complete_after: from Running to Succeeded, for pods of Jobs; None: pods run until they are deleted.
+        delete_delay: from deletionTimestamp to the removal of the pod.
     """
 
     run_delay: float = 0.05
@@ -56,18 +56,18 @@ class KubeletOptions:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What happens to a pod next, and after how many seconds."""
+class PodStage:
+    """The next transition of a pod, and its delay in seconds."""
 
     name: str
     delay: float
 
 
 def duration(text: str) -> float:
-    """A Go duration in seconds.
+    """Parse a Go duration into seconds.
 
     Raises:
-        ValueError: the text is no duration.
+        ValueError: the text is not a duration.
     """
     parts = _DURATION.findall(text)
     if "".join(number + unit for number, unit in parts) != text or not parts:
@@ -75,30 +75,30 @@ def duration(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-def next_stage(pod: Object, options: KubeletOptions) -> Stage | None:
-    """What a kubelet will do with this pod as it is; None: nothing."""
+def next_stage(pod: Object, options: KubeletOptions) -> PodStage | None:
+    """The next transition of a pod; None if there is none."""
     if is_deleting(pod):
         if node_of(pod):
             delay = annotations_of(pod).get(DELETE_DELAY)
-            return Stage("delete", duration(delay) if delay else options.delete_delay)
-        return None if is_finished_pod(pod) else Stage("collect", options.delete_delay)
+            return PodStage("delete", duration(delay) if delay else options.delete_delay)
+        return None if is_finished_pod(pod) else PodStage("collect", options.delete_delay)
     if not node_of(pod) or is_finished_pod(pod):
         return None
     if phase(pod) != "Running":
-        return Stage("run", options.run_delay)
-    given = annotations_of(pod)
-    if FAIL_DELAY in given:
-        return Stage("fail", duration(given[FAIL_DELAY]))
-    if COMPLETE_DELAY in given:
-        return Stage("complete", duration(given[COMPLETE_DELAY]))
+        return PodStage("run", options.run_delay)
+    annotations = annotations_of(pod)
+    if FAIL_DELAY in annotations:
+        return PodStage("fail", duration(annotations[FAIL_DELAY]))
+    if COMPLETE_DELAY in annotations:
+        return PodStage("complete", duration(annotations[COMPLETE_DELAY]))
     owner = controller_of(pod)
     if options.complete_after is None or not owner or owner["kind"] != "Job":
         return None
-    return Stage("complete", options.complete_after)
+    return PodStage("complete", options.complete_after)
 
 
 class KubeletController:
-    """Plays the kubelets of all nodes."""
+    """Simulates the kubelets of all nodes."""
 
     name = "kubelet"
     watches = (PODS,)
@@ -108,13 +108,13 @@ class KubeletController:
         self._since: dict[str, tuple[str, float]] = {}
         self._addresses = itertools.count(1)
 
-    def wakes(self, _resource: Resource, item: Object) -> Iterable[Wake]:
-        """Every pod."""
-        yield Wake(key_of(item))
+    def requests_for(self, _resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
+        """Return the pod."""
+        yield ReconcileRequest(key_of(item))
 
-    def reconcile(self, key: Key, view: View, now: float) -> Result:
-        """Move a pod on when its time has come, counted from when its next stage was first seen."""
-        pod = view.get(PODS, *key)
+    def reconcile(self, key: Key, cache: CacheReader, now: float) -> Result:
+        """Apply the next stage of a pod once its delay since the stage was first observed is over."""
+        pod = cache.get(PODS, *key)
         stage = next_stage(pod, self._options) if pod else None
         if pod is None or stage is None:
             return Result()
@@ -123,26 +123,26 @@ class KubeletController:
         if name != stage.name:
             since = now
             self._since[uid] = (stage.name, now)
-        left = since + stage.delay - now
-        if left > 0:
-            return Result(again=left)
+        remaining = since + stage.delay - now
+        if remaining > 0:
+            return Result(requeue_after=remaining)
         self._since.pop(uid, None)
-        return Result(self._play(stage.name, pod, now))
+        return Result(self._writes(stage.name, pod, now))
 
-    def _play(self, stage: str, pod: Object, now: float) -> tuple[Write, ...]:
+    def _writes(self, stage: str, pod: Object, now: float) -> tuple[Write, ...]:
         if stage == "run":
             return (_status(pod, running(pod, next(self._addresses), now)),)
         if stage == "complete":
-            return (_status(pod, ended(pod, "Succeeded", now)),)
+            return (_status(pod, terminated(pod, "Succeeded", now)),)
         if stage == "fail":
-            return (_status(pod, ended(pod, "Failed", now)),)
+            return (_status(pod, terminated(pod, "Failed", now)),)
         if stage == "collect":
             return (_status(pod, {"phase": "Failed"}),)
         return _deletion(pod, now)
 
 
 def running(pod: Object, number: int, now: float) -> Object:
-    """The status of a pod that has begun to run."""
+    """The status of a running and ready pod; `number` makes its IP address."""
     since = timestamp(now)
     address = f"10.0.{number // 254 % 256}.{number % 254 + 1}"
     return {
@@ -150,45 +150,45 @@ def running(pod: Object, number: int, now: float) -> Object:
         "startTime": since,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": [_true(kind, since) for kind in ("Initialized", "Ready", "ContainersReady")],
+        "conditions": [_true_condition(kind, since) for kind in ("Initialized", "Ready", "ContainersReady")],
         "containerStatuses": [
-            {**_container(container), "ready": True, "state": {"running": {"startedAt": since}}}
+            {**_container_status(container), "ready": True, "state": {"running": {"startedAt": since}}}
             for container in pod["spec"]["containers"]
         ],
     }
 
 
-def ended(pod: Object, kind: str, now: float) -> Object:
-    """The status of a pod whose containers are done: `kind` is Succeeded (exit code 0) or Failed (1)."""
+def terminated(pod: Object, final_phase: str, now: float) -> Object:
+    """The status of a pod whose containers terminated: Succeeded (exit code 0) or Failed (exit code 1)."""
     at = timestamp(now)
-    good = kind == "Succeeded"
-    terminated = {
-        "exitCode": 0 if good else 1,
-        "reason": "Completed" if good else "Error",
+    succeeded = final_phase == "Succeeded"
+    state = {
+        "exitCode": 0 if succeeded else 1,
+        "reason": "Completed" if succeeded else "Error",
         "startedAt": (pod.get("status") or {}).get("startTime", at),
         "finishedAt": at,
     }
     return {
-        "phase": kind,
+        "phase": final_phase,
         "containerStatuses": [
-            {**_container(container), "ready": False, "started": False, "state": {"terminated": terminated}}
+            {**_container_status(container), "ready": False, "started": False, "state": {"terminated": state}}
             for container in pod["spec"]["containers"]
         ],
     }
 
 
 def _deletion(pod: Object, now: float) -> tuple[Write, ...]:
-    """The end of a pod: a terminal phase first where a finalizer lets others still see it."""
+    """Delete the pod; a pod held by a finalizer gets a terminal phase first."""
     namespace, name = key_of(pod)
-    last = Delete(PODS, name, namespace, pod["metadata"]["uid"], grace_seconds=0)
+    delete = Delete(PODS, name, namespace, pod["metadata"]["uid"], grace_seconds=0)
     if not pod["metadata"].get("finalizers"):
-        return (last,)
+        return (delete,)
     if not is_finished_pod(pod):
-        return (_status(pod, ended(pod, "Failed", now)), last)
-    return () if pod["metadata"].get("deletionGracePeriodSeconds") == 0 else (last,)
+        return (_status(pod, terminated(pod, "Failed", now)), delete)
+    return () if pod["metadata"].get("deletionGracePeriodSeconds") == 0 else (delete,)
 
 
-def _container(container: Object) -> Object:
+def _container_status(container: Object) -> Object:
     return {
         "name": container["name"],
         "image": container.get("image", ""),
@@ -198,7 +198,7 @@ def _container(container: Object) -> Object:
     }
 
 
-def _true(kind: str, since: str) -> Object:
+def _true_condition(kind: str, since: str) -> Object:
     return {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": since}
 
 

@@ -1,4 +1,4 @@
-"""The simulated controllers as one thing that is started and stopped."""
+"""`Controllers`: starts and stops all simulated controllers together."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from types import TracebackType
 from typing import Self
 
 from muster.cluster.client import Client
-from muster.simulator.controllers.execute import Executor
-from muster.simulator.controllers.informers import Informers
-from muster.simulator.controllers.job import JobController, JobOptions
-from muster.simulator.controllers.jobset import JobSetController
+from muster.simulator.controllers.framework.cache import Cache
+from muster.simulator.controllers.framework.execute import Executor
+from muster.simulator.controllers.framework.informers import Informers
+from muster.simulator.controllers.framework.worker import Controller, Worker
+from muster.simulator.controllers.job.controller import JobController, JobOptions
+from muster.simulator.controllers.jobset.controller import JobSetController
 from muster.simulator.controllers.kubelet import KubeletController, KubeletOptions
-from muster.simulator.controllers.loop import Controller, Worker
-from muster.simulator.controllers.scheduler import SchedulerController
-from muster.simulator.controllers.store import Store
-from muster.simulator.controllers.trainer import TrainerController
+from muster.simulator.controllers.scheduler.controller import SchedulerController
+from muster.simulator.controllers.trainer.controller import TrainerController
 
 ALL = frozenset({"trainer", "jobset", "job", "scheduler", "kubelet"})
 AGENT = "muster-simulated-controllers"
@@ -26,13 +26,13 @@ class Controllers:
     """Trainer, JobSet controller, Job controller, scheduler and kubelet against one API server.
 
     Args:
-        server: the URL of an API server on this machine, or a function that makes a client.
-        kubelet: how fast pods run, complete and go.
-        job: how fast failed pods are replaced and changes of pods are noticed.
+        server: the URL of a local API server, or a function that creates a client.
+        kubelet: the delays with which pods run, complete and are deleted.
+        job: the delays of the Job controller.
         only: the controllers to run, of `trainer`, `jobset`, `job`, `scheduler`, `kubelet`.
 
     Raises:
-        ValueError: `only` names something else.
+        ValueError: `only` contains an unknown name.
     """
 
     def __init__(
@@ -46,25 +46,25 @@ class Controllers:
         if unknown := set(only) - ALL:
             raise ValueError(f"no such controllers: {', '.join(sorted(unknown))}")
         connect = partial(Client.for_server, server, user_agent=AGENT) if isinstance(server, str) else server
-        known = _controllers(kubelet or KubeletOptions(), job or JobOptions())
-        chosen = [controller for controller in known if controller.name in only]
-        store = Store()
-        self._worker = Worker(chosen, store, Executor(connect(), store))
-        kinds = dict.fromkeys(kind for controller in chosen for kind in controller.watches)
-        self._informers = Informers(connect, store, kinds, self._worker.changed)
+        every = _controllers(kubelet or KubeletOptions(), job or JobOptions())
+        enabled = [controller for controller in every if controller.name in only]
+        cache = Cache()
+        self._worker = Worker(enabled, cache, Executor(connect(), cache))
+        kinds = dict.fromkeys(kind for controller in enabled for kind in controller.watches)
+        self._informers = Informers(connect, cache, kinds, self._worker.changed)
 
     def start(self) -> Self:
-        """Fill the cache and begin.
+        """Fill the cache and start the worker.
 
         Raises:
-            Unavailable: the API server does not answer.
+            Unavailable: the API server does not respond.
         """
         self._informers.start()
         self._worker.start()
         return self
 
     def stop(self) -> None:
-        """End; objects stay as they are."""
+        """Stop; objects stay in the API server."""
         self._informers.stop()
         self._worker.stop()
 

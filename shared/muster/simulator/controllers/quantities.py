@@ -1,4 +1,4 @@
-"""Kubernetes resource quantities as whole numbers."""
+"""Kubernetes resource quantities as integers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUFFIXES = {
 
 @lru_cache(maxsize=4096)
 def milli(quantity: str) -> int:
-    """A quantity in thousandths, rounded up: `500m` is 500, `2` is 2000, `1Ki` is 1024000."""
+    """Parse a quantity into thousandths, rounded up: `500m` is 500, `2` is 2000, `1Ki` is 1024000."""
     text = quantity.strip()
     number = text.rstrip("numkKMGTPEi")
     suffix = text[len(number) :]

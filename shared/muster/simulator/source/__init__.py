@@ -1,20 +1,20 @@
-"""Knative's ApiServerSource on one machine: the same YAML, the same events, the same losses.
+"""The simulated Knative ApiServerSource: same manifests, same events, same lost events.
 
-What it does is measured on, or read from, the adapter of knative.dev/eventing v0.47.0
-(`pkg/adapter/apiserver`).
+The behaviour is that of the adapter of knative.dev/eventing v0.47.0 (`pkg/adapter/apiserver`), as measured or
+read from its source.
 """
 
-from muster.simulator.source.events import Mode, Verb, to_event
+from muster.simulator.source.events import ChangeType, Mode, to_event
 from muster.simulator.source.sending import Sender
 from muster.simulator.source.source import Source, namespaces_of, start_all
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
 
 __all__ = [
+    "ChangeType",
     "Mode",
     "Sender",
     "Source",
     "SourceSpec",
-    "Verb",
     "WatchedKind",
     "namespaces_of",
     "start_all",

@@ -1,8 +1,7 @@
-"""Watches an API server and sends what changes, as ApiServerSource's adapter does.
+"""A source that watches an API server and sends an event for each change, as ApiServerSource's adapter does.
 
-Changes are lost on purpose where the adapter loses them: what exists at the start is never sent, and when a
-watch has fallen too far behind, what happened in between is not made up for. The functions live with that
-(sweeps); a source that hid it would show a machine nobody has.
+Events are lost where the adapter loses them: objects that exist at the start are never sent, nor are the
+changes missed by an expired watch. The functions recover from this with their sweeps.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from typing import Any, Protocol
 from muster.cluster.errors import ClusterError, Expired
 from muster.manifests import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
-from muster.simulator.source.events import Object, Verb, to_event
+from muster.simulator.source.events import ChangeType, Object, to_event
 from muster.simulator.source.sending import Sender, Sink
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
 
-AGAIN_SECONDS = 1.0
-"""Between attempts at an API server that is away, or an API that is not served."""
+RETRY_SECONDS = 1.0
+"""Delay between requests while the API server is unavailable or the API is not served."""
 
-_VERBS = {"ADDED": Verb.ADD, "MODIFIED": Verb.UPDATE, "DELETED": Verb.DELETE}
+_CHANGES = {"ADDED": ChangeType.ADD, "MODIFIED": ChangeType.UPDATE, "DELETED": ChangeType.DELETE}
 _BOOKMARK = "BOOKMARK"
 _log = logging.getLogger(__name__)
 
 
 class Watchable(Protocol):
-    """What a source needs of an API server: `muster.cluster.client.Client` has it."""
+    """The methods that a source calls; `muster.cluster.client.Client` implements them."""
 
     def list_with_version(
         self, resource: Resource, namespace: str = "", *, labels: str = ""
     ) -> tuple[list[Object], str]:
-        """The objects, and the resourceVersion from which a watch goes on."""
+        """Return the objects, and the resourceVersion to start a watch from."""
         ...
 
     def watch(
@@ -47,16 +46,16 @@ class Watchable(Protocol):
         resource_version: str = "",
         timeout_seconds: int = 300,
     ) -> Iterator[tuple[str, Object]]:
-        """The changes after a resourceVersion."""
+        """Yield type and object of each change after a resourceVersion."""
         ...
 
     def raw(self, method: str, path: str) -> tuple[int, Any]:
-        """Any request."""
+        """Send a request; return status and parsed body."""
         ...
 
 
 class Source:
-    """One ApiServerSource: a thread for each kind and namespace, each with one event in flight."""
+    """An ApiServerSource with one thread per kind and namespace; each sends one event at a time."""
 
     def __init__(
         self,
@@ -67,14 +66,14 @@ class Source:
         api_server: str,
         watch_seconds: int = 30,
     ) -> None:
-        """Prepare.
+        """Create a source; `start` starts its threads.
 
         Args:
-            spec: what to watch.
+            spec: the kinds and namespaces to watch.
             cluster: a client of the API server; shared between threads.
-            sink: URL of the broker, or something that takes headers and body and returns a status.
-            api_server: URL that the events name as their source.
-            watch_seconds: how long one watch request lasts, and so how long a thread may outlive `stop`.
+            sink: URL of the broker, or a function that takes headers and body and returns a status.
+            api_server: the URL in the events' attribute `source`.
+            watch_seconds: timeout of one watch request; also how long a thread may outlive `stop`.
         """
         self._spec = spec
         self._api_server = api_server
@@ -89,23 +88,23 @@ class Source:
     def all_of(
         cls, manifests: Iterable[Manifest], cluster: Watchable, sink: Sink | str, *, api_server: str
     ) -> list[Source]:
-        """One source for each ApiServerSource among the manifests."""
+        """Return a source for each ApiServerSource among the manifests."""
         specs = map(SourceSpec.from_manifest, of_kind(manifests, "ApiServerSource"))
         return [cls(spec, cluster, sink, api_server=api_server) for spec in specs]
 
     def start(self, *, ready_within: float = 0.0) -> bool:
-        """Begin to watch.
+        """Start watching.
 
         Args:
-            ready_within: seconds to wait until every watch knows where it begins. Changes after that are
+            ready_within: seconds to wait until every watch has its resourceVersion. Changes after that are
                 sent.
 
         Returns:
-            Whether all watches had begun; an API that is not served keeps its own from it.
+            Whether all watches were ready in time; the watch of an API that is not served never is.
         """
         namespaces = namespaces_of(self._spec, self.cluster)
         streams = [
-            _Stream(kind, namespace, self, leads=namespace == namespaces[0])
+            _Stream(kind, namespace, self, is_first=namespace == namespaces[0])
             for kind in self._spec.kinds
             for namespace in namespaces
         ]
@@ -113,21 +112,21 @@ class Source:
             name = f"{self._spec.name}-{stream.kind.resource.plural}"
             threading.Thread(target=stream.run, name=name, daemon=True).start()
         deadline = monotonic() + ready_within
-        return all(stream.begun.wait(max(0.0, deadline - monotonic())) for stream in streams)
+        return all(stream.ready.wait(max(0.0, deadline - monotonic())) for stream in streams)
 
     def stop(self) -> None:
-        """Send nothing more; the threads end when their watch requests do."""
+        """Stop sending; each thread ends with its watch request."""
         self.stopping.set()
 
-    def send(self, verb: Verb, found: Object) -> None:
+    def send(self, change: ChangeType, item: Object) -> None:
         """Send the event about a change; it may be dropped."""
-        self._sender.send(*to_event(verb, found, self._spec.mode, self._api_server))
+        self._sender.send(*to_event(change, item, self._spec.mode, self._api_server))
 
 
 def start_all(sources: Iterable[Source], within: float) -> None:
-    """Start sources at once, and wait until all watches have begun, for so many seconds at most.
+    """Start sources in parallel and wait up to `within` seconds until all their watches are ready.
 
-    What is older than its watch is never sent.
+    Changes before that are not sent.
     """
     threads = [
         threading.Thread(target=source.start, kwargs={"ready_within": within}, daemon=True)
@@ -140,53 +139,53 @@ def start_all(sources: Iterable[Source], within: float) -> None:
 
 
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
-    """The namespaces that a source watches: "" stands for all. A selector is looked up once, at its start."""
+    """The namespaces that a source watches; "" means all. The selector is evaluated once, at the start."""
     if spec.namespaces is None:
         return [spec.namespace]
     if not spec.namespaces:
         return [""]
-    chosen, _ = cluster.list_with_version(NAMESPACES, labels=spec.namespaces)
-    return [found["metadata"]["name"] for found in chosen]
+    selected, _ = cluster.list_with_version(NAMESPACES, labels=spec.namespaces)
+    return [namespace["metadata"]["name"] for namespace in selected]
 
 
 class _Stream:
-    """The changes of one kind in one namespace (or in all, ""), sent one after the other.
+    """The watch of one kind in one namespace ("" for all), whose changes are sent in order.
 
     Attributes:
-        begun: set when the stream knows where it begins, or that it is left out.
+        ready: set when the watch has its resourceVersion, or when the kind is skipped.
     """
 
-    def __init__(self, kind: WatchedKind, namespace: str, source: Source, *, leads: bool) -> None:
-        """Prepare; of the streams of a kind without namespaces only the one that leads is followed."""
+    def __init__(self, kind: WatchedKind, namespace: str, source: Source, *, is_first: bool) -> None:
+        """Create a stream; a cluster-scoped kind is watched only by its first stream."""
         self.kind = kind
-        self.begun = threading.Event()
+        self.ready = threading.Event()
         self._namespace = namespace
         self._source = source
         self._cluster = source.cluster
         self._stopping = source.stopping
-        self._leads = leads
+        self._is_first = is_first
         self._version = ""
 
     def run(self) -> None:
-        """Follow the kind until the source stops."""
-        if not self._until_served():
+        """Watch the kind until the source stops."""
+        if not self._wait_until_served():
             return
-        self._begin_at_newest()
-        self.begun.set()
+        self._read_version()
+        self.ready.set()
         while not self._stopping.is_set():
             started = monotonic()
             try:
                 self._watch()
             except Expired:
                 _log.warning("the watch of %s fell behind: changes are lost", self.kind.resource.plural)
-                self._begin_at_newest()
+                self._read_version()
             except ClusterError as error:
                 _log.warning("watch of %s: %s", self.kind.resource.plural, error)
-            if monotonic() - started < AGAIN_SECONDS:
-                self._stopping.wait(AGAIN_SECONDS)
+            if monotonic() - started < RETRY_SECONDS:
+                self._stopping.wait(RETRY_SECONDS)
 
     def _watch(self) -> None:
-        """Send what one watch request brings."""
+        """Send an event for each change of one watch request."""
         changes = self._cluster.watch(
             self.kind.resource,
             self._namespace,
@@ -194,15 +193,15 @@ class _Stream:
             resource_version=self._version,
             timeout_seconds=self._source.watch_seconds,
         )
-        for change, found in changes:
+        for change, item in changes:
             if self._stopping.is_set():
                 return
-            self._version = found["metadata"]["resourceVersion"]
+            self._version = item["metadata"]["resourceVersion"]
             if change != _BOOKMARK:
-                self._source.send(_VERBS[change], found)
+                self._source.send(_CHANGES[change], item)
 
-    def _begin_at_newest(self) -> None:
-        """Learn where a watch begins; what the list holds is not sent."""
+    def _read_version(self) -> None:
+        """Set the resourceVersion from a list, whose objects are not sent."""
         while not self._stopping.is_set():
             try:
                 _, self._version = self._cluster.list_with_version(
@@ -210,48 +209,48 @@ class _Stream:
                 )
             except ClusterError as error:
                 _log.warning("list of %s: %s", self.kind.resource.plural, error)
-                self._stopping.wait(AGAIN_SECONDS)
+                self._stopping.wait(RETRY_SECONDS)
             else:
                 return
 
-    def _until_served(self) -> bool:
-        """Wait for the API of the kind; False when it is left out, or the source stops first.
+    def _wait_until_served(self) -> bool:
+        """Wait for the kind's group-version; return False if the kind is skipped or the source stops.
 
-        The adapter ends where a group-version is not served, and Kubernetes starts it again until it is. A
-        kind missing in a group-version that is served is logged and left out, until somebody restarts the
-        adapter.
+        The adapter exits if a group-version is not served, and Kubernetes restarts it until it is. A kind
+        that is missing in a served group-version is logged and skipped until the adapter restarts.
         """
         resource = self.kind.resource
-        told = False
+        logged = False
         while not self._stopping.is_set():
             served = self._served()
             if served is not None:
-                return self._is_followed(served)
-            if not told:
+                return self._is_watched(served)
+            if not logged:
                 _log.warning("%s is not served: waiting for it", resource.api_version)
-                told = True
-            self._stopping.wait(AGAIN_SECONDS)
+                logged = True
+            self._stopping.wait(RETRY_SECONDS)
         return False
 
-    def _is_followed(self, served: Mapping[str, bool]) -> bool:
+    def _is_watched(self, served: Mapping[str, bool]) -> bool:
+        """Whether this stream watches its kind; also sets the kind's scope from discovery."""
         resource = self.kind.resource
         if resource.plural not in served:
             _log.error("%s is not in %s: skipped", resource.plural, resource.api_version)
         namespaced = served.get(resource.plural, True)
         self.kind = replace(self.kind, resource=replace(resource, namespaced=namespaced))
-        followed = resource.plural in served and (namespaced or self._leads)
-        if not followed:
-            self.begun.set()
-        return followed
+        watched = resource.plural in served and (namespaced or self._is_first)
+        if not watched:
+            self.ready.set()
+        return watched
 
     def _served(self) -> dict[str, bool] | None:
-        """What the kind's group-version serves, and whether in namespaces; None when it does not answer."""
+        """Whether each resource of the group-version is namespaced, by plural; None if it is not served."""
         resource = self.kind.resource
         root = "/apis" if resource.group else "/api"
         try:
-            status, answer = self._cluster.raw("GET", f"{root}/{resource.api_version}")
+            status, body = self._cluster.raw("GET", f"{root}/{resource.api_version}")
         except ClusterError:
             return None
         if status not in range(200, 300):
             return None
-        return {entry["name"]: entry["namespaced"] for entry in answer["resources"]}
+        return {entry["name"]: entry["namespaced"] for entry in body["resources"]}

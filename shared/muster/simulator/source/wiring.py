@@ -1,4 +1,4 @@
-"""What the YAML of an ApiServerSource says."""
+"""The specification of an ApiServerSource, read from its manifest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KNOWN = {"mode", "namespaceSelector", "resources", "serviceAccountName", "sink"
 
 @dataclass(frozen=True)
 class WatchedKind:
-    """One kind that a source watches; `selector` is a label selector as a query spells it, "" for all."""
+    """A kind that a source watches; `selector` is the labelSelector query parameter, "" for all."""
 
     resource: Resource
     selector: str = ""
@@ -23,15 +23,15 @@ class WatchedKind:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """One ApiServerSource.
+    """The specification of an ApiServerSource.
 
     Attributes:
-        name: of the source.
-        namespace: its own; sent with every event, and the only one watched without a selector.
-        mode: what the data of its events is.
-        kinds: what it watches.
-        namespaces: label selector of the namespaces it watches; "" means all of them, None only its own.
-        extensions: attributes put on every event.
+        name: the name of the source.
+        namespace: its namespace, sent with every event.
+        mode: the data of its events.
+        kinds: the kinds to watch.
+        namespaces: label selector of the namespaces to watch; "" means all, None its own namespace.
+        extensions: attributes of every event.
     """
 
     name: str
@@ -43,17 +43,17 @@ class SourceSpec:
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> SourceSpec:
-        """Read one ApiServerSource.
+        """Parse the manifest of an ApiServerSource.
 
         Raises:
-            UnsupportedManifestError: a field that this source does not act on, such as `owner` or `filters`.
+            UnsupportedManifestError: the spec has an unsupported field, such as `owner` or `filters`.
         """
         name, spec = manifest["metadata"]["name"], manifest["spec"]
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(
                 f"ApiServerSource {name}: {', '.join(unknown)} is not understood by the local source"
             )
-        chosen = spec.get("namespaceSelector")
+        namespaces = spec.get("namespaceSelector")
         return cls(
             name=name,
             namespace=manifest["metadata"]["namespace"],
@@ -65,18 +65,18 @@ class SourceSpec:
                 )
                 for entry in spec["resources"]
             ),
-            namespaces=None if chosen is None else selector_text(chosen),
+            namespaces=None if namespaces is None else selector_text(namespaces),
             extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
         )
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """A LabelSelector as the query parameter labelSelector spells it; empty selects everything."""
+    """Format a LabelSelector as the query parameter labelSelector; empty selects everything."""
     labels = selector.get("matchLabels") or {}
     parts = [f"{key}={value}" for key, value in sorted(labels.items())]
     parts += [
-        _expression(one["key"], one["operator"], one.get("values") or [])
-        for one in selector.get("matchExpressions") or []
+        _expression(requirement["key"], requirement["operator"], requirement.get("values") or [])
+        for requirement in selector.get("matchExpressions") or []
     ]
     return ",".join(parts)
 

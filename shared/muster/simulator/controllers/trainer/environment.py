@@ -1,7 +1,7 @@
-"""The environment that the mlPolicy plugins put into the trainer's container (trainer v2.3.0, plugins/*).
+"""The environment that mlPolicy plugins set in the trainer's container (trainer v2.3.0, plugins/*).
 
-Torch, JAX and XGBoost are complete but for torchtune's command line; MPI sets its variables and leaves the
-volumes with keys and host file out, since nothing here runs them.
+Torch, JAX and XGBoost are complete except for torchtune's command line. MPI sets its variables, but adds no
+volumes for keys and hostfile.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from muster.cluster.port import Object
 
 INDEX_PATH = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 PORT = 29500
-_FULL_NANO = 1000
+_MILLI_PER_CPU = 1000
 
 
 def upsert(container: Object, variables: list[Object]) -> None:
-    """Set environment variables; one of a known name is replaced where it stands."""
+    """Set environment variables in a container; an existing name keeps its position."""
     env = list(container.get("env") or [])
     for variable in variables:
         names = [entry["name"] for entry in env]
@@ -29,7 +29,14 @@ def upsert(container: Object, variables: list[Object]) -> None:
 
 
 def inject(trainjob: Object, rjobs: list[Object], policy: Object | None, counts: dict[str, int]) -> None:
-    """Add the plugin's variables and port to the trainer's container, if the TrainJob speaks of one."""
+    """Add the plugin's variables and port to the trainer's container, if `spec.trainer` is set.
+
+    Args:
+        trainjob: the TrainJob as stored.
+        rjobs: the replicatedJobs, modified in place.
+        policy: the runtime's mlPolicy.
+        counts: pods by name of the replicatedJob.
+    """
     target = _trainer_container(rjobs)
     trainer = trainjob["spec"].get("trainer")
     if policy is None or target is None or trainer is None:
@@ -37,23 +44,24 @@ def inject(trainjob: Object, rjobs: list[Object], policy: Object | None, counts:
     rjob, container = target
     nodes = counts[rjob["name"]]
     name = trainjob["metadata"]["name"]
-    given = trainer.get("resourcesPerNode") or container.get("resources") or {}
+    resources = trainer.get("resourcesPerNode") or container.get("resources") or {}
     if "torch" in policy:
         upsert(container, trainer.get("env") or [])
-        upsert(container, _torch(name, nodes, trainer.get("numProcPerNode"), given))
+        upsert(container, _torch(name, nodes, trainer.get("numProcPerNode"), resources))
         _open_port(container)
     elif "jax" in policy:
         upsert(container, _jax(name, nodes))
         _open_port(container)
     elif "xgboost" in policy:
-        upsert(container, _xgboost(name, nodes, _gpus(given)))
+        upsert(container, _xgboost(name, nodes, _gpus(resources)))
         _open_port(container)
     elif "mpi" in policy and rjob["name"] == "launcher":
         slots = trainer.get("numProcPerNode") or int((policy["mpi"] or {}).get("numProcPerNode", 1))
-        upsert(container, _open_mpi(max(slots, _gpus(given)) if slots == 1 else slots))
+        upsert(container, _open_mpi(max(slots, _gpus(resources)) if slots == 1 else slots))
 
 
 def _trainer_container(rjobs: list[Object]) -> tuple[Object, Object] | None:
+    """The replicatedJob of the trainer step and its container `node`, or None."""
     for rjob in rjobs:
         labels = (rjob["template"].get("metadata") or {}).get("labels") or {}
         if labels.get("trainer.kubeflow.org/trainjob-ancestor-step") == "trainer":
@@ -117,7 +125,7 @@ def _open_port(container: Object) -> None:
 
 
 def _gpus(resources: Object) -> int:
-    """Devices of any vendor in the limits, else in the requests (GetNumGPUPerNode)."""
+    """Number of GPUs of any vendor in the limits, else in the requests (GetNumGPUPerNode)."""
     for kind in ("limits", "requests"):
         for name, value in (resources.get(kind) or {}).items():
             if "gpu" in name.lower():
@@ -126,11 +134,11 @@ def _gpus(resources: Object) -> int:
 
 
 def _cpus(resources: Object) -> int:
-    """Whole CPUs, rounded up: the requests' and else the limits'."""
+    """CPUs of the requests, else of the limits, rounded up."""
     for kind in ("requests", "limits"):
         value: Any = (resources.get(kind) or {}).get("cpu")
         if value:
             text = str(value)
-            milli = int(text[:-1]) if text.endswith("m") else int(float(text) * _FULL_NANO)
-            return -(-milli // _FULL_NANO)
+            milli = int(text[:-1]) if text.endswith("m") else int(float(text) * _MILLI_PER_CPU)
+            return -(-milli // _MILLI_PER_CPU)
     return 0

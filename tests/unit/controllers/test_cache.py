@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.cluster.port import Object
 from muster.objects.resources import PODS
-from muster.simulator.controllers.store import Store
+from muster.simulator.controllers.framework.cache import Cache
 from tests.unit.controllers.support import an_object, merge, owned_by
 
 
@@ -14,7 +14,7 @@ def _pod(name: str = "pod", version: int = 5, **metadata: object) -> Object:
 
 def test_older_version_never_replaces_a_newer_one() -> None:
     """A watch event that lags behind the controller's own write is ignored."""
-    store = Store()
+    store = Cache()
     assert store.put(PODS, _pod(version=10))
     assert not store.put(PODS, _pod(version=9))
     assert not store.put(PODS, _pod(version=10))
@@ -23,7 +23,7 @@ def test_older_version_never_replaces_a_newer_one() -> None:
 
 def test_deleted_object_does_not_come_back() -> None:
     """An event about an object whose deletion was seen is ignored; a new object of that name is not."""
-    store = Store()
+    store = Cache()
     store.put(PODS, _pod())
     assert store.remove(PODS, _pod())
     assert not store.put(PODS, _pod(version=20))
@@ -34,7 +34,7 @@ def test_deleted_object_does_not_come_back() -> None:
 
 def test_guess_stands_until_the_server_speaks() -> None:
     """An assumed binding is visible at once and gives way to the next version of the pod."""
-    store = Store()
+    store = Cache()
     store.put(PODS, _pod(version=5))
     store.amend(PODS, merge(_pod(version=5), {"spec": {"nodeName": "node-1"}}))
     assert _found(store)["spec"] == {"nodeName": "node-1"}
@@ -42,7 +42,7 @@ def test_guess_stands_until_the_server_speaks() -> None:
     assert _found(store)["spec"] == {}
 
 
-def _found(store: Store) -> Object:
+def _found(store: Cache) -> Object:
     found = store.get(PODS, "team-a", "pod")
     assert found is not None
     return found
@@ -50,7 +50,7 @@ def _found(store: Store) -> Object:
 
 def test_list_removes_what_is_gone_but_not_what_was_made_since() -> None:
     """After a relist, objects missing from it are gone unless they are newer than the list."""
-    store = Store()
+    store = Cache()
     store.put(PODS, _pod("old", 5))
     store.put(PODS, _pod("new", 12, uid="u2"))
     changed = store.replace(PODS, [_pod("other", 7, uid="u3")], version="10")
@@ -62,7 +62,7 @@ def test_controlled_objects_are_found_by_their_owner() -> None:
     """The index follows objects as they come, lose their owner, and go."""
     owner = an_object("batch/v1", "Job", "job", {})
     uid = owner["metadata"]["uid"]
-    store = Store()
+    store = Cache()
     store.put(PODS, _pod("a", 5, ownerReferences=owned_by(owner)))
     store.put(PODS, _pod("b", 6, uid="u2", ownerReferences=owned_by(owner)))
     assert [pod["metadata"]["name"] for pod in store.controlled(PODS, uid)] == ["a", "b"]

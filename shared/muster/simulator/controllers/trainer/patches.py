@@ -1,4 +1,4 @@
-"""Strategic merge of a runtimePatch into a runtime's JobSet template."""
+"""Strategic merge of a runtimePatch into the JobSet template of a runtime."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MERGE_KEYS = {
     "schedulingGates": "name",
     "imagePullSecrets": "name",
 }
-"""Lists that merge entry by entry, by this key; any other list is replaced (patchMergeKey of core/v1)."""
+"""Merge keys of the lists that are merged; other lists are replaced (patchMergeKey of core/v1)."""
 
 
 def merged(source: Any, patch: Any, field: str = "") -> Any:
-    """The source with the patch over it; neither argument is changed.
+    """Return the source with the patch merged in; neither argument is modified.
 
     Args:
         source: a JSON value.
-        patch: what to lay over it; null takes a field away.
-        field: the name of the field both are the value of.
+        patch: the values to merge; null removes a field.
+        field: the name of the field that holds both values.
     """
     if isinstance(source, dict) and isinstance(patch, dict):
         result = copy.deepcopy(source)
@@ -40,6 +40,8 @@ def merged(source: Any, patch: Any, field: str = "") -> Any:
 
 
 def _merged_list(source: list[Any], patch: list[Any], key: str) -> list[Any]:
-    given = {entry[key]: entry for entry in patch}
-    result = [merged(entry, given.pop(entry[key])) if entry[key] in given else entry for entry in source]
-    return [*copy.deepcopy(result), *copy.deepcopy(list(given.values()))]
+    overlays = {entry[key]: entry for entry in patch}
+    result = [
+        merged(entry, overlays.pop(entry[key])) if entry[key] in overlays else entry for entry in source
+    ]
+    return [*copy.deepcopy(result), *copy.deepcopy(list(overlays.values()))]

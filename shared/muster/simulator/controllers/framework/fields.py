@@ -1,4 +1,4 @@
-"""Small readers and builders of Kubernetes fields that every simulated controller needs."""
+"""Helpers that read and build common Kubernetes fields."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from datetime import UTC, datetime
 
 from muster.cluster.port import Object
 
-Key = tuple[str, str]
+ObjectKey = tuple[str, str]
 """Namespace and name."""
 
 
-def key_of(item: Object) -> Key:
-    """Namespace and name of an object; the namespace of a cluster-scoped one is empty."""
+def key_of(item: Object) -> ObjectKey:
+    """Return namespace and name; the namespace of a cluster-scoped object is empty."""
     return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
 def timestamp(now: float) -> str:
-    """Seconds since the epoch as metav1.Time spells them."""
+    """Format seconds since the epoch as a metav1.Time."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds(text: str) -> float:
-    """A metav1.Time as seconds since the epoch."""
+    """Parse a metav1.Time into seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def labels_of(item: Object) -> dict[str, str]:
-    """The labels, also of an object that has none."""
+    """The labels; empty if unset."""
     return item["metadata"].get("labels") or {}
 
 
 def annotations_of(item: Object) -> dict[str, str]:
-    """The annotations, also of an object that has none."""
+    """The annotations; empty if unset."""
     return item["metadata"].get("annotations") or {}
 
 
 def controller_of(item: Object) -> Object | None:
-    """The owner reference that is marked as the controller, if there is one."""
+    """The owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
     for reference in item["metadata"].get("ownerReferences") or []:
         if reference.get("controller"):
-            found: Object = reference
-            return found
+            owner: Object = reference
+            return owner
     return None
 
 
 def controller_reference(owner: Object) -> Object:
-    """The owner reference a controller puts on what it makes (metav1.NewControllerRef)."""
+    """The owner reference that a controller sets on objects it creates (metav1.NewControllerRef)."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -58,22 +58,22 @@ def controller_reference(owner: Object) -> Object:
 
 
 def is_deleting(item: Object) -> bool:
-    """Whether deletion was asked for."""
+    """Whether `metadata.deletionTimestamp` is set."""
     return bool(item["metadata"].get("deletionTimestamp"))
 
 
 def phase(pod: Object) -> str:
-    """`status.phase`; a pod that was just created is Pending."""
+    """`status.phase`; Pending if unset."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
 def is_finished_pod(pod: Object) -> bool:
-    """Whether the pod has run: Succeeded or Failed."""
+    """Whether the phase is Succeeded or Failed."""
     return phase(pod) in ("Succeeded", "Failed")
 
 
 def node_of(pod: Object) -> str:
-    """The node the pod is bound to; empty while it is not."""
+    """The node that the pod is bound to; empty if unbound."""
     return str(pod["spec"].get("nodeName") or "")
 
 
@@ -83,25 +83,28 @@ def condition(conditions: Iterable[Object] | None, kind: str) -> Object | None:
 
 
 def is_true(conditions: Iterable[Object] | None, kind: str) -> bool:
-    """Whether the condition of this type is there and True."""
-    found = condition(conditions, kind)
-    return found is not None and found["status"] == "True"
+    """Whether the condition of a type exists with status True."""
+    entry = condition(conditions, kind)
+    return entry is not None and entry["status"] == "True"
 
 
 def with_condition(conditions: Iterable[Object] | None, new: Object, now: float) -> list[Object]:
-    """The conditions with one set, as meta.SetStatusCondition does: its time moves with its status only."""
+    """Return the conditions with `new` added or updated; lastTransitionTime changes only with the status.
+
+    The rule is that of meta.SetStatusCondition.
+    """
     result: list[Object] = []
-    found = False
+    replaced = False
     for entry in conditions or ():
         if entry["type"] != new["type"]:
             result.append(entry)
             continue
-        found = True
+        replaced = True
         since = timestamp(now) if entry["status"] != new["status"] else entry["lastTransitionTime"]
         result.append({**entry, **new, "lastTransitionTime": since})
-    return result if found else [*result, {**new, "lastTransitionTime": timestamp(now)}]
+    return result if replaced else [*result, {**new, "lastTransitionTime": timestamp(now)}]
 
 
 def without_condition(conditions: Iterable[Object] | None, kind: str) -> list[Object]:
-    """The conditions but the one of this type."""
+    """Return the conditions except the one of this type."""
     return [entry for entry in conditions or () if entry["type"] != kind]

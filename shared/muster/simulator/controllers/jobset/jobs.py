@@ -1,4 +1,4 @@
-"""The Jobs a JobSet makes: names, keys, and what its defaulting webhook fills in (jobset v0.12.0)."""
+"""The Jobs of a JobSet: names, labels, and the defaults of the JobSet webhook (jobset v0.12.0)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import hashlib
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import controller_reference
+from muster.simulator.controllers.framework.fields import controller_reference
 
 PREFIX = "jobset.sigs.k8s.io/"
 REPLICATED_JOB = PREFIX + "replicatedjob-name"
@@ -14,7 +14,7 @@ RESTART_ATTEMPT = PREFIX + "restart-attempt"
 
 
 def with_defaults(jobset: Object) -> Object:
-    """A copy with what the CRD and the mutating webhook default (jobset_webhook.go, Default)."""
+    """Return a copy with the defaults of the CRD and the mutating webhook (jobset_webhook.go, Default)."""
     jobset = copy.deepcopy(jobset)
     spec = jobset["spec"]
     spec.setdefault("successPolicy", {}).setdefault("operator", "All")
@@ -36,12 +36,12 @@ def with_defaults(jobset: Object) -> Object:
 
 
 def child_name(jobset: Object, rjob: Object, index: int) -> str:
-    """`<jobset>-<replicatedJob>-<index>`."""
+    """The name of a child Job: `<jobset>-<replicatedJob>-<index>`."""
     return f"{jobset['metadata']['name']}-{rjob['name']}-{index}"
 
 
 def child_job(jobset: Object, rjob: Object, index: int) -> Object:
-    """The Job of a replicatedJob's index, of the JobSet's current attempt (constructJob)."""
+    """Return the Job at an index of a replicatedJob, for the current attempt (constructJob)."""
     template = copy.deepcopy(rjob["template"])
     spec = template["spec"]
     keys = jobset_keys(jobset, rjob, index)
@@ -72,7 +72,7 @@ def child_job(jobset: Object, rjob: Object, index: int) -> Object:
 
 
 def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
-    """The keys that Jobs and pods carry as labels and as annotations (labelAndAnnotateObject)."""
+    """The labels of Jobs and pods, which are also their annotations (labelAndAnnotateObject)."""
     metadata = jobset["metadata"]
     rjobs = jobset["spec"]["replicatedJobs"]
     group = [other for other in rjobs if other["groupName"] == rjob["groupName"]]
@@ -94,34 +94,37 @@ def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
     coordinator = jobset["spec"].get("coordinator")
     if coordinator:
         name = f"{metadata['name']}-{coordinator['replicatedJob']}"
-        place = f"{coordinator.get('jobIndex', 0)}-{coordinator.get('podIndex', 0)}"
-        values["coordinator"] = f"{name}-{place}.{_subdomain(jobset)}"
+        indexes = f"{coordinator.get('jobIndex', 0)}-{coordinator.get('podIndex', 0)}"
+        values["coordinator"] = f"{name}-{indexes}.{_subdomain(jobset)}"
     return {PREFIX + key: str(value) for key, value in values.items()}
 
 
 def resumed(job: Object, rjob: Object) -> Object:
-    """The part of a Job's spec that resuming changes: suspend, and five fields of the pod template."""
+    """The patch of a Job's spec for resuming: suspend, and five fields of the pod template."""
     stored = job["spec"]["template"]
-    wanted = rjob["template"]["spec"]["template"]
+    desired = rjob["template"]["spec"]["template"]
     metadata: Object = {}
     for name in ("labels", "annotations"):
-        given = (wanted.get("metadata") or {}).get(name)
-        if given:
-            metadata[name] = {**((stored.get("metadata") or {}).get(name) or {}), **given}
+        values = (desired.get("metadata") or {}).get(name)
+        if values:
+            metadata[name] = {**((stored.get("metadata") or {}).get(name) or {}), **values}
     pod: Object = {}
-    if wanted["spec"].get("nodeSelector"):
-        pod["nodeSelector"] = {**(stored["spec"].get("nodeSelector") or {}), **wanted["spec"]["nodeSelector"]}
+    if desired["spec"].get("nodeSelector"):
+        pod["nodeSelector"] = {
+            **(stored["spec"].get("nodeSelector") or {}),
+            **desired["spec"]["nodeSelector"],
+        }
     for name in ("tolerations", "schedulingGates"):
-        there = stored["spec"].get(name) or []
-        added = [entry for entry in wanted["spec"].get(name) or [] if entry not in there]
+        current = stored["spec"].get(name) or []
+        added = [entry for entry in desired["spec"].get(name) or [] if entry not in current]
         if added:
-            pod[name] = [*there, *added]
+            pod[name] = [*current, *added]
     template = {key: value for key, value in (("metadata", metadata), ("spec", pod)) if value}
     return {"suspend": False} | ({"template": template} if template else {})
 
 
 def _before(rjobs: list[Object], rjob: Object) -> int:
-    """Jobs of the replicatedJobs that stand before this one."""
+    """Number of Jobs of the replicatedJobs listed before `rjob`."""
     total = 0
     for other in rjobs:
         if other["name"] == rjob["name"]:
@@ -135,7 +138,7 @@ def _subdomain(jobset: Object) -> str:
 
 
 def _mount_claims(jobset: Object, pod: Object) -> None:
-    """A volume for each claim template that a container mounts (volume_claim_policy.go, addVolumes)."""
+    """Add a volume for each claim template that a container mounts (volume_claim_policy.go, addVolumes)."""
     containers = [*(pod.get("containers") or []), *(pod.get("initContainers") or [])]
     mounted = {mount["name"] for container in containers for mount in container.get("volumeMounts") or []}
     for policy in jobset["spec"].get("volumeClaimPolicies") or []:

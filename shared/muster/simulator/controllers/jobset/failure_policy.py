@@ -1,24 +1,24 @@
-"""What a JobSet does when one of its Jobs has failed (jobset v0.12.0, pkg/controllers/failure_policy.go)."""
+"""The failure policy of a JobSet (jobset v0.12.0, pkg/controllers/failure_policy.go)."""
 
 from __future__ import annotations
 
 import re
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import condition, labels_of
-from muster.simulator.controllers.jobset_jobs import REPLICATED_JOB
-from muster.simulator.controllers.jobset_status import set_condition, settle_restarting
+from muster.simulator.controllers.framework.fields import condition, labels_of
+from muster.simulator.controllers.jobset.jobs import REPLICATED_JOB
+from muster.simulator.controllers.jobset.status import end_restarting, set_condition
 
 RESTART = "RestartJobSet"
-RESTART_FREELY = "RestartJobSetAndIgnoreMaxRestarts"
+RESTART_IGNORING_MAX = "RestartJobSetAndIgnoreMaxRestarts"
 _MESSAGES = {
     RESTART: "applying RestartJobSet failure policy action",
-    RESTART_FREELY: "applying RestartJobSetAndIgnoreMaxRestarts failure policy action",
+    RESTART_IGNORING_MAX: "applying RestartJobSetAndIgnoreMaxRestarts failure policy action",
 }
 
 
-def decide_failure(jobset: Object, failed: list[Object], status: Object, now: float) -> None:
-    """Write into `status` what the failure policy makes of the failed Jobs: the end, or another attempt."""
+def apply_failure_policy(jobset: Object, failed: list[Object], status: Object, now: float) -> None:
+    """Update `status` as the failure policy demands for failed Jobs: Failed, or another restart."""
     policy = jobset["spec"].get("failurePolicy")
     if policy is None:
         _fail(status, "FailedJobs", "jobset failed due to one or more job failures", _first(failed), now)
@@ -29,14 +29,14 @@ def decide_failure(jobset: Object, failed: list[Object], status: Object, now: fl
         message = "applying FailJobSet failure policy action"
         _fail(status, "FailJobSetFailurePolicyAction", message, job, now)
         return
-    used = int(status.get("restartsCountTowardsMax", 0))
-    if action == RESTART and used >= int(policy.get("maxRestarts", 0)):
+    restarts = int(status.get("restartsCountTowardsMax", 0))
+    if action == RESTART and restarts >= int(policy.get("maxRestarts", 0)):
         message = "jobset failed due to reaching max number of restarts"
         _fail(status, "ReachedMaxRestarts", message, job, now)
         return
     status["restarts"] += 1
     if action == RESTART:
-        status["restartsCountTowardsMax"] = used + 1
+        status["restartsCountTowardsMax"] = restarts + 1
     reason = f"FailurePolicy_{rule['name']}" if rule else "DefaultFailurePolicy"
     new = {
         "type": "Restarting",
@@ -50,7 +50,7 @@ def decide_failure(jobset: Object, failed: list[Object], status: Object, now: fl
 def _fail(status: Object, reason: str, message: str, job: Object, now: float) -> None:
     new = {"type": "Failed", "status": "True", "reason": reason, "message": _with_job(message, job)}
     set_condition(status, new, now)
-    settle_restarting(status, "JobSetFailed", "jobset failed", now)
+    end_restarting(status, "JobSetFailed", "jobset failed", now)
     status["terminalState"] = "Failed"
 
 
@@ -59,6 +59,7 @@ def _with_job(message: str, job: Object) -> str:
 
 
 def _first_rule(rules: list[Object], failed: list[Object]) -> tuple[Object | None, Object]:
+    """The first rule that matches, or None, and the first failed Job among those it matches."""
     for rule in rules:
         matching = [job for job in failed if _applies(rule, job)]
         if matching:
@@ -84,7 +85,7 @@ def _first(failed: list[Object]) -> Object:
 
 
 def _failure(job: Object) -> Object:
-    found = condition(job["status"]["conditions"], "Failed")
-    if found is None:
+    failure = condition(job["status"]["conditions"], "Failed")
+    if failure is None:
         raise LookupError(f"the Job {job['metadata']['name']} has not failed")
-    return found
+    return failure

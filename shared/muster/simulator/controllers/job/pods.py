@@ -1,4 +1,4 @@
-"""The pods of a Job: how they are made, and which go first when there are too many.
+"""The pods of a Job: construction, finalizers, and which pods to delete first.
 
 The rules are those of kubernetes v1.37.1: pkg/controller/job/job_controller.go (manageJob,
 activePodsForRemoval), pkg/controller/controller_utils.go (ActivePods, GetPodFromTemplate).
@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterable
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import (
+from muster.simulator.controllers.framework.fields import (
     condition,
     controller_reference,
     is_deleting,
@@ -19,7 +19,7 @@ from muster.simulator.controllers.fields import (
     node_of,
     phase,
 )
-from muster.simulator.controllers.job_indexes import COMPLETION_INDEX, index_of
+from muster.simulator.controllers.job.indexes import COMPLETION_INDEX, index_of
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -33,7 +33,7 @@ def is_indexed(job: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """Whether the pod is to run or running: neither finished nor being deleted."""
+    """Whether the pod is neither finished nor being deleted."""
     return not is_finished_pod(pod) and not is_deleting(pod)
 
 
@@ -43,39 +43,40 @@ def is_ready(pod: Object) -> bool:
 
 
 def has_finalizer(pod: Object) -> bool:
-    """Whether the pod was not counted yet."""
+    """Whether the pod has the tracking finalizer: it is not counted in the status yet."""
     return FINALIZER in (pod["metadata"].get("finalizers") or [])
 
 
 def by_index(pods: Iterable[Object]) -> list[Object]:
-    """The pods in the order of their indexes, those without one first."""
+    """The pods sorted by index; pods without an index first."""
     return sorted(pods, key=_index_or_minus_one)
 
 
-def to_remove(job: Object, active: list[Object], at_least: int) -> list[Object]:
-    """The active pods to delete: duplicates and invalid indexes first, then the least advanced."""
+def pods_to_delete(job: Object, active: list[Object], at_least: int) -> list[Object]:
+    """The active pods to delete: duplicate and invalid indexes first, then the least advanced."""
     surplus: list[Object] = []
-    left = list(active)
+    rest = list(active)
     if is_indexed(job):
-        surplus, left = _split_duplicates(active, int(job["spec"]["completions"]))
+        surplus, rest = _split_duplicates(active, int(job["spec"]["completions"]))
     missing = max(0, at_least - len(surplus))
-    return surplus + _least_advanced_first(left)[:missing]
+    return surplus + _least_advanced_first(rest)[:missing]
 
 
 def _split_duplicates(active: list[Object], completions: int) -> tuple[list[Object], list[Object]]:
+    """Split into pods with a duplicate or invalid index, and the rest."""
     groups: dict[int, list[Object]] = {}
     for pod in by_index(active):
         groups.setdefault(_index_or_minus_one(pod), []).append(pod)
     surplus: list[Object] = []
-    left: list[Object] = []
+    rest: list[Object] = []
     for index, pods in groups.items():
         if index < 0 or index >= completions:
             surplus += pods
             continue
         *duplicates, kept = _least_advanced_first(pods)
         surplus += duplicates
-        left.append(kept)
-    return surplus, left
+        rest.append(kept)
+    return surplus, rest
 
 
 def _least_advanced_first(pods: Iterable[Object]) -> list[Object]:
@@ -87,8 +88,8 @@ def _least_advanced_first(pods: Iterable[Object]) -> list[Object]:
 
 
 def _ready_since(pod: Object) -> str:
-    found = condition((pod.get("status") or {}).get("conditions"), "Ready")
-    return str(found.get("lastTransitionTime") or "") if found else ""
+    ready = condition((pod.get("status") or {}).get("conditions"), "Ready")
+    return str(ready.get("lastTransitionTime") or "") if ready else ""
 
 
 def _index_or_minus_one(pod: Object) -> int:
@@ -97,23 +98,23 @@ def _index_or_minus_one(pod: Object) -> int:
 
 
 def new_pod(job: Object, index: int | None, annotations: dict[str, str], priority: int) -> Object:
-    """The pod the controller creates for an index, or for a Job without indexes.
+    """Return the pod to create for an index, or for a NonIndexed Job.
 
     Args:
-        job: the Job as stored: its template carries the job-name and controller-uid labels.
+        job: the Job as stored; its template has the job-name and controller-uid labels.
         index: completion index; None for a NonIndexed Job.
-        annotations: annotations besides those of the template.
-        priority: what the pod's class resolves to; JobSet's pod webhook writes it as a label on its pods.
+        annotations: annotations in addition to those of the template.
+        priority: the value of the pod's PriorityClass; JobSet's pod webhook sets it as a label.
     """
     template = copy.deepcopy(job["spec"]["template"])
     metadata = template.get("metadata") or {}
     labels = dict(metadata.get("labels") or {})
-    marks = {**(metadata.get("annotations") or {}), **annotations}
+    merged = {**(metadata.get("annotations") or {}), **annotations}
     spec = template["spec"]
     name = job["metadata"]["name"]
     generate = f"{name}-"
     if index is not None:
-        marks[COMPLETION_INDEX] = labels[COMPLETION_INDEX] = str(index)
+        merged[COMPLETION_INDEX] = labels[COMPLETION_INDEX] = str(index)
         spec["hostname"] = f"{name}-{index}"
         generate = f"{name}-{index}-"
         _add_index_variable(spec)
@@ -126,7 +127,7 @@ def new_pod(job: Object, index: int | None, annotations: dict[str, str], priorit
             "generateName": generate,
             "namespace": job["metadata"]["namespace"],
             "labels": labels,
-            "annotations": marks,
+            "annotations": merged,
             "finalizers": [*(metadata.get("finalizers") or []), FINALIZER],
             "ownerReferences": [controller_reference(job)],
         },
@@ -144,6 +145,6 @@ def _add_index_variable(spec: Object) -> None:
 
 
 def without_finalizer(pod: Object) -> Object:
-    """The strategic merge patch that takes the tracking finalizer from a pod and leaves the others."""
+    """Return the strategic merge patch that removes only the tracking finalizer from a pod."""
     uid = pod["metadata"]["uid"]
     return {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}

@@ -1,8 +1,8 @@
-"""PodGroups and CompositePodGroups as trees, and what keeps a tree out of the scheduling queue.
+"""Trees of PodGroups and CompositePodGroups, and the conditions under which a tree is schedulable.
 
 The rules are those of kubernetes v1.37.1, pkg/scheduler/framework/plugins/gangscheduling and
-pkg/scheduler/backend/queue: a pod whose group, or a parent of it, does not exist is parked without a word;
-one gated pod holds back its whole tree; so does a quorum that the known pods do not make.
+pkg/scheduler/backend/queue: a pod whose group, or an ancestor of it, does not exist stays pending without a
+condition; a single gated pod, or a missing quorum, keeps the whole tree pending.
 """
 
 from __future__ import annotations
@@ -11,26 +11,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import Key, is_deleting, is_finished_pod, key_of, node_of
+from muster.simulator.controllers.framework.fields import (
+    ObjectKey,
+    is_deleting,
+    is_finished_pod,
+    key_of,
+    node_of,
+)
 
 SCHEDULER_NAME = "default-scheduler"
 
 
 @dataclass
-class Group:
-    """One (composite) pod group with its pods or child groups.
+class GroupTree:
+    """A PodGroup with its pods, or a CompositePodGroup with its child groups.
 
     Attributes:
         item: the PodGroup or CompositePodGroup.
-        children: child groups by name; a PodGroup has none.
+        children: child groups by name; empty for a PodGroup.
         pending: unbound pods of a PodGroup, oldest first.
-        placed: its bound pods, those being deleted too, until they are gone or finished.
+        bound: unfinished bound pods of a PodGroup, including those being deleted.
     """
 
     item: Object
-    children: list[Group] = field(default_factory=list)
+    children: list[GroupTree] = field(default_factory=list)
     pending: list[Object] = field(default_factory=list)
-    placed: list[Object] = field(default_factory=list)
+    bound: list[Object] = field(default_factory=list)
 
     @property
     def is_leaf(self) -> bool:
@@ -39,22 +45,22 @@ class Group:
 
     @property
     def minimum(self) -> int:
-        """Pods, or child groups, that must be placed together; 1 for basic groups."""
+        """The minCount or minGroupCount of a gang; 1 for the basic policy."""
         gang = self.item["spec"]["schedulingPolicy"].get("gang")
         return int(gang["minCount" if self.is_leaf else "minGroupCount"]) if gang else 1
 
     @property
     def topology_key(self) -> str:
-        """The node label all pods must agree in; empty without such a constraint."""
+        """The node label of the topology constraint; empty if unset."""
         constraints = (self.item["spec"].get("schedulingConstraints") or {}).get("topology") or []
         return str(constraints[0]["key"]) if constraints else ""
 
     @property
     def priority(self) -> int:
-        """What the group's PriorityClass resolved to."""
+        """The priority that the group's PriorityClass resolved to; 0 if unset."""
         return int(self.item["spec"].get("priority") or 0)
 
-    def leaves(self) -> Iterator[Group]:
+    def leaves(self) -> Iterator[GroupTree]:
         """The PodGroups of this tree."""
         if self.is_leaf:
             yield self
@@ -62,48 +68,50 @@ class Group:
             yield from child.leaves()
 
     def queued(self) -> list[Object]:
-        """The pods of a PodGroup that a cycle tries to place."""
+        """The pending pods of a PodGroup that are not being deleted."""
         return [pod for pod in self.pending if not is_deleting(pod)]
 
-    def is_held_back(self) -> bool:
-        """Whether a pod of the tree still has scheduling gates."""
+    def has_gated_pod(self) -> bool:
+        """Whether a pending pod of the tree has scheduling gates."""
         return any(pod["spec"].get("schedulingGates") for leaf in self.leaves() for pod in leaf.pending)
 
     def has_quorum(self) -> bool:
-        """Whether enough pods are known, placed or not (isPGReady, isCPGTreeReady)."""
+        """Whether enough pods exist, bound or pending (isPGReady, isCPGTreeReady)."""
         if self.is_leaf:
-            return len(self.pending) + len(self.placed) >= self.minimum
+            return len(self.pending) + len(self.bound) >= self.minimum
         return sum(child.has_quorum() for child in self.children) >= self.minimum
 
 
 def group_of(pod: Object) -> str:
-    """The PodGroup a pod names; empty for an ordinary pod."""
+    """The name of a pod's PodGroup; empty if ungrouped."""
     return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
 
 
-def is_ours(pod: Object) -> bool:
-    """Whether the pod is left to the default scheduler."""
+def uses_default_scheduler(pod: Object) -> bool:
+    """Whether the pod's schedulerName is the default scheduler."""
     return bool(pod["spec"].get("schedulerName", SCHEDULER_NAME) == SCHEDULER_NAME)
 
 
 def by_age(pod: Object) -> tuple[str, str]:
-    """The order in which pods of one priority are tried."""
+    """The sort key of pods with equal priority: creation time, then name."""
     return str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"]
 
 
-def trees(pod_groups: Iterable[Object], composites: Iterable[Object], pods: Iterable[Object]) -> list[Group]:
-    """The roots of all complete trees with the pods that count; what misses its parent is left out."""
-    leaves = {key_of(item): Group(item) for item in pod_groups}
-    inner = {key_of(item): Group(item) for item in composites}
+def trees(
+    pod_groups: Iterable[Object], composites: Iterable[Object], pods: Iterable[Object]
+) -> list[GroupTree]:
+    """Return the roots of all trees with their unfinished pods; groups without their parent are left out."""
+    leaves = {key_of(item): GroupTree(item) for item in pod_groups}
+    inner = {key_of(item): GroupTree(item) for item in composites}
     for pod in sorted(pods, key=by_age):
         group = leaves.get((pod["metadata"].get("namespace", ""), group_of(pod)))
         if group is None or is_finished_pod(pod):
             continue
         if node_of(pod):
-            group.placed.append(pod)
-        elif is_ours(pod):
+            group.bound.append(pod)
+        elif uses_default_scheduler(pod):
             group.pending.append(pod)
-    roots: list[Group] = []
+    roots: list[GroupTree] = []
     for group in [*inner.values(), *leaves.values()]:
         parent = _parent(group)
         if parent is None:
@@ -115,6 +123,6 @@ def trees(pod_groups: Iterable[Object], composites: Iterable[Object], pods: Iter
     return roots
 
 
-def _parent(group: Group) -> Key | None:
+def _parent(group: GroupTree) -> ObjectKey | None:
     name = group.item["spec"].get("parentCompositePodGroupName")
     return (group.item["metadata"]["namespace"], name) if name else None

@@ -1,4 +1,4 @@
-"""When a pod of a Job counts as failed, what its podFailurePolicy says, and how long a replacement waits."""
+"""Failed pods of a Job: which pods count as failed, podFailurePolicy, and the backoff of replacements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import annotations_of, is_deleting, phase
+from muster.simulator.controllers.framework.fields import annotations_of, is_deleting, phase
 
 FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 LONGEST_BACKOFF = 600.0
@@ -14,13 +14,13 @@ LONGEST_BACKOFF = 600.0
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a podFailurePolicy makes of one failed pod.
+class PodFailureDecision:
+    """The effect of a podFailurePolicy on one failed pod.
 
     Attributes:
         counts: the failure counts towards backoffLimit.
-        fails_index: the pod's index has failed for good.
-        fails_job: why the whole Job fails; empty when it does not.
+        fails_index: the pod's index fails permanently.
+        fails_job: the message with which the whole Job fails; empty if it does not fail.
     """
 
     counts: bool = True
@@ -29,14 +29,14 @@ class Verdict:
 
 
 def replaces_only_failed(job: Object) -> bool:
-    """Whether a terminating pod is replaced only once it is Failed (podReplacementPolicy Failed)."""
+    """Whether a terminating pod is replaced only after its phase is Failed (podReplacementPolicy)."""
     policy = job["spec"].get("podReplacementPolicy")
     default = "Failed" if job["spec"].get("podFailurePolicy") else "TerminatingOrFailed"
     return bool((policy or default) == "Failed")
 
 
 def has_failed(pod: Object, job: Object) -> bool:
-    """Whether the Job controller takes the pod for failed (isPodFailed of job_controller.go)."""
+    """Whether the Job controller counts the pod as failed (isPodFailed, job_controller.go)."""
     if phase(pod) == "Failed":
         return True
     if replaces_only_failed(job):
@@ -45,37 +45,40 @@ def has_failed(pod: Object, job: Object) -> bool:
 
 
 def failure_count(pod: Object) -> int:
-    """How often the pod's index had failed before this pod."""
+    """Number of failures of the pod's index before this pod."""
     text = annotations_of(pod).get(FAILURE_COUNT, "")
     return int(text) if text.isdecimal() else 0
 
 
-def judge(job: Object, pod: Object) -> Verdict:
-    """What the Job's podFailurePolicy says about a failed pod: the first rule that matches."""
+def apply_failure_policy(job: Object, pod: Object) -> PodFailureDecision:
+    """Apply the first rule of the Job's podFailurePolicy that matches a failed pod."""
     rules = (job["spec"].get("podFailurePolicy") or {}).get("rules") or []
     for position, rule in enumerate(rules):
-        why = _match(rule, pod)
-        if not why:
+        message = _match(rule, pod)
+        if not message:
             continue
         if rule["action"] == "FailJob":
-            return Verdict(fails_job=f"{why} matching FailJob rule at index {position}")
-        return Verdict(counts=rule["action"] != "Ignore", fails_index=rule["action"] == "FailIndex")
-    return Verdict()
+            return PodFailureDecision(fails_job=f"{message} matching FailJob rule at index {position}")
+        return PodFailureDecision(
+            counts=rule["action"] != "Ignore", fails_index=rule["action"] == "FailIndex"
+        )
+    return PodFailureDecision()
 
 
 def _match(rule: Object, pod: Object) -> str:
+    """The message of a rule that matches the pod; empty if it does not match."""
     status = pod.get("status") or {}
-    where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+    pod_key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     if rule.get("onExitCodes"):
         for container in _containers(status):
             code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
             if code and _matches_code(rule["onExitCodes"], container["name"], code):
-                return f"Container {container['name']} for pod {where} failed with exit code {code}"
+                return f"Container {container['name']} for pod {pod_key} failed with exit code {code}"
         return ""
     for pattern in rule.get("onPodConditions") or []:
         for entry in status.get("conditions") or []:
             if (entry["type"], entry["status"]) == (pattern["type"], pattern.get("status", "True")):
-                return f"Pod {where} has condition {entry['type']}"
+                return f"Pod {pod_key} has condition {entry['type']}"
     return ""
 
 
@@ -91,10 +94,10 @@ def _matches_code(requirement: Object, container: str, code: int) -> bool:
 
 
 class Backoff:
-    """How long replacements of failed pods wait: doubled with each failure since the last success.
+    """The backoff of replacement pods: doubled with each failure since the last success.
 
-    The real controller starts at 10 seconds (DefaultJobPodFailureBackOff); here the start is a setting, so
-    that a story takes seconds. Times are those of observation: pod timestamps are too coarse for short waits.
+    Upstream starts at 10 seconds (DefaultJobPodFailureBackOff); here the first delay is an option, so that
+    tests are fast. Times are times of observation, because pod timestamps have a resolution of one second.
     """
 
     def __init__(self, first: float) -> None:
@@ -103,33 +106,33 @@ class Backoff:
         self._succeeded: dict[str, set[str]] = {}
 
     def observe(self, job_uid: str, failed: Iterable[str], succeeded: Iterable[str], now: float) -> None:
-        """Note the uids of the pods that failed and succeeded; each counts once."""
-        known = self._succeeded.setdefault(job_uid, set())
+        """Record the uids of failed and succeeded pods; each uid counts once."""
+        counted = self._succeeded.setdefault(job_uid, set())
         times = self._failed.setdefault(job_uid, {})
         for uid in failed:
             times.setdefault(uid, now)
-        new = set(succeeded) - known
+        new = set(succeeded) - counted
         if new:
-            known |= new
+            counted |= new
             self._failed[job_uid] = {uid: at for uid, at in times.items() if at >= now}
 
     def forget(self, job_uid: str) -> None:
-        """Drop what is known of a Job that finished or is gone."""
+        """Drop the records of a Job that finished or was deleted."""
         self._failed.pop(job_uid, None)
         self._succeeded.pop(job_uid, None)
 
     def remaining(self, job_uid: str, now: float) -> float:
-        """Seconds until the Job may make another pod."""
+        """Seconds until the Job may create another pod."""
         times = self._failed.get(job_uid) or {}
         if not times:
             return 0.0
-        return self._left(len(times), max(times.values()), now)
+        return self._delay(len(times), max(times.values()), now)
 
     def remaining_for(self, job_uid: str, pod: Object, now: float) -> float:
-        """Seconds until this failed pod may be replaced, where each index has a limit of its own."""
+        """Seconds until this failed pod may be replaced, for Jobs with backoffLimitPerIndex."""
         at = (self._failed.get(job_uid) or {}).get(pod["metadata"]["uid"], now)
-        return self._left(failure_count(pod) + 1, at, now)
+        return self._delay(failure_count(pod) + 1, at, now)
 
-    def _left(self, failures: int, last: float, now: float) -> float:
+    def _delay(self, failures: int, last: float, now: float) -> float:
         wait = min(self._first * 2.0 ** min(failures - 1, 20), LONGEST_BACKOFF)
         return max(0.0, last + wait - now)

@@ -1,26 +1,26 @@
-"""The status of a JobSet: how its Jobs stand, its conditions, what dependsOn asks of it (jobset v0.12.0)."""
+"""The status of a JobSet: counts of Jobs, conditions, and the check of dependsOn (jobset v0.12.0)."""
 
 from __future__ import annotations
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import condition, labels_of, timestamp
-from muster.simulator.controllers.jobset_jobs import REPLICATED_JOB
+from muster.simulator.controllers.framework.fields import condition, labels_of, timestamp
+from muster.simulator.controllers.jobset.jobs import REPLICATED_JOB
 
 
-def _fixed(kind: str, status: str, reason: str, message: str) -> Object:
+def _condition(kind: str, status: str, reason: str, message: str) -> Object:
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-COMPLETED = _fixed("Completed", "True", "AllJobsCompleted", "jobset completed successfully")
-SUSPENDED = _fixed("Suspended", "True", "SuspendedJobs", "jobset is suspended")
-RESUMED = _fixed("Suspended", "False", "ResumeJobs", "jobset is resumed")
-IN_ORDER_UNDER_WAY = _fixed(
+COMPLETED = _condition("Completed", "True", "AllJobsCompleted", "jobset completed successfully")
+SUSPENDED = _condition("Suspended", "True", "SuspendedJobs", "jobset is suspended")
+RESUMED = _condition("Suspended", "False", "ResumeJobs", "jobset is resumed")
+IN_ORDER_IN_PROGRESS = _condition(
     "StartupPolicyInProgress",
     "True",
     "InOrderStartupPolicyInProgress",
     "in order startup policy is in progress",
 )
-IN_ORDER_DONE = _fixed(
+IN_ORDER_COMPLETED = _condition(
     "StartupPolicyCompleted",
     "True",
     "InOrderStartupPolicyCompleted",
@@ -33,7 +33,7 @@ _COUNTS = ("active", "failed", "ready", "succeeded", "suspended")
 def replicated_jobs_status(
     jobset: Object, active: list[Object], successful: list[Object], failed: list[Object]
 ) -> list[Object]:
-    """How many Jobs of each replicatedJob are in which state; names descending, as upstream sorts them."""
+    """The number of Jobs of each replicatedJob by state; sorted by name descending, as upstream."""
     counts = {rjob["name"]: dict.fromkeys(_COUNTS, 0) for rjob in jobset["spec"]["replicatedJobs"]}
     for job in active:
         count = counts[labels_of(job)[REPLICATED_JOB]]
@@ -49,30 +49,30 @@ def replicated_jobs_status(
 
 def _is_ready(job: Object, status: Object) -> bool:
     parallelism = int(job["spec"].get("parallelism", 1))
-    wanted = min(parallelism, int(job["spec"].get("completions", parallelism)))
-    return bool(status.get("succeeded", 0) + status.get("ready", 0) >= wanted)
+    expected = min(parallelism, int(job["spec"].get("completions", parallelism)))
+    return bool(status.get("succeeded", 0) + status.get("ready", 0) >= expected)
 
 
 def counts_of(status: Object, name: str) -> Object:
-    """The counts of one replicatedJob in a JobSet's status; all zero where there are none."""
-    known = status.get("replicatedJobsStatus") or []
-    return next((entry for entry in known if entry["name"] == name), dict.fromkeys(_COUNTS, 0))
+    """The counts of a replicatedJob in a JobSet's status; zeros if unset."""
+    entries = status.get("replicatedJobsStatus") or []
+    return next((entry for entry in entries if entry["name"] == name), dict.fromkeys(_COUNTS, 0))
 
 
 def has_started(rjob: Object, status: Object) -> bool:
-    """Whether all Jobs of a replicatedJob are ready or over (allReplicasStarted)."""
+    """Whether all Jobs of a replicatedJob are ready or finished (allReplicasStarted)."""
     return bool(_started(counts_of(status, rjob["name"])) == rjob["replicas"])
 
 
 def all_ready(jobset: Object, status: Object) -> bool:
-    """Whether every Job is ready or has succeeded (allJobsReady); a failed one does not count here."""
-    wanted = sum(rjob["replicas"] for rjob in jobset["spec"]["replicatedJobs"])
+    """Whether every Job is ready or succeeded (allJobsReady); failed Jobs do not count."""
+    expected = sum(rjob["replicas"] for rjob in jobset["spec"]["replicatedJobs"])
     ready = sum(entry["ready"] + entry["succeeded"] for entry in status["replicatedJobsStatus"])
-    return bool(wanted == ready)
+    return bool(expected == ready)
 
 
 def dependencies_met(jobset: Object, rjob: Object, status: Object) -> bool:
-    """Whether everything a replicatedJob depends on is Ready or Complete (depends_on.go)."""
+    """Whether all dependsOn entries of a replicatedJob have reached their status (depends_on.go)."""
     replicas = {other["name"]: other["replicas"] for other in jobset["spec"]["replicatedJobs"]}
     for dependency in rjob.get("dependsOn") or []:
         counts = counts_of(status, dependency["name"])
@@ -87,23 +87,23 @@ def _started(counts: Object) -> int:
 
 
 def set_condition(status: Object, new: Object, now: float) -> None:
-    """Set a condition in a status (updateCondition): one that would begin as False is left out."""
+    """Set a condition in a status (updateCondition); a new condition with status False is not added."""
     conditions = list(status.get("conditions") or [])
-    found = condition(conditions, new["type"])
-    if found is None and new["status"] != "True":
+    old = condition(conditions, new["type"])
+    if old is None and new["status"] != "True":
         return
-    moved = found is None or found["status"] != new["status"]
-    since = timestamp(now) if found is None or moved else found["lastTransitionTime"]
+    changed = old is None or old["status"] != new["status"]
+    since = timestamp(now) if old is None or changed else old["lastTransitionTime"]
     entry = {**new, "lastTransitionTime": since}
     others = _EXCLUSIVE - {new["type"]} if new["type"] in _EXCLUSIVE else set()
-    conditions = [{**one, "status": "False"} if one["type"] in others else one for one in conditions]
-    if found is None:
+    conditions = [{**other, "status": "False"} if other["type"] in others else other for other in conditions]
+    if old is None:
         conditions.append(entry)
     else:
-        conditions[[one["type"] for one in conditions].index(new["type"])] = entry
+        conditions[[other["type"] for other in conditions].index(new["type"])] = entry
     status["conditions"] = conditions
 
 
-def settle_restarting(status: Object, reason: str, message: str, now: float) -> None:
-    """Turn the condition Restarting to False, where there is one."""
-    set_condition(status, _fixed("Restarting", "False", reason, message), now)
+def end_restarting(status: Object, reason: str, message: str, now: float) -> None:
+    """Set the condition Restarting to False, if it exists."""
+    set_condition(status, _condition("Restarting", "False", reason, message), now)

@@ -1,4 +1,4 @@
-"""What all simulated controllers share: a queue with timers, and the one worker that asks and writes."""
+"""The controller interface, the delayed work queue, and the single worker that reconciles and writes."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ from typing import Protocol
 from muster.cluster.errors import ClusterError
 from muster.cluster.port import Object
 from muster.objects.resources import Resource
-from muster.simulator.controllers.execute import Executor
-from muster.simulator.controllers.store import Store, View
-from muster.simulator.controllers.writes import Result
+from muster.simulator.controllers.framework.cache import Cache, CacheReader
+from muster.simulator.controllers.framework.execute import Executor
+from muster.simulator.controllers.framework.writes import Result
 
 log = logging.getLogger(__name__)
 
 FIRST_RETRY = 0.02
 LAST_RETRY = 1.0
-"""Seconds until a key that failed comes again: doubled each time, from the first to the last."""
+"""Seconds until a failed key is retried: doubled with each failure, from FIRST_RETRY up to LAST_RETRY."""
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Wake:
-    """A key that an event concerns, and how many seconds later it is soon enough to look."""
+class ReconcileRequest:
+    """A key to reconcile and the delay in seconds until then."""
 
     key: Key
     after: float = 0.0
 
 
 class Controller(Protocol):
-    """One simulated controller: level-based, so that the reason for a call never matters."""
+    """A level-triggered simulated controller."""
 
     @property
     def name(self) -> str:
-        """What the controller is called when it is switched on or off."""
+        """The name used to enable the controller."""
         ...
 
     @property
     def watches(self) -> tuple[Resource, ...]:
-        """The kinds it reads."""
+        """The kinds that the controller reads."""
         ...
 
-    def wakes(self, resource: Resource, item: Object, /) -> Iterable[Wake]:
-        """What to look at because this object was added, changed or deleted."""
+    def requests_for(self, resource: Resource, item: Object, /) -> Iterable[ReconcileRequest]:
+        """Return the keys to reconcile after this object was added, changed or deleted."""
         ...
 
-    def reconcile(self, key: Key, view: View, now: float, /) -> Result:
-        """The writes that bring the world nearer to what it should be; `now` in seconds since the epoch."""
+    def reconcile(self, key: Key, cache: CacheReader, now: float, /) -> Result:
+        """Return the writes that move a key towards its desired state; `now` in seconds since the epoch."""
         ...
 
 
 class Queue:
-    """Keys that wait for their time; one key waits once, at the earliest time asked for."""
+    """A delayed work queue: each key is queued once, at the earliest time requested."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -69,7 +69,7 @@ class Queue:
         self._closed = False
 
     def add(self, item: tuple[str, Key], after: float = 0.0) -> None:
-        """Ask for a key, `after` seconds from now or earlier."""
+        """Queue a key to be due in `after` seconds, unless it is due earlier."""
         due = self._clock() + after
         with self._changed:
             if due >= self._due.get(item, float("inf")):
@@ -79,7 +79,7 @@ class Queue:
             self._changed.notify()
 
     def take(self) -> tuple[str, Key] | None:
-        """The next key that is due, as soon as one is; None once the queue is closed."""
+        """Wait for the next due key and return it; None once the queue is closed."""
         with self._changed:
             while not self._closed:
                 wait: float | None = None
@@ -87,7 +87,7 @@ class Queue:
                     due, _, item = self._heap[0]
                     wait = due - self._clock()
                     if self._due.get(item) != due:
-                        heapq.heappop(self._heap)  # asked for again at an earlier time, and taken then
+                        heapq.heappop(self._heap)  # stale: the key was queued again with an earlier time
                         continue
                     if wait <= 0:
                         heapq.heappop(self._heap)
@@ -97,64 +97,64 @@ class Queue:
         return None
 
     def close(self) -> None:
-        """Let the worker end."""
+        """Close the queue: `take` returns None."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
 
 class Worker:
-    """The one thread that asks the controllers and carries out what they answer."""
+    """The single thread that reconciles keys and executes the resulting writes."""
 
-    def __init__(self, controllers: Iterable[Controller], store: Store, executor: Executor) -> None:
+    def __init__(self, controllers: Iterable[Controller], cache: Cache, executor: Executor) -> None:
         self._controllers = {controller.name: controller for controller in controllers}
-        self._store = store
+        self._cache = cache
         self._executor = executor
         self._failures: dict[tuple[str, Key], int] = {}
         self.queue = Queue()
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
 
     def start(self) -> None:
-        """Begin; call when the cache is filled."""
+        """Start the thread; call after the cache has synced."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the write that is under way."""
+        """Stop after the current reconcile."""
         self.queue.close()
         if self._thread.ident is not None:
             self._thread.join(timeout=10)
 
     def changed(self, resource: Resource, item: Object) -> None:
-        """Wake every controller that looks at this kind."""
+        """Queue the keys of every controller that watches this kind."""
         for controller in self._controllers.values():
             if resource in controller.watches:
-                for wake in controller.wakes(resource, item):
-                    self.queue.add((controller.name, wake.key), wake.after)
+                for request in controller.requests_for(resource, item):
+                    self.queue.add((controller.name, request.key), request.after)
 
     def _run(self) -> None:
         while (item := self.queue.take()) is not None:
             try:
-                again = self._once(*item)
+                after = self._reconcile(*item)
             except ClusterError as error:
                 log.debug("%s: %s", item, error)
-                again = self._retry_after(item, error)
+                after = self._retry_after(item, error)
             except Exception:
                 log.exception("the simulated controller %s failed on %s", *item)
-                again = LAST_RETRY
+                after = LAST_RETRY
             else:
                 self._failures.pop(item, None)
-            if again is not None:
-                self.queue.add(item, again)
+            if after is not None:
+                self.queue.add(item, after)
 
-    def _once(self, name: str, key: Key) -> float | None:
-        result = self._controllers[name].reconcile(key, self._store, time.time())
+    def _reconcile(self, name: str, key: Key) -> float | None:
+        result = self._controllers[name].reconcile(key, self._cache, time.time())
         for write in result.writes:
             for resource, changed in self._executor.execute(write):
                 self.changed(resource, changed)
-        return result.again
+        return result.requeue_after
 
     def _retry_after(self, item: tuple[str, Key], error: ClusterError) -> float:
-        times = self._failures.get(item, 0)
-        self._failures[item] = times + 1
-        wait = min(FIRST_RETRY * 2.0 ** min(times, 10), LAST_RETRY)
+        failures = self._failures.get(item, 0)
+        self._failures[item] = failures + 1
+        wait = min(FIRST_RETRY * 2.0 ** min(failures, 10), LAST_RETRY)
         return max(wait, error.retry_after or 0.0)

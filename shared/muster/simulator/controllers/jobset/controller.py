@@ -1,7 +1,7 @@
 """The simulated JobSet controller (jobset v0.12.0, pkg/controllers/jobset_controller.go).
 
-Left out: the headless Service and the PersistentVolumeClaims (no pod here needs them), exclusive placement,
-TTL, and what is behind alpha gates that are off (InPlaceRestart, RestartJob, ElasticJobSet).
+Not simulated: the headless Service and PersistentVolumeClaims, exclusive placement, TTL, and the alpha
+feature gates InPlaceRestart, RestartJob and ElasticJobSet.
 """
 
 from __future__ import annotations
@@ -11,10 +11,19 @@ from dataclasses import dataclass, field
 
 from muster.cluster.port import Object, PatchType
 from muster.objects.resources import JOBS, JOBSETS, Resource
-from muster.simulator.controllers.fields import condition, controller_of, is_deleting, key_of, labels_of
-from muster.simulator.controllers.job_state import finished_type
-from muster.simulator.controllers.jobset_failure import decide_failure
-from muster.simulator.controllers.jobset_jobs import (
+from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.fields import (
+    condition,
+    controller_of,
+    is_deleting,
+    key_of,
+    labels_of,
+)
+from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
+from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result, Write, status_patch
+from muster.simulator.controllers.job.state import finished_type
+from muster.simulator.controllers.jobset.failure_policy import apply_failure_policy
+from muster.simulator.controllers.jobset.jobs import (
     REPLICATED_JOB,
     RESTART_ATTEMPT,
     child_job,
@@ -22,22 +31,19 @@ from muster.simulator.controllers.jobset_jobs import (
     resumed,
     with_defaults,
 )
-from muster.simulator.controllers.jobset_status import (
+from muster.simulator.controllers.jobset.status import (
     COMPLETED,
-    IN_ORDER_DONE,
-    IN_ORDER_UNDER_WAY,
+    IN_ORDER_COMPLETED,
+    IN_ORDER_IN_PROGRESS,
     RESUMED,
     SUSPENDED,
     all_ready,
     dependencies_met,
+    end_restarting,
     has_started,
     replicated_jobs_status,
     set_condition,
-    settle_restarting,
 )
-from muster.simulator.controllers.loop import Key, Wake
-from muster.simulator.controllers.store import View
-from muster.simulator.controllers.writes import Create, Delete, Patch, Result, Write, status_patch
 
 MANAGER = "jobset"
 MANAGED_BY = "jobset.sigs.k8s.io/jobset-controller"
@@ -45,33 +51,33 @@ FINISHED = ("Completed", "Failed")
 
 
 class JobSetController:
-    """Makes the Jobs of a JobSet in their order, suspends, resumes, restarts, and sums up how they do."""
+    """Creates the Jobs of a JobSet in order, suspends, resumes and restarts them, and updates the status."""
 
     name = "jobset"
     watches = (JOBSETS, JOBS)
 
-    def wakes(self, resource: Resource, item: Object) -> Iterable[Wake]:
-        """A JobSet, and the JobSet of a Job."""
+    def requests_for(self, resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
+        """Return the JobSet, or the JobSet that owns a Job."""
         if resource == JOBSETS:
-            yield Wake(key_of(item))
+            yield ReconcileRequest(key_of(item))
             return
         owner = controller_of(item)
         if owner and owner["kind"] == "JobSet":
-            yield Wake((item["metadata"]["namespace"], owner["name"]))
+            yield ReconcileRequest((item["metadata"]["namespace"], owner["name"]))
 
-    def reconcile(self, key: Key, view: View, now: float) -> Result:
-        """One look at a JobSet and the Jobs it controls."""
-        jobset = view.get(JOBSETS, *key)
+    def reconcile(self, key: Key, cache: CacheReader, now: float) -> Result:
+        """Sync a JobSet and the Jobs it controls."""
+        jobset = cache.get(JOBSETS, *key)
         if jobset is None or is_deleting(jobset):
             return Result()
         if jobset["spec"].get("managedBy") not in (None, MANAGED_BY):
             return Result()
-        return sync(jobset, view.controlled(JOBS, jobset["metadata"]["uid"]), now)
+        return sync(jobset, cache.controlled(JOBS, jobset["metadata"]["uid"]), now)
 
 
 @dataclass
 class _Children:
-    """The Jobs of a JobSet, sorted: of this attempt by how they stand, and those of earlier attempts."""
+    """The Jobs of a JobSet: of the current attempt by state, and `previous` of earlier attempts."""
 
     active: list[Object] = field(default_factory=list)
     successful: list[Object] = field(default_factory=list)
@@ -85,9 +91,8 @@ class _Children:
             if int(labels_of(job).get(RESTART_ATTEMPT, "0")) < restarts:
                 children.previous.append(job)
             else:
-                kind = finished_type(job)
-                fate = {"": children.active, "Complete": children.successful, "Failed": children.failed}
-                fate[kind].append(job)
+                by_type = {"": children.active, "Complete": children.successful, "Failed": children.failed}
+                by_type[finished_type(job)].append(job)
         return children
 
     @property
@@ -97,7 +102,7 @@ class _Children:
 
 
 def sync(jobset: Object, jobs: list[Object], now: float) -> Result:
-    """What one look at a JobSet and its Jobs leads to: Jobs first, the status last."""
+    """Return the writes for a JobSet and its Jobs: Jobs first, the status last."""
     jobset = with_defaults(jobset)
     old: Object = jobset.get("status") or {}
     status: Object = {"restarts": 0, **old}
@@ -105,49 +110,49 @@ def sync(jobset: Object, jobs: list[Object], now: float) -> Result:
     status["replicatedJobsStatus"] = replicated_jobs_status(
         jobset, children.active, children.successful, children.failed
     )
-    writes = _steer(jobset, children, status, now)
+    writes = _reconcile(jobset, children, status, now)
     return Result((*writes, *status_patch(JOBSETS, jobset, status, MANAGER, locked=True)))
 
 
-def _steer(jobset: Object, children: _Children, status: Object, now: float) -> tuple[Write, ...]:
-    """Decide, in the order of the real reconcile; writes conditions into `status`."""
+def _reconcile(jobset: Object, children: _Children, status: Object, now: float) -> tuple[Write, ...]:
+    """Return the writes to Jobs, in the order of upstream's reconcile; sets conditions in `status`."""
     if any((condition(status.get("conditions"), kind) or {}).get("status") == "True" for kind in FINISHED):
         return _deletions(children.active)
-    cleared = _deletions(children.previous)
+    deleted = _deletions(children.previous)
     suspended = bool(jobset["spec"].get("suspend"))
     if not suspended and all_ready(jobset, status):
-        settle_restarting(status, "JobsReady", "all jobs are ready", now)
+        end_restarting(status, "JobsReady", "all jobs are ready", now)
     if children.failed:
-        decide_failure(jobset, children.failed, status, now)
-        return cleared
-    if children.successful and _succeeded(jobset, children.successful):
+        apply_failure_policy(jobset, children.failed, status, now)
+        return deleted
+    if children.successful and _success_policy_met(jobset, children.successful):
         set_condition(status, COMPLETED, now)
-        settle_restarting(status, "JobSetCompleted", COMPLETED["message"], now)
+        end_restarting(status, "JobSetCompleted", COMPLETED["message"], now)
         status["terminalState"] = "Completed"
-        return cleared
+        return deleted
     created = _creations(jobset, children, status, now)
     if suspended:
-        turned = _suspensions(children.active)
+        updated = _suspensions(children.active)
         set_condition(status, SUSPENDED, now)
-        settle_restarting(status, "JobSetSuspended", SUSPENDED["message"], now)
+        end_restarting(status, "JobSetSuspended", SUSPENDED["message"], now)
     else:
-        turned = _resumptions(jobset, children.active, status, now)
-    return (*cleared, *created, *turned)
+        updated = _resumptions(jobset, children.active, status, now)
+    return (*deleted, *created, *updated)
 
 
-def _succeeded(jobset: Object, successful: list[Object]) -> bool:
+def _success_policy_met(jobset: Object, successful: list[Object]) -> bool:
     """Whether the success policy is met (success_policy.go)."""
     policy = jobset["spec"]["successPolicy"]
     targets = policy.get("targetReplicatedJobs") or []
     matching = [job for job in successful if not targets or labels_of(job)[REPLICATED_JOB] in targets]
     if policy["operator"] == "Any":
         return len(matching) >= 1
-    wanted = [rjob for rjob in jobset["spec"]["replicatedJobs"] if not targets or rjob["name"] in targets]
-    return len(matching) >= sum(int(rjob["replicas"]) for rjob in wanted)
+    rjobs = [rjob for rjob in jobset["spec"]["replicatedJobs"] if not targets or rjob["name"] in targets]
+    return len(matching) >= sum(int(rjob["replicas"]) for rjob in rjobs)
 
 
 def _creations(jobset: Object, children: _Children, status: Object, now: float) -> tuple[Write, ...]:
-    """The Jobs that are missing and may exist by now (reconcileReplicatedJobs)."""
+    """Create the missing Jobs whose dependencies and startup order are met (reconcileReplicatedJobs)."""
     spec = jobset["spec"]
     running_in_order = _in_order(jobset) and not spec.get("suspend")
     writes: list[Write] = []
@@ -158,10 +163,10 @@ def _creations(jobset: Object, children: _Children, status: Object, now: float) 
             continue
         writes += _missing(jobset, rjob, children)
         if running_in_order:
-            set_condition(status, IN_ORDER_UNDER_WAY, now)
+            set_condition(status, IN_ORDER_IN_PROGRESS, now)
             return tuple(writes)
     if running_in_order:
-        set_condition(status, IN_ORDER_DONE, now)
+        set_condition(status, IN_ORDER_COMPLETED, now)
     return tuple(writes)
 
 
@@ -188,7 +193,7 @@ def _suspensions(active: list[Object]) -> tuple[Write, ...]:
 
 
 def _resumptions(jobset: Object, active: list[Object], status: Object, now: float) -> tuple[Write, ...]:
-    """Suspended Jobs whose turn it is go on (resumeJobsIfNecessary)."""
+    """Resume the suspended Jobs whose dependencies and startup order are met (resumeJobsIfNecessary)."""
     writes: list[Write] = []
     for rjob in jobset["spec"]["replicatedJobs"]:
         if not dependencies_met(jobset, rjob, status):
@@ -199,21 +204,21 @@ def _resumptions(jobset: Object, active: list[Object], status: Object, now: floa
             if labels_of(job)[REPLICATED_JOB] == rjob["name"] and job["spec"].get("suspend"):
                 writes += _resumption(job, rjob)
         if _in_order(jobset):
-            set_condition(status, IN_ORDER_UNDER_WAY, now)
+            set_condition(status, IN_ORDER_IN_PROGRESS, now)
             return tuple(writes)
     set_condition(status, RESUMED, now)
     return tuple(writes)
 
 
 def _resumption(job: Object, rjob: Object) -> list[Write]:
-    """Unsuspend one Job with the pod template's mutable fields; a start time would make them immutable."""
+    """Resume a Job and update its pod template's mutable fields; a startTime would make them immutable."""
     metadata = job["metadata"]
-    place = (JOBS, metadata["name"], metadata["namespace"])
+    target = (JOBS, metadata["name"], metadata["namespace"])
     writes: list[Write] = []
     if (job.get("status") or {}).get("startTime"):
         body = {"metadata": _version(job), "status": {"startTime": None}}
-        writes.append(Patch(*place, body, PatchType.MERGE, MANAGER, subresource="status"))
-    writes.append(Patch(*place, {"spec": resumed(job, rjob)}, PatchType.MERGE, MANAGER))
+        writes.append(Patch(*target, body, PatchType.MERGE, MANAGER, subresource="status"))
+    writes.append(Patch(*target, {"spec": resumed(job, rjob)}, PatchType.MERGE, MANAGER))
     return writes
 
 

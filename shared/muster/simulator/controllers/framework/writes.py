@@ -1,7 +1,7 @@
-"""What a simulated controller answers: the writes it wants made, and when it wants to be asked again.
+"""The result of a reconcile: the writes to execute and when to reconcile again.
 
-A reconcile is pure: it reads objects and returns a `Result`. `loop` carries the writes out in order and stops
-at the first one the API server refuses, as the real controllers do when a sync returns an error.
+A reconcile is pure: it reads objects and returns a `Result`. The worker executes the writes in order and
+stops at the first that fails, as upstream controllers do when a sync returns an error.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Create:
     """POST of a new object.
 
     Attributes:
-        failure: reason of the Warning Event on `owner` when the server refuses; empty: no Event.
-        owner: the object the Event is about.
+        failure: reason of the Warning Event on `owner` if the create fails; empty: no Event.
+        owner: the object that the Event is about.
     """
 
     resource: Resource
@@ -31,7 +31,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Apply:
-    """Server-side apply with force, which also creates; `failure` and `owner` are those of `Create`."""
+    """Forced server-side apply, which also creates; `failure` and `owner` as in `Create`."""
 
     resource: Resource
     body: Object
@@ -42,7 +42,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Patch:
-    """PATCH of an object or, with `subresource`, of its status."""
+    """PATCH of an object, or of its subresource."""
 
     resource: Resource
     name: str
@@ -55,7 +55,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class Delete:
-    """DELETE of the object with this uid; a kubelet sends `grace_seconds` 0 once containers are gone."""
+    """DELETE with a uid precondition; a kubelet sends `grace_seconds` 0 once the containers are gone."""
 
     resource: Resource
     name: str
@@ -67,15 +67,15 @@ class Delete:
 
 @dataclass(frozen=True)
 class Bind:
-    """POST of a Binding: the pod goes to a node."""
+    """POST of a Binding of a pod to a node."""
 
     pod: Object
     node: str
 
 
 @dataclass(frozen=True)
-class Record:
-    """A core/v1 Event about an object; the same one is written once only."""
+class RecordEvent:
+    """POST of a core/v1 Event; repetitions of the same Event are dropped."""
 
     about: Object
     type: str
@@ -84,33 +84,33 @@ class Record:
     component: str
 
 
-Write = Create | Apply | Patch | Delete | Bind | Record
+Write = Create | Apply | Patch | Delete | Bind | RecordEvent
 
 
 @dataclass(frozen=True)
 class Result:
-    """The writes in their order and, where time matters, in how many seconds to come again."""
+    """The writes in order, and the seconds until the next reconcile; None: when an object changes."""
 
     writes: tuple[Write, ...] = ()
-    again: float | None = None
+    requeue_after: float | None = None
 
 
 def soonest(*seconds: float | None) -> float | None:
-    """The shortest of several waiting times; None where nothing is waited for."""
+    """The shortest of several delays in seconds; None if all are None."""
     return min((wait for wait in seconds if wait is not None), default=None)
 
 
 def status_patch(
     resource: Resource, old: Object, status: Object, manager: str, *, locked: bool
 ) -> tuple[Patch, ...]:
-    """The merge patch that turns the status of `old` into `status`; empty when they are equal.
+    """Return the merge patch from the status of `old` to `status`; empty if they are equal.
 
     Args:
         resource: the kind of `old`.
         old: the object as read.
-        status: the status it shall have.
+        status: the desired status.
         manager: field manager of the write.
-        locked: the write carries the resourceVersion read, so that a change in between refuses it.
+        locked: send the resourceVersion of `old`, so that a concurrent change fails the patch with 409.
     """
     changes = merge_difference(old.get("status") or {}, status)
     if not changes:
@@ -119,12 +119,12 @@ def status_patch(
     body: Object = {"status": changes}
     if locked:
         body["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
-    place = (resource, metadata["name"], metadata.get("namespace", ""))
-    return (Patch(*place, body, PatchType.MERGE, manager, subresource="status"),)
+    target = (resource, metadata["name"], metadata.get("namespace", ""))
+    return (Patch(*target, body, PatchType.MERGE, manager, subresource="status"),)
 
 
 def merge_difference(old: Object, new: Object) -> Object:
-    """The JSON merge patch (RFC 7386) that turns one object into another; empty when they are equal."""
+    """Return the JSON merge patch (RFC 7386) from `old` to `new`; empty if they are equal."""
     patch: Object = {name: None for name in old if name not in new}
     for name, value in new.items():
         if name in old and old[name] == value:

@@ -1,4 +1,4 @@
-"""Informers: one thread per kind that lists, watches and keeps the cache up to date."""
+"""Informers: one thread per kind that lists and watches and keeps the cache up to date."""
 
 from __future__ import annotations
 
@@ -10,35 +10,34 @@ from muster.cluster import errors
 from muster.cluster.client import Client
 from muster.cluster.port import Object
 from muster.objects.resources import Resource
-from muster.simulator.controllers.store import Store
+from muster.simulator.controllers.framework.cache import Cache
 
 log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 20
-"""Length of one watch. Short, so that a thread whose stack was stopped ends soon by itself."""
+"""Timeout of one watch request; also how long a thread may outlive `stop`."""
 RETRY_SECONDS = 0.2
 UNSERVED_SECONDS = 1.0
-"""How often to ask again for a kind whose API is not served, such as one behind a feature gate."""
+"""Interval between lists of a kind that is not served, such as one behind a feature gate."""
 
 Handler = Callable[[Resource, Object], None]
 
 
 class Informers:
-    """Keeps a store in step with an API server and tells a handler about every change it took.
+    """Keeps a cache in sync with an API server and calls a handler on every change.
 
     Args:
-        connect: makes a client. Each kind gets one of its own: a watch holds its connection, and a shared
-            pool would run short.
-        store: what is kept in step.
-        kinds: what is watched.
-        handler: told of each change that the store took.
+        connect: creates a client. Each kind has a client of its own, because a watch holds its connection.
+        cache: the cache to update.
+        kinds: the kinds to watch.
+        handler: called with each change that the cache stored.
     """
 
     def __init__(
-        self, connect: Callable[[], Client], store: Store, kinds: Iterable[Resource], handler: Handler
+        self, connect: Callable[[], Client], cache: Cache, kinds: Iterable[Resource], handler: Handler
     ) -> None:
         self._connect = connect
-        self._store = store
+        self._cache = cache
         self._handler = handler
         self._stopped = threading.Event()
         self._synced = {kind: threading.Event() for kind in kinds}
@@ -48,10 +47,10 @@ class Informers:
         ]
 
     def start(self, timeout: float = 10.0) -> None:
-        """Start and wait until every kind was listed once.
+        """Start and wait until every kind has been listed.
 
         Raises:
-            Unavailable: the API server did not answer within `timeout` seconds.
+            Unavailable: the API server did not respond within `timeout` seconds.
         """
         for thread in self._threads:
             thread.start()
@@ -61,7 +60,7 @@ class Informers:
                 raise errors.Unavailable(f"no list of {kind.plural} within {timeout:g} s")
 
     def stop(self) -> None:
-        """Take no more changes. A thread inside a watch ends with it, within `WATCH_SECONDS`."""
+        """Stop taking changes; each thread ends with its watch, within `WATCH_SECONDS`."""
         self._stopped.set()
 
     def _run(self, kind: Resource) -> None:
@@ -84,7 +83,7 @@ class Informers:
 
     def _list_and_watch(self, client: Client, kind: Resource) -> None:
         items, version = client.list_with_version(kind)
-        for item in self._store.replace(kind, items, version):
+        for item in self._cache.replace(kind, items, version):
             self._handler(kind, item)
         self._synced[kind].set()
         while not self._stopped.is_set():
@@ -92,14 +91,14 @@ class Informers:
                 if self._stopped.is_set():
                     return
                 version = item["metadata"]["resourceVersion"]
-                self._take(kind, change, item)
+                self._handle(kind, change, item)
 
-    def _take(self, kind: Resource, change: str, item: Object) -> None:
+    def _handle(self, kind: Resource, change: str, item: Object) -> None:
         if change == "DELETED":
-            taken = self._store.remove(kind, item)
+            changed = self._cache.remove(kind, item)
         elif change in ("ADDED", "MODIFIED"):
-            taken = self._store.put(kind, item)
+            changed = self._cache.put(kind, item)
         else:
-            return  # a bookmark
-        if taken:
+            return  # BOOKMARK
+        if changed:
             self._handler(kind, item)

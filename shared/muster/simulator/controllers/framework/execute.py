@@ -1,4 +1,4 @@
-"""Carrying out a write, and taking what the API server answered into the cache."""
+"""Execution of writes; the API server's responses go into the cache."""
 
 from __future__ import annotations
 
@@ -12,30 +12,38 @@ from muster.cluster.client import Client
 from muster.cluster.port import Object, PatchType
 from muster.objects import resources
 from muster.objects.resources import Resource
-from muster.simulator.controllers.fields import key_of, timestamp
-from muster.simulator.controllers.store import Store
-from muster.simulator.controllers.writes import Apply, Bind, Create, Delete, Patch, Record, Write
+from muster.simulator.controllers.framework.cache import Cache
+from muster.simulator.controllers.framework.fields import key_of, timestamp
+from muster.simulator.controllers.framework.writes import (
+    Apply,
+    Bind,
+    Create,
+    Delete,
+    Patch,
+    RecordEvent,
+    Write,
+)
 
 SCHEDULER = "kube-scheduler"
 
 Change = tuple[Resource, Object]
-"""An object the cache took, or lost, because of a write."""
+"""A kind and an object that was stored in or removed from the cache."""
 
 
 class Executor:
-    """Writes through one client; every answer goes into the store before the next write."""
+    """Executes writes with one client; each response is cached before the next write."""
 
-    def __init__(self, client: Client, store: Store) -> None:
+    def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
-        self._store = store
+        self._cache = cache
         self._recorded: set[tuple[str, str, str]] = set()
         self._numbers = itertools.count()
 
     def execute(self, write: Write) -> list[Change]:
-        """Make one write and return what it changed.
+        """Execute one write and return the objects it changed.
 
         Raises:
-            ClusterError: the server refused or did not answer.
+            ClusterError: the request failed.
         """
         return list(self._changes(write))
 
@@ -51,23 +59,23 @@ class Executor:
                 yield from self._delete(write)
             case Bind():
                 yield from self._bind(write)
-            case Record():
+            case RecordEvent():
                 self._record(write)
 
     def _create(self, write: Create) -> Iterator[Change]:
         try:
-            yield from self._taken(
+            yield from self._cache_object(
                 write.resource, self._client.create(write.resource, write.body, manager=write.manager)
             )
         except errors.Terminating:
-            return  # the namespace is going: every later create would fail as well
+            return  # the namespace is terminating: retrying would fail as well
         except errors.ClusterError as error:
-            self._complain(write, error)
+            self._record_failure(write, error)
             raise
 
     def _apply(self, write: Apply) -> Iterator[Change]:
         namespace, name = key_of(write.body)
-        status, answer = self._client.raw(
+        status, response = self._client.raw(
             "PATCH",
             write.resource.path(name, namespace),
             query={"fieldManager": write.manager, "force": "true"},
@@ -75,14 +83,14 @@ class Executor:
             content_type=PatchType.APPLY,
         )
         if status >= 400:  # noqa: PLR2004 - HTTP codes are their own names
-            error = errors.from_answer(status, answer, {})
-            self._complain(write, error)
+            error = errors.from_answer(status, response, {})
+            self._record_failure(write, error)
             raise error
-        yield from self._taken(write.resource, answer)
+        yield from self._cache_object(write.resource, response)
 
     def _patch(self, write: Patch) -> Iterator[Change]:
         try:
-            answer = self._client.patch(
+            response = self._client.patch(
                 write.resource,
                 write.name,
                 write.namespace,
@@ -92,15 +100,15 @@ class Executor:
                 subresource=write.subresource,
             )
         except errors.Gone:
-            yield from self._looked_up(write.resource, write.namespace, write.name)
+            yield from self._read_back(write.resource, write.namespace, write.name)
             return
-        metadata = answer["metadata"]
+        metadata = response["metadata"]
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            # taking the last finalizer away may have ended the object
-            yield from self._taken(write.resource, answer)
-            yield from self._looked_up(write.resource, write.namespace, write.name)
+            # Removing the last finalizer may have deleted the object.
+            yield from self._cache_object(write.resource, response)
+            yield from self._read_back(write.resource, write.namespace, write.name)
             return
-        yield from self._taken(write.resource, answer)
+        yield from self._cache_object(write.resource, response)
 
     def _delete(self, write: Delete) -> Iterator[Change]:
         options: Object = {
@@ -111,12 +119,12 @@ class Executor:
         }
         if write.grace_seconds is not None:
             options["gracePeriodSeconds"] = write.grace_seconds
-        status, answer = self._client.raw(
+        status, response = self._client.raw(
             "DELETE", write.resource.path(write.name, write.namespace), body=options
         )
         if status not in (200, 202, 404, 409):
-            raise errors.from_answer(status, answer, {})
-        yield from self._looked_up(write.resource, write.namespace, write.name)
+            raise errors.from_answer(status, response, {})
+        yield from self._read_back(write.resource, write.namespace, write.name)
 
     def _bind(self, write: Bind) -> Iterator[Change]:
         namespace, name = key_of(write.pod)
@@ -126,24 +134,24 @@ class Executor:
             "metadata": {"name": name, "namespace": namespace, "uid": write.pod["metadata"]["uid"]},
             "target": {"apiVersion": "v1", "kind": "Node", "name": write.node},
         }
-        status, answer = self._client.raw(
+        status, response = self._client.raw(
             "POST",
             resources.PODS.path(name, namespace, "binding"),
             query={"fieldManager": SCHEDULER},
             body=binding,
         )
         if status >= 400:  # noqa: PLR2004 - HTTP codes are their own names
-            raise errors.from_answer(status, answer, {})
+            raise errors.from_answer(status, response, {})
         assumed = {**write.pod, "spec": {**write.pod["spec"], "nodeName": write.node}}
-        self._store.amend(resources.PODS, assumed)
+        self._cache.amend(resources.PODS, assumed)
         yield resources.PODS, assumed
 
-    def _record(self, write: Record) -> None:
+    def _record(self, write: RecordEvent) -> None:
         about = write.about
-        same = (about["metadata"]["uid"], write.reason, write.message)
-        if same in self._recorded:
+        key = (about["metadata"]["uid"], write.reason, write.message)
+        if key in self._recorded:
             return
-        self._recorded.add(same)
+        self._recorded.add(key)
         namespace, name = key_of(about)
         now = timestamp(time.time())
         body = {
@@ -168,22 +176,22 @@ class Executor:
         try:
             self._client.create(resources.EVENTS, body, manager=write.component)
         except errors.ClusterError:
-            self._recorded.discard(same)  # an Event is never worth stopping for
+            self._recorded.discard(key)  # a lost Event must not fail the sync
 
-    def _complain(self, write: Create | Apply, error: errors.ClusterError) -> None:
+    def _record_failure(self, write: Create | Apply, error: errors.ClusterError) -> None:
         if write.failure:
-            self._record(Record(write.owner, "Warning", write.failure, error.message, write.manager))
+            self._record(RecordEvent(write.owner, "Warning", write.failure, error.message, write.manager))
 
-    def _taken(self, resource: Resource, item: Object) -> Iterator[Change]:
-        if self._store.put(resource, item):
+    def _cache_object(self, resource: Resource, item: Object) -> Iterator[Change]:
+        if self._cache.put(resource, item):
             yield resource, item
 
-    def _looked_up(self, resource: Resource, namespace: str, name: str) -> Iterator[Change]:
-        """What a deletion left: nothing, or an object that a finalizer or a kubelet still holds."""
-        known = self._store.get(resource, namespace, name)
-        found = self._client.get(resource, name, namespace)
-        if known and (found is None or found["metadata"]["uid"] != known["metadata"]["uid"]):
-            self._store.remove(resource, known)
-            yield resource, known
-        if found is not None:
-            yield from self._taken(resource, found)
+    def _read_back(self, resource: Resource, namespace: str, name: str) -> Iterator[Change]:
+        """Read an object back after a deletion: a finalizer or a kubelet may still hold it."""
+        cached = self._cache.get(resource, namespace, name)
+        current = self._client.get(resource, name, namespace)
+        if cached and (current is None or current["metadata"]["uid"] != cached["metadata"]["uid"]):
+            self._cache.remove(resource, cached)
+            yield resource, cached
+        if current is not None:
+            yield from self._cache_object(resource, current)

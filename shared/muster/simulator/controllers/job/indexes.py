@@ -1,4 +1,4 @@
-"""Sets of completion indexes and how `status.completedIndexes` spells them.
+"""Completion indexes, and sets of them as `status.completedIndexes` writes them.
 
 The rules are those of kubernetes v1.37.1, pkg/controller/job/indexed_job_utils.go.
 """
@@ -8,29 +8,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import annotations_of
+from muster.simulator.controllers.framework.fields import annotations_of
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def index_of(pod: Object) -> int | None:
-    """The completion index of a pod; None when it has none."""
+    """The completion index of a pod; None if unset."""
     text = annotations_of(pod).get(COMPLETION_INDEX, "")
     return int(text) if text.isdecimal() else None
 
 
 def parse_indexes(text: str, completions: int) -> frozenset[int]:
-    """The indexes below `completions` that a text such as `0,3-5` names."""
-    found: set[int] = set()
+    """Parse a text such as `0,3-5` into the indexes below `completions`."""
+    indexes: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")
         if first:
-            found.update(range(int(first), int(last or first) + 1))
-    return frozenset(index for index in found if index < completions)
+            indexes.update(range(int(first), int(last or first) + 1))
+    return frozenset(index for index in indexes if index < completions)
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """The text of a set of indexes: runs of three or more as `first-last`, the rest one by one."""
+    """Format a set of indexes: runs of three or more as `first-last`, others separately."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][1] == index - 1:
@@ -41,7 +41,7 @@ def format_indexes(indexes: Iterable[int]) -> str:
 
 
 def first_pending(count: int, completions: int, taken: Collection[int]) -> list[int]:
-    """The `count` lowest indexes below `completions` that nothing has taken."""
+    """The `count` lowest indexes below `completions` that are not in `taken`."""
     free = (index for index in range(completions) if index not in taken)
     return [index for index, _ in zip(free, range(count), strict=False)]
 

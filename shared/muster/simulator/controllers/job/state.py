@@ -1,4 +1,4 @@
-"""Taking stock of a Job: what its pods amount to, and whether it ends (the first half of syncJob)."""
+"""The state of a Job computed from its pods, and whether the Job ends (first half of syncJob)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.cluster.port import Object
-from muster.simulator.controllers.fields import (
+from muster.simulator.controllers.framework.fields import (
     condition,
     is_deleting,
     is_finished_pod,
@@ -14,23 +14,23 @@ from muster.simulator.controllers.fields import (
     phase,
     seconds,
 )
-from muster.simulator.controllers.job_failures import (
+from muster.simulator.controllers.job.failures import (
     FAILURE_COUNT,
+    apply_failure_policy,
     failure_count,
     has_failed,
-    judge,
     replaces_only_failed,
 )
-from muster.simulator.controllers.job_indexes import index_of, parse_indexes
-from muster.simulator.controllers.job_pods import by_index, has_finalizer, is_active, is_indexed
+from muster.simulator.controllers.job.indexes import index_of, parse_indexes
+from muster.simulator.controllers.job.pods import by_index, has_finalizer, is_active, is_indexed
 
 INTERIM = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
-"""Which condition announces the one that ends a Job."""
+"""The final condition of a Job, and the interim condition that precedes it."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """How a Job is about to end: `Complete` or `Failed`, and why."""
+    """The final condition of a Job: type `Complete` or `Failed`, reason and message."""
 
     type: str
     reason: str
@@ -39,18 +39,18 @@ class Finish:
 
 @dataclass(frozen=True)
 class JobState:
-    """What the pods of a Job amount to.
+    """The state of a Job's pods.
 
     Attributes:
-        pods: all of them, by index.
-        active: those to run or running.
-        succeeded: how many have succeeded, counted in the status before or not.
-        failed: how many have failed, likewise.
-        succeeded_indexes: empty unless Indexed.
-        failed_indexes: indexes that used up backoffLimitPerIndex.
-        terminating: how many pods are on their way out and have not finished.
-        delayed: per index, the failed pod that keeps its finalizer until it is replaced.
-        finish: how the Job ends; None while it runs.
+        pods: all pods, sorted by index.
+        active: pods that are neither finished nor being deleted.
+        succeeded: number of succeeded pods, whether already counted in the status or not.
+        failed: number of failed pods, likewise.
+        succeeded_indexes: empty unless the Job is Indexed.
+        failed_indexes: indexes that exceeded backoffLimitPerIndex.
+        terminating: number of pods that are being deleted and not finished.
+        delayed: by index, the failed pod that keeps its finalizer until it is replaced.
+        finish: the final condition; None while the Job runs.
     """
 
     pods: list[Object]
@@ -63,28 +63,28 @@ class JobState:
     delayed: dict[int, Object]
     finish: Finish | None
 
-    def failure_marks(self, job: Object, index: int) -> dict[str, str]:
-        """The annotation that carries an index's failures over to its next pod."""
+    def failure_annotations(self, job: Object, index: int) -> dict[str, str]:
+        """The annotation that passes the failure count of an index on to its next pod."""
         replaced = self.delayed.get(index)
-        count = failure_count(replaced) + judge(job, replaced).counts if replaced else 0
+        count = failure_count(replaced) + apply_failure_policy(job, replaced).counts if replaced else 0
         return {FAILURE_COUNT: str(count)}
 
-    def leaving_indexes(self, job: Object) -> frozenset[int]:
+    def terminating_indexes(self, job: Object) -> frozenset[int]:
         """Indexes whose terminating pod must be Failed before it is replaced."""
         if not replaces_only_failed(job):
             return frozenset()
-        leaving = [pod for pod in self.pods if is_deleting(pod) and not is_finished_pod(pod)]
-        return frozenset(index for pod in leaving if (index := index_of(pod)) is not None)
+        pods = [pod for pod in self.pods if is_deleting(pod) and not is_finished_pod(pod)]
+        return frozenset(index for pod in pods if (index := index_of(pod)) is not None)
 
 
 def finished_type(job: Object) -> str:
-    """`Complete` or `Failed` once the Job is over; empty before."""
+    """`Complete` or `Failed`; empty while the Job is unfinished."""
     conditions = (job.get("status") or {}).get("conditions")
     return next((kind for kind in INTERIM if is_true(conditions, kind)), "")
 
 
 def deadline_left(job: Object, now: float) -> float | None:
-    """Seconds left of activeDeadlineSeconds; None without one, or while the clock does not run."""
+    """Seconds until activeDeadlineSeconds is exceeded; None if unset, not started or suspended."""
     allowed = job["spec"].get("activeDeadlineSeconds")
     started = (job.get("status") or {}).get("startTime")
     if allowed is None or not started or job["spec"].get("suspend"):
@@ -93,7 +93,7 @@ def deadline_left(job: Object, now: float) -> float | None:
 
 
 def read_state(job: Object, pods: Iterable[Object], now: float) -> JobState:
-    """Take stock of a Job's pods and decide whether it ends."""
+    """Compute the state of a Job from its pods, including whether it ends."""
     ordered = by_index(pods)
     status = job.get("status") or {}
     uncounted = status.get("uncountedTerminatedPods") or {}
@@ -109,7 +109,9 @@ def read_state(job: Object, pods: Iterable[Object], now: float) -> JobState:
     failing = [
         pod
         for pod in open_pods
-        if has_failed(pod, job) and pod["metadata"]["uid"] not in counted and judge(job, pod).counts
+        if has_failed(pod, job)
+        and pod["metadata"]["uid"] not in counted
+        and apply_failure_policy(job, pod).counts
     ]
     failed = status.get("failed", 0) + len(counted) + len(failing)
     return JobState(
@@ -121,14 +123,14 @@ def read_state(job: Object, pods: Iterable[Object], now: float) -> JobState:
         failed_indexes=failed_indexes,
         terminating=sum(is_deleting(pod) and not is_finished_pod(pod) for pod in ordered),
         delayed=_delayed(job, open_pods, active, succeeded_indexes | failed_indexes),
-        finish=_announced(status)
+        finish=_interim_finish(status)
         or _failure(job, ordered, failed, failed_indexes, succeeded_indexes, now)
         or _success(job, succeeded, succeeded_indexes, active),
     )
 
 
 def is_valid(job: Object, pod: Object) -> bool:
-    """Whether the pod counts: an Indexed Job's needs an index below completions."""
+    """Whether the pod counts; the pod of an Indexed Job needs an index below completions."""
     if not is_indexed(job):
         return True
     index = index_of(pod)
@@ -150,8 +152,8 @@ def _finished_indexes(job: Object, open_pods: list[Object]) -> tuple[frozenset[i
         if phase(pod) == "Succeeded":
             succeeded.add(index)
         if limit is not None and has_failed(pod, job):
-            verdict = judge(job, pod)
-            if verdict.fails_index or (verdict.counts and failure_count(pod) >= int(limit)):
+            decision = apply_failure_policy(job, pod)
+            if decision.fails_index or (decision.counts and failure_count(pod) >= int(limit)):
                 failed.add(index)
     return frozenset(succeeded), frozenset(failed)
 
@@ -162,21 +164,21 @@ def _delayed(
     if job["spec"].get("backoffLimitPerIndex") is None:
         return {}
     taken = settled | {index_of(pod) for pod in active}
-    found: dict[int, Object] = {}
+    delayed: dict[int, Object] = {}
     for pod in open_pods:
         index = index_of(pod)
         if index is None or index in taken or not has_failed(pod, job):
             continue
-        if index not in found or failure_count(found[index]) <= failure_count(pod):
-            found[index] = pod
-    return found
+        if index not in delayed or failure_count(delayed[index]) <= failure_count(pod):
+            delayed[index] = pod
+    return delayed
 
 
-def _announced(status: Object) -> Finish | None:
+def _interim_finish(status: Object) -> Finish | None:
     for kind, interim in INTERIM.items():
-        found = condition(status.get("conditions"), interim)
-        if found and found["status"] == "True":
-            return Finish(kind, found["reason"], found["message"])
+        entry = condition(status.get("conditions"), interim)
+        if entry and entry["status"] == "True":
+            return Finish(kind, entry["reason"], entry["message"])
     return None
 
 
@@ -190,8 +192,8 @@ def _failure(
 ) -> Finish | None:
     spec = job["spec"]
     for pod in pods:
-        if has_failed(pod, job) and (why := judge(job, pod).fails_job):
-            return Finish("Failed", "PodFailurePolicy", why)
+        if has_failed(pod, job) and (message := apply_failure_policy(job, pod).fails_job):
+            return Finish("Failed", "PodFailurePolicy", message)
     limit = spec.get("backoffLimit", None if "backoffLimitPerIndex" in spec else 6)
     if limit is not None and failed > int(limit):
         return Finish("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
@@ -200,8 +202,8 @@ def _failure(
         return Finish("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
     if not failed_indexes:
         return None
-    most = spec.get("maxFailedIndexes")
-    if most is not None and len(failed_indexes) > int(most):
+    maximum = spec.get("maxFailedIndexes")
+    if maximum is not None and len(failed_indexes) > int(maximum):
         return Finish(
             "Failed",
             "MaxFailedIndexesExceeded",
@@ -217,10 +219,10 @@ def _success(
 ) -> Finish | None:
     completions = job["spec"].get("completions")
     for position, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or []):
-        named = rule.get("succeededIndexes")
-        wanted = parse_indexes(named, int(completions)) if named else frozenset(range(int(completions)))
-        least = int(rule.get("succeededCount", len(wanted)))
-        if len(wanted & succeeded_indexes) >= least:
+        text = rule.get("succeededIndexes")
+        indexes = parse_indexes(text, int(completions)) if text else frozenset(range(int(completions)))
+        minimum = int(rule.get("succeededCount", len(indexes)))
+        if len(indexes & succeeded_indexes) >= minimum:
             return Finish("Complete", "SuccessPolicy", f"Matched rules at index {position}")
     enough = succeeded > 0 if completions is None else succeeded >= int(completions)
     if enough and not active:

@@ -1,0 +1,1 @@
+"""The machinery that all simulated controllers share: cache, informers, work queue and writes."""

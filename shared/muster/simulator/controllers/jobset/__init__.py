@@ -1,0 +1,1 @@
+"""The simulated JobSet controller (jobset v0.12.0, pkg/controllers)."""

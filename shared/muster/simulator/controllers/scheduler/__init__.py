@@ -1,0 +1,1 @@
+"""The simulated kube-scheduler (kubernetes v1.37.1, pkg/scheduler)."""

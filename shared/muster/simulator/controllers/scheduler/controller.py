@@ -1,0 +1,223 @@
+"""The simulated scheduler: queue order, scheduling of group trees and single pods, and the resulting writes.
+
+`tree` decides which trees are in the queue, `cycle` schedules a tree. A sync is level-triggered: it schedules
+everything that fits, and writes a condition only if it differs from the stored condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from muster.cluster.port import Object, PatchType
+from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
+from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.execute import SCHEDULER
+from muster.simulator.controllers.framework.fields import condition, is_deleting, key_of, node_of, timestamp
+from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
+from muster.simulator.controllers.framework.writes import Bind, Patch, RecordEvent, Result, Write
+from muster.simulator.controllers.scheduler.cycle import (
+    NO_VICTIMS,
+    UNSCHEDULABLE,
+    Attempt,
+    Status,
+    run_cycle,
+    validation_error,
+)
+from muster.simulator.controllers.scheduler.nodes import FitError, Nodes
+from muster.simulator.controllers.scheduler.tree import (
+    GroupTree,
+    by_age,
+    group_of,
+    trees,
+    uses_default_scheduler,
+)
+
+COMPONENT = "default-scheduler"
+OLD_POD_GROUPS = replace(POD_GROUPS, version="v1alpha2")
+"""The version that Kubernetes 1.36 serves; the controller uses the version that is served."""
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+CONDITIONS = {POD_GROUPS.api_version: INITIALLY_SCHEDULED, OLD_POD_GROUPS.api_version: "PodGroupScheduled"}
+"""The condition of a scheduled PodGroup by API version; Kubernetes 1.37 renamed it."""
+BATCH_SECONDS = 0.005
+"""How long changes are collected, so that a burst of pods causes one sync."""
+MAX_MESSAGE_LENGTH = 32768
+
+
+class SchedulerController:
+    """Binds pods; the pods of a gang together or not at all."""
+
+    name = "scheduler"
+    watches = (NODES, PODS, POD_GROUPS, OLD_POD_GROUPS, COMPOSITE_POD_GROUPS)
+
+    def requests_for(self, _resource: Resource, _item: Object) -> Iterable[ReconcileRequest]:
+        """Return the single key: any change can free resources or complete a group."""
+        yield ReconcileRequest(("cluster",), BATCH_SECONDS)
+
+    def reconcile(self, _key: Key, cache: CacheReader, now: float) -> Result:
+        """Schedule all pending pods."""
+        pods = cache.all(PODS)
+        nodes = Nodes(cache.all(NODES), pods)
+        writes: list[Write] = []
+        groups = cache.all(POD_GROUPS) or cache.all(OLD_POD_GROUPS)
+        for entity in entities(groups, cache.all(COMPOSITE_POD_GROUPS), pods):
+            if isinstance(entity, GroupTree):
+                writes += schedule_group(entity, nodes, now)
+            else:
+                writes += schedule_pod(entity, nodes, now)
+        return Result(tuple(writes))
+
+
+def entities(
+    pod_groups: list[Object], composites: list[Object], pods: list[Object]
+) -> list[GroupTree | Object]:
+    """Return schedulable trees and ungrouped pods in queue order: by priority descending, then by age."""
+    queue: list[tuple[tuple[int, tuple[str, str]], GroupTree | Object]] = []
+    for root in trees(pod_groups, composites, pods):
+        queued = [pod for leaf in root.leaves() for pod in leaf.queued()]
+        if queued and root.has_quorum() and not root.has_gated_pod():
+            queue.append(((-root.priority, min(map(by_age, queued))), root))
+    for pod in pods:
+        pending = not node_of(pod) and not is_deleting(pod) and not pod["spec"].get("schedulingGates")
+        if pending and not group_of(pod) and uses_default_scheduler(pod):
+            queue.append(((-(pod["spec"].get("priority") or 0), by_age(pod)), pod))
+    return [entity for _, entity in sorted(queue, key=lambda entry: entry[0])]
+
+
+def schedule_pod(pod: Object, nodes: Nodes, now: float) -> list[Write]:
+    """Bind an ungrouped pod, or write why it is unschedulable."""
+    node = nodes.fit(pod, nodes.names)
+    if isinstance(node, FitError):
+        return list(_rejection(pod, "Unschedulable", node.message, now))
+    nodes.add_pod(pod, node)
+    return list(_binding(pod, node))
+
+
+def schedule_group(root: GroupTree, nodes: Nodes, now: float) -> list[Write]:
+    """Run a scheduling cycle for a tree and return its writes; `nodes` keeps the scheduled pods."""
+    error = validation_error(root)
+    if error:
+        return [write for leaf in root.leaves() for write in _scheduler_error(leaf, error, now)]
+    attempt = run_cycle(root, nodes)
+    outcomes = list(_pod_group_outcomes(attempt, attempt.status))
+    rejected = not attempt.status.ok
+    writes: list[Write] = []
+    for outcome in outcomes:
+        writes += _nominations(outcome)
+    for outcome in outcomes:
+        writes += outcome.conditions(now, whole_tree_rejected=rejected)
+    for outcome in outcomes:
+        writes += [write for pod, node in outcome.assignments for write in _binding(pod, node)]
+    return writes
+
+
+@dataclass(frozen=True)
+class _PodGroupOutcome:
+    """The outcome of a scheduling cycle for one PodGroup.
+
+    Attributes:
+        leaf: the PodGroup.
+        status: its status, or that of a failed parent.
+        assignments: the pods to bind, with their nodes.
+        fitted: uids of the pods that fit on a node, whether they are bound or not.
+        fit_errors: message by uid of the pods that fit on no node.
+    """
+
+    leaf: GroupTree
+    status: Status
+    assignments: tuple[tuple[Object, str], ...]
+    fitted: frozenset[str]
+    fit_errors: dict[str, str]
+
+    def conditions(self, now: float, *, whole_tree_rejected: bool) -> Iterator[Write]:
+        """The conditions of the group and of its pods that are not bound."""
+        message = self.status.message
+        full = f"{message}, {NO_VICTIMS}" if whole_tree_rejected else message
+        if self.status.ok:
+            yield from _group_condition(self.leaf, "True", "Scheduled", "", now)
+        bound = {pod["metadata"]["uid"] for pod, _ in self.assignments}
+        for pod in self.leaf.queued():
+            uid = pod["metadata"]["uid"]
+            if uid in bound:
+                continue
+            default = f"{UNSCHEDULABLE}, {full}" if uid in self.fitted else message
+            yield from _rejection(pod, "Unschedulable", self.fit_errors.get(uid, default), now)
+        if not self.status.ok:
+            yield from _group_condition(self.leaf, "False", "Unschedulable", full, now)
+
+
+def _pod_group_outcomes(attempt: Attempt, status: Status) -> Iterator[_PodGroupOutcome]:
+    """The outcome of each PodGroup of a tree, including those that the cycle did not try."""
+    group = attempt.group
+    if group.is_leaf:
+        nodes = attempt.nodes if status.ok else {}
+        assigned = [(pod, nodes[uid]) for pod in group.pending if (uid := pod["metadata"]["uid"]) in nodes]
+        yield _PodGroupOutcome(group, status, tuple(assigned), frozenset(attempt.nodes), attempt.fit_errors)
+    tried = {key_of(child.group.item): child for child in attempt.children}
+    for child in group.children:
+        result = tried.get(key_of(child.item)) or Attempt(child, status)
+        yield from _pod_group_outcomes(result, result.status if status.ok or not result.status.ok else status)
+
+
+def _scheduler_error(leaf: GroupTree, message: str, now: float) -> Iterator[Write]:
+    for pod in leaf.queued():
+        yield from _rejection(pod, "SchedulerError", message, now)
+    yield from _group_condition(leaf, "False", "SchedulerError", message, now)
+
+
+def _group_condition(leaf: GroupTree, status: str, reason: str, message: str, now: float) -> Iterator[Write]:
+    """Set the condition of a PodGroup unless it is set already; True never becomes False."""
+    kind = CONDITIONS[leaf.item["apiVersion"]]
+    old = condition((leaf.item.get("status") or {}).get("conditions"), kind)
+    if old and (old["status"] == "True" or (old["reason"], old.get("message", "")) == (reason, message)):
+        return
+    new = {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message[:MAX_MESSAGE_LENGTH],
+        "lastTransitionTime": timestamp(now),
+    }
+    if old and old["status"] == status:
+        new["lastTransitionTime"] = old["lastTransitionTime"]
+    served = OLD_POD_GROUPS if leaf.item["apiVersion"] == OLD_POD_GROUPS.api_version else POD_GROUPS
+    yield _status(served, leaf.item, {"conditions": [new]})
+
+
+def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[Write]:
+    """Set PodScheduled=False and record an Event, unless the condition is set already."""
+    old = condition((pod.get("status") or {}).get("conditions"), "PodScheduled")
+    if old and (old.get("reason"), old.get("message")) == (reason, message):
+        return
+    new = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+    }
+    if old and old["status"] == "False" and old.get("lastTransitionTime"):
+        new["lastTransitionTime"] = old["lastTransitionTime"]
+    yield _status(PODS, pod, {"conditions": [new]})
+    yield RecordEvent(pod, "Warning", "FailedScheduling", message, COMPONENT)
+
+
+def _nominations(outcome: _PodGroupOutcome) -> Iterator[Write]:
+    """Set nominatedNodeName of every assigned pod except the last, as kube-scheduler does."""
+    for pod, node in outcome.assignments[:-1]:
+        if (pod.get("status") or {}).get("nominatedNodeName") != node:
+            yield _status(PODS, pod, {"nominatedNodeName": node})
+
+
+def _binding(pod: Object, node: str) -> Iterator[Write]:
+    yield Bind(pod, node)
+    namespace, name = key_of(pod)
+    message = f"Successfully assigned {namespace}/{name} to {node}"
+    yield RecordEvent(pod, "Normal", "Scheduled", message, COMPONENT)
+
+
+def _status(resource: Resource, item: Object, status: Object) -> Patch:
+    namespace, name = key_of(item)
+    body = {"metadata": {"uid": item["metadata"]["uid"]}, "status": status}
+    return Patch(resource, name, namespace, body, PatchType.STRATEGIC, SCHEDULER, subresource="status")
