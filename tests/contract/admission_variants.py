@@ -1,8 +1,7 @@
 """Every variant of the two admission policies, one sentence each: what comes in, what must come out.
 
-The generated cases beside it (generated.py) find what nobody thought of; these say what was meant. Both sides
-are
-asked: the policies on a real API server and their Python twin, `shared/muster/policy/marks.py`.
+The generated cases beside it (generated.py) find what nobody thought of; these say what was meant. The same
+YAML is asked on a real API server and on the embedded one, and the planner for the names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each variant of the admission policies, on their Python twin and on the real API servers."""
+"""Each variant of the admission policies, on the embedded API server and on the real ones."""
 
 from __future__ import annotations
 
@@ -9,35 +9,51 @@ from typing import Any
 import pytest
 
 from muster.policy import marks
+from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
 from tests.cluster.processes import until
 from tests.contract.admission_variants import JOB, JOBS, MARK, PODS, job, pod
+from tests.support.births import stamp_between
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
 DRY_RUN = {"dryRun": "All"}
-PRIORITY_OF_SYSTEM_CLASSES = 2_000_000_000
-
-
-def _as_admission_sees(one: dict[str, Any]) -> dict[str, Any]:
-    """The Priority plugin comes before the policies and puts in the number of the class."""
-    system = one["spec"].get("priorityClassName", "").startswith("system-")
-    return {**one, "spec": {**one["spec"], "priority": PRIORITY_OF_SYSTEM_CLASSES if system else 0}}
 
 
 @pytest.mark.parametrize(("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items()])
-def test_python_stamps_pods(born: dict[str, Any], stamp: dict[str, Any] | None) -> None:
-    """The twin gives a pod the name and gate that the policy must give it."""
-    assert marks.stamp(_as_admission_sees(born)) == stamp
+def test_the_embedded_server_stamps_pods(
+    embedded: Api, born: dict[str, Any], stamp: dict[str, Any] | None
+) -> None:
+    """The embedded API server, which runs the same YAML, gives the pod this name and gate."""
+    assert stamp_between(born["spec"], _born(embedded, born)) == stamp
 
 
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_python_marks_jobs(made: dict[str, Any], mark: str | None) -> None:
-    """The twin marks a Job's template as the policy must, and only where the namespace opted in."""
-    assert marks.mark_for_job(made, ENABLED) == mark
-    assert marks.mark_for_job(made, {}) is None
+def test_the_embedded_server_marks_jobs(embedded: Api, made: dict[str, Any], mark: str | None) -> None:
+    """The embedded API server puts this mark on the template, and only where the namespace opted in."""
+    before = made["spec"]["template"]["metadata"]["labels"].get(marks.GROUP)
+    assert _mark(embedded, "variants-in", made) == (mark or before)
+    assert _mark(embedded, "variants-out", made) == before
+
+
+@pytest.mark.parametrize(
+    ("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items() if case[1]]
+)
+def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp: dict[str, Any]) -> None:
+    """The planner makes the group that a stamped pod names."""
+    assert marks.stamped_name(born["metadata"]["labels"]) == stamp["podGroupName"]
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Api]:
+    """The embedded server with the policies, one namespace that opted in and one that did not."""
+    with ApiServer() as server:
+        api = Api(server.url)
+        namespaces = [_namespace("variants-in", ENABLED), _namespace("variants-out", {})]
+        manifests.apply(api, [*namespaces, *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
+        yield api
 
 
 @pytest.fixture(scope="module")

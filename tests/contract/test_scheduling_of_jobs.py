@@ -1,4 +1,4 @@
-"""schedule-jobs: its Python twin, the real API server with the gate WorkloadWithJob, and those without it."""
+"""schedule-jobs: the embedded API server, the real one with the gate WorkloadWithJob, and without it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from muster.policy import marks
+from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster import cluster, manifests
 from tests.cluster.api import Api
 from tests.cluster.cluster import Cluster
@@ -21,12 +22,26 @@ ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
 ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
 HOME = "scheduling-of-jobs"
+NOT_OPTED_IN = "default"
 
 
 @pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_python_asks_for(made: dict[str, Any], asked: dict[str, Any] | None) -> None:
-    """The twin asks the Job controller for what the policy must ask it for."""
-    assert marks.scheduling_for_job(made) == asked
+def test_the_embedded_server_asks_for(
+    embedded: Api, made: dict[str, Any], asked: dict[str, Any] | None
+) -> None:
+    """The embedded API server, which runs the same YAML, stores this in spec.scheduling."""
+    path = f"/apis/batch/v1/namespaces/{NOT_OPTED_IN}/jobs"
+    stored = embedded.must("POST", path, made, query={"dryRun": "All"})["spec"]
+    assert stored.get("scheduling") == (asked or made["spec"].get("scheduling"))
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Api]:
+    """The embedded server with the gate WorkloadWithJob and the policies that a cluster has."""
+    with ApiServer(gates=Gates(workload_with_job=True)) as server:
+        api = Api(server.url)
+        manifests.apply(api, manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
+        yield api
 
 
 @pytest.fixture(scope="module")

@@ -55,8 +55,8 @@ def test_every_rule_says_what_breaks_without_it(path: Path) -> None:
     assert not uncommented
 
 
-def test_the_policies_and_their_twin_use_the_same_keys() -> None:
-    """Each key that the Python side reads is in the YAML, letter by letter."""
+def test_the_policies_and_the_planner_use_the_same_keys() -> None:
+    """Each key that the planner reads is in the YAML, letter by letter."""
     stamp, mark = (
         (EVENTING / "admission" / f"{name}.yaml").read_text() for name in ("stamp-pods", "mark-jobs")
     )
@@ -78,10 +78,9 @@ def test_the_policies_and_their_twin_use_the_same_keys() -> None:
     for key in (marks.GROUP, marks.JOBSET_UID, marks.REPLICATED_JOB, marks.ANCESTOR, marks.UPSTREAM_TEMPLATE):
         assert f"'{key}'" in mark
     assert f"{marks.NAMESPACE_SWITCH}: enabled" in mark
-    assert str(marks.HIGHEST_PRIORITY) in stamp
 
 
-def test_the_policy_that_asks_the_job_controller_looks_for_the_marks_of_its_twin() -> None:
+def test_the_policy_that_asks_the_job_controller_looks_for_the_marks_of_the_planner() -> None:
     """Each key that decides whether Muster would group a plain Job is in schedule-jobs."""
     text = (EVENTING / "admission" / "schedule-jobs.yaml").read_text()
     for key in (marks.GROUP, marks.LEADER_GROUP, marks.JOBSET_UID):

@@ -16,6 +16,7 @@ from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.scheduling import PodGroup, Workload
 from muster.policy import marks
 from muster.policy.model import Observed
+from tests.support.births import mark_at_birth, stamp_at_birth
 
 Object = dict[str, Any]
 Modifier = Callable[[Object], None]
@@ -137,7 +138,7 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
     given = template["metadata"]
     job["metadata"]["labels"] = {**(given.get("labels") or {}), **keys}
     job["metadata"]["annotations"] = dict(given.get("annotations") or {})
-    group = marks.mark_for_job(job, {marks.NAMESPACE_SWITCH: "enabled"})
+    group = mark_at_birth(job)
     if group is not None:
         job["spec"]["template"]["metadata"]["labels"][marks.GROUP] = group
     return _modified(job, modifiers)
@@ -163,7 +164,7 @@ def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Ob
         labels[marks.COMPLETION_INDEX] = str(index)
     pod["metadata"] |= {"labels": labels, "annotations": template["metadata"].get("annotations") or {}}
     pod["status"] = {"phase": "Pending"}
-    effect = marks.stamp(pod)
+    effect = stamp_at_birth(pod)
     if effect is not None:
         stamped(effect["podGroupName"])(pod)
     if effect is not None and effect["gate"]:

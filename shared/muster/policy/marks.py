@@ -1,8 +1,8 @@
 """Marks and stamps: which group a pod belongs to, told from what it carries at birth.
 
-This is the Python twin of the admission policies in eventing/admission. Those write marks and stamps in
-the API server, where no event is fast enough; the planner and the embedded API server ask this module. The
-same cases run through both (tests/contract), so a rule changed on one side only fails there.
+The admission policies in eventing/admission write marks and stamps in the API server, where no event is fast
+enough; the embedded API server runs the same YAML. The planner has to know the names that they write: this
+module computes them a second time, and tests/contract holds it to what the policies wrote.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from muster.policy.names import pod_group_name
 
@@ -38,9 +37,6 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 UPSTREAM_TEMPLATE = "scheduling.k8s.io/group-template-name"
 """Annotation by which the Job controller groups a Job itself (pkg/apis/scheduling, Kubernetes v1.37.1)."""
-
-HIGHEST_PRIORITY = 1_000_000_000
-"""The API refuses PodGroups of a higher priority (pkg/apis/scheduling/types.go, Kubernetes v1.37.1)."""
 
 EVICTION_RESPONDERS = "evictionResponders"
 """Field of a pod's spec that the API refuses beside schedulingGroup (pkg/apis/core/validation, v1.37.1)."""
@@ -104,27 +100,6 @@ def read_mark(labels: Mapping[str, str]) -> Mark | None:
     )
 
 
-def stamp(pod: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What stamp-pods does to a pod at its creation.
-
-    Args:
-        pod: the pod as the admission stage sees it, defaults and priority filled in.
-
-    Returns:
-        `{"podGroupName": str, "gate": bool}`, or None where the policy leaves the pod alone.
-    """
-    metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
-    labels: Mapping[str, str] = metadata.get("labels") or {}
-    annotations: Mapping[str, str] = metadata.get("annotations") or {}
-    if not stamped_name(labels) or _grouped_or_evicted(spec):
-        return None
-    if (spec.get("priority") or 0) > HIGHEST_PRIORITY:
-        return None
-    if of_another_scheduler(labels, annotations, spec.get("schedulerName") or ""):
-        return None
-    return {"podGroupName": stamped_name(labels), "gate": annotations.get(GATE_SWITCH) != "off"}
-
-
 def stamped_name(labels: Mapping[str, str]) -> str:
     """The PodGroup that stamp-pods names on a pod with these labels; "" where it would leave the pod alone.
 
@@ -145,49 +120,6 @@ def completion_index(labels: Mapping[str, str]) -> int:
 def job_index(labels: Mapping[str, str]) -> int:
     """The index of a Job, or of a pod's Job, in its replicatedJob; 0 where it has none that can be read."""
     return int(_index_text(labels, JOB_INDEX))
-
-
-def mark_for_job(job: Mapping[str, Any], namespace_labels: Mapping[str, str]) -> str | None:
-    """The group that mark-jobs writes on the pod template of a Job at its creation, or None: left alone.
-
-    Args:
-        job: the Job as the admission stage sees it, defaults filled in.
-        namespace_labels: labels of its namespace.
-    """
-    if namespace_labels.get(NAMESPACE_SWITCH) != "enabled":
-        return None
-    metadata, spec = job.get("metadata") or {}, job["spec"]
-    template = spec["template"]
-    if GROUP in _labels(template) or _left_alone(template) or spec.get("scheduling") is not None:
-        return None
-    if UPSTREAM_TEMPLATE in (metadata.get("annotations") or {}):
-        return None
-    job_labels: Mapping[str, str] = metadata.get("labels") or {}
-    if JOBSET_UID in job_labels:
-        return group_of_replicated_job(job_labels.get(REPLICATED_JOB, "main"), job_labels.get(ANCESTOR, ""))
-    if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
-        return None
-    return "main" if _is_gang_shaped(spec) else None
-
-
-def scheduling_for_job(job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What schedule-jobs writes to `spec.scheduling` of a Job at its creation, or None: left alone.
-
-    The API server keeps the field where the gate WorkloadWithJob is on: there the Job controller groups the
-    Job, and this field is how Muster knows.
-
-    Args:
-        job: the Job as the admission stage sees it, defaults filled in and marked by mark-jobs.
-    """
-    metadata, spec = job.get("metadata") or {}, job["spec"]
-    template = spec["template"]
-    if read_mark(_labels(template)) is None or _left_alone(template) or spec.get("scheduling") is not None:
-        return None
-    if JOBSET_UID in (metadata.get("labels") or {}):
-        return None
-    if any(owner.get("controller") for owner in metadata.get("ownerReferences") or []):
-        return None
-    return {"schedulingPolicy": {"gang": {}} if _is_gang_shaped(spec) else {"basic": {}}}
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
@@ -224,33 +156,3 @@ def _named_by(labels: Mapping[str, str]) -> tuple[str, str] | None:
 def _index_text(labels: Mapping[str, str], key: str) -> str:
     text = labels.get(key, "")
     return text if _INDEX.fullmatch(text) else "0"
-
-
-def _labels(template: Mapping[str, Any]) -> Mapping[str, str]:
-    return (template.get("metadata") or {}).get("labels") or {}
-
-
-def _left_alone(template: Mapping[str, Any]) -> bool:
-    spec = template.get("spec") or {}
-    annotations = (template.get("metadata") or {}).get("annotations") or {}
-    return (
-        _grouped_or_evicted(spec)
-        or of_system_priority(spec.get("priorityClassName") or "")
-        or of_another_scheduler(_labels(template), annotations, spec.get("schedulerName") or "")
-    )
-
-
-def _grouped_or_evicted(spec: Mapping[str, Any]) -> bool:
-    """Whether a pod spec names a group already, or has what the API refuses beside one.
-
-    An empty list is dropped by the API server before admission looks, an empty struct is not.
-    """
-    return spec.get("schedulingGroup") is not None or bool(spec.get(EVICTION_RESPONDERS))
-
-
-def _is_gang_shaped(spec: Mapping[str, Any]) -> bool:
-    """An Indexed Job whose pods are all meant to run at once."""
-    parallelism = spec.get("parallelism") or 0
-    return (
-        spec.get("completionMode") == "Indexed" and parallelism > 1 and spec.get("completions") == parallelism
-    )

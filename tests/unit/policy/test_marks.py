@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from muster.policy import marks
+from tests.support.births import mark_at_birth, stamp_at_birth
 from tests.support.builders import (
     Modifier,
     a_job,
@@ -19,7 +20,6 @@ from tests.support.builders import (
     with_spec,
 )
 
-ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
 STAMP = {"podGroupName": "llama-main-33333333", "gate": True}
 RESPONDERS: list[Any] = [{"name": "example.com/saver"}]
 
@@ -41,7 +41,7 @@ RESPONDERS: list[Any] = [{"name": "example.com/saver"}]
 )
 def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
     """A pod is stamped unless the API server would refuse it or somebody else groups it."""
-    assert marks.stamp(a_pod(None, 0, unstamped, modifier)) == stamp
+    assert stamp_at_birth(a_pod(None, 0, unstamped, modifier)) == stamp
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
 )
 def test_mark_for_job(modifier: Modifier, mark: str | None) -> None:
     """A Job is marked unless it already says who groups its pods."""
-    assert marks.mark_for_job(a_job(modifier, mark=None), ENABLED) == mark
+    assert mark_at_birth(a_job(modifier, mark=None)) == mark
 
 
 def test_another_value_of_the_switch_is_off() -> None:
     """Only the word `enabled` opts a namespace in."""
-    assert marks.mark_for_job(a_job(mark=None), {marks.NAMESPACE_SWITCH: "true"}) is None
+    assert mark_at_birth(a_job(mark=None), {marks.NAMESPACE_SWITCH: "true"}) is None
 
 
 def test_a_pod_tells_its_own_stamp_from_a_users_group() -> None:

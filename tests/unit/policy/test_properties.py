@@ -15,6 +15,7 @@ from muster.policy.model import Nothing, Plan
 from muster.policy.pod_groups import plan_pod_groups
 from muster.policy.resize import plan_resize
 from muster.policy.workload import plan_workload
+from tests.support.births import mark_at_birth
 from tests.support.builders import (
     NOW,
     Object,
@@ -62,7 +63,7 @@ def _shape(draw: st.DrawFn) -> dict[str, Any]:
 def jobs(draw: st.DrawFn) -> tuple[Object, list[Object]]:
     """A plain Job as mark-jobs leaves it, and itself as the only Job."""
     job = a_job(template_labelled(draw(mark_labels())), with_spec(**_shape(draw)), mark=None)
-    group = marks.mark_for_job(job, {marks.NAMESPACE_SWITCH: "enabled"})
+    group = mark_at_birth(job)
     if group:
         template_labelled({marks.GROUP: group})(job)
     return job, [job]

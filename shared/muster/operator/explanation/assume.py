@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
+from muster.simulator.admitted import admitted
 from muster.cluster.snapshot import Snapshot
 from muster.policy import marks
 from muster.policy.model import Plan, Verb
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import OWNERS, Object, Objects
+from muster.simulator.apiserver.status import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset.jobs import with_defaults
 from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
@@ -56,7 +58,7 @@ def cluster_of(objects: Objects) -> Assumed:
     """The objects of a file with what a cluster adds: namespaces, UIDs, the JobSets of TrainJobs, marks.
 
     Raises:
-        BadFileError: there is no job in it, or a TrainJob whose runtime is unknown.
+        BadFileError: there is no job in it, a TrainJob whose runtime is unknown, or a Job of wrong types.
     """
     there = [_stored(one) for one in copy.deepcopy(objects)]
     owners = [one for one in there if one["kind"] in OWNERS and not _controlled(one)]
@@ -99,8 +101,12 @@ def _namespace(name: str) -> Object:
 
 
 def _marked_at_birth(job: Object, namespace: Object) -> None:
-    """As mark-jobs does at a Job's creation."""
-    group = marks.mark_for_job(job, namespace["metadata"].get("labels") or {})
+    """Put on a Job's template the mark that the admission policies put there at its creation."""
+    try:
+        born = admitted(job, namespace["metadata"].get("labels") or {})
+    except ApiError as error:
+        raise BadFileError(f"Job {job['metadata']['name']}", error.message) from None
+    group = (born["spec"]["template"].get("metadata") or {}).get("labels", {}).get(marks.GROUP)
     if group is not None:
         template = job["spec"]["template"]
         metadata = template["metadata"] = template.get("metadata") or {}

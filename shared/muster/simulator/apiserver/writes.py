@@ -226,6 +226,7 @@ class Writer:
         if not kind.custom and kind.kind != "Namespace":
             metadata.pop("generation", None)
         admission.admit_new(self.store, kind, obj, self.gates())
+        metadata = obj["metadata"]
         metadata |= {"uid": new_uid(), "creationTimestamp": now()}
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(kind, obj)

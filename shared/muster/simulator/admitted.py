@@ -1,0 +1,47 @@
+"""What the policies of eventing/admission make of a new object, without a server: for files and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from muster import yaml_files
+from muster.files import EVENTING
+from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.kinds import Kind, builtin
+from muster.simulator.apiserver.objects import Object, copied
+from muster.simulator.apiserver.policies import Creation, mutated
+from muster.simulator.apiserver.schemas import object_meta
+
+ADMISSION = EVENTING / "admission"
+RELEASE = "1.37"
+
+
+def admitted(obj: Object, namespace_labels: Mapping[str, str]) -> Object:
+    """A copy of a new Job or Pod as the policies leave it, empty fields left out.
+
+    Args:
+        obj: what the policies look at filled in: defaults, the priority of a pod.
+        namespace_labels: labels of its namespace.
+
+    Raises:
+        ApiError: 400, it is no object of its kind; 403, a policy fails on it.
+    """
+    kind = _kinds()[obj["kind"]]
+    read = Decoder(kind, object_meta(RELEASE)).read(copied(obj))
+    creation = Creation(kind, Gates(), {"metadata": {"labels": dict(namespace_labels)}})
+    policies = [one for one in _shipped() if one["kind"] == "MutatingAdmissionPolicy"]
+    bindings = [one for one in _shipped() if one["kind"] == "MutatingAdmissionPolicyBinding"]
+    return mutated(read, creation, policies, bindings)
+
+
+@cache
+def _kinds() -> Mapping[str, Kind]:
+    return {kind.kind: kind for kind in builtin(RELEASE, Gates())}
+
+
+@cache
+def _shipped() -> tuple[Object, ...]:
+    files = sorted(ADMISSION.glob("*.yaml"))
+    return tuple(document for file in files for document in yaml_files.load_all(file.read_text()) if document)

@@ -1,0 +1,258 @@
+"""MutatingAdmissionPolicies, evaluated: which act on a new object, in which turn, and what they make of it.
+
+Sources (k8s.io/apiserver v0.37.1, `pkg/admission/plugin/policy`): `generic/policy_dispatcher.go`,
+`matching/matching.go`, `mutating/{dispatcher,reinvocationcontext}.go`, `mutating/patch/smd.go`.
+
+Not there: patches of type JSONPatch, parameters, updates and deletions, custom resources. On the real server
+the order of the policies is chance; here it is that of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from muster.simulator.apiserver import defaults
+from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.expressions import (
+    Activation,
+    ExpressionError,
+    constructed,
+    evaluated,
+    translated,
+)
+from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.objects import Object, at, copied, name_of, namespace_of
+from muster.simulator.apiserver.patches.fieldsets import granular, merged
+from muster.simulator.apiserver.schemas import Schema
+from muster.simulator.apiserver.selectors import selects
+from muster.simulator.apiserver.status import ApiError, refused
+
+OPERATION = "CREATE"
+EVERYTHING: Object = {}
+
+
+@dataclass(frozen=True)
+class Creation:
+    """A new object on its way through admission.
+
+    Attributes:
+        kind: what it is.
+        gates: the switches, for defaults.
+        namespace: the Namespace it is created in, None for cluster-scoped objects.
+    """
+
+    kind: Kind
+    gates: Gates
+    namespace: Object | None
+
+
+def mutated(
+    obj: Object, creation: Creation, policies: Iterable[Object], bindings: Iterable[Object]
+) -> Object:
+    """The object after all policies that act on it; the given one is left as it is.
+
+    Args:
+        obj: with its defaults filled in.
+        creation: what is being created, and where.
+        policies: every MutatingAdmissionPolicy there is.
+        bindings: every MutatingAdmissionPolicyBinding.
+
+    Raises:
+        ApiError: 403, a policy fails whose failurePolicy is Fail.
+    """
+    turns = list(_turns(obj, creation, policies, bindings))
+    invoked: list[_Turn] = []
+    due: list[_Turn] = []
+    for turn in turns:
+        changed = turn.taken(obj, creation)
+        if changed is None:
+            continue
+        if changed != obj:
+            obj, due = changed, list(invoked)
+        if turn.policy["spec"].get("reinvocationPolicy") == "IfNeeded":
+            invoked.append(turn)
+    for turn in due:
+        obj = turn.taken(obj, creation) or obj
+    return obj
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One policy by one of its bindings."""
+
+    policy: Object
+    binding: Object
+
+    def taken(self, obj: Object, creation: Creation) -> Object | None:
+        """The object after this policy; None where a condition does not hold, or it fails and may."""
+        spec, activation = self.policy["spec"], _activation(obj, creation)
+        try:
+            variables = _variables(spec)
+            if not _conditions_hold(spec, activation, variables):
+                return None
+        except ExpressionError as error:
+            self._failed(error, obj, creation)
+            return None
+        for mutation in spec.get("mutations") or []:
+            try:
+                patch = _patch(mutation, activation, variables)
+                obj = _applied(patch, obj, creation)
+            except ExpressionError as error:
+                self._failed(error, obj, creation)
+            else:
+                activation = _activation(obj, creation)
+        return obj
+
+    def _failed(self, error: ExpressionError, obj: Object, creation: Creation) -> None:
+        if self.policy["spec"].get("failurePolicy") == "Ignore":
+            return
+        policy, binding, kind = name_of(self.policy), name_of(self.binding), creation.kind
+        failure = refused(kind.group, kind.plural, name_of(obj), "")
+        message = f"policy '{policy}' with binding '{binding}' denied request: {error}"
+        details = {**(failure.details or {}), "causes": [{"message": message}]}
+        raise ApiError(failure.code, "Invalid", message, details) from error
+
+
+def _turns(
+    obj: Object, creation: Creation, policies: Iterable[Object], bindings: Iterable[Object]
+) -> Iterator[_Turn]:
+    by_policy: dict[str, list[Object]] = {}
+    for binding in bindings:
+        by_policy.setdefault(str(at(binding, "spec", "policyName")), []).append(binding)
+    for policy in policies:
+        bound = by_policy.get(name_of(policy))
+        if bound and _selected(at(policy, "spec", "matchConstraints"), obj, creation):
+            for binding in bound:
+                if _selected(at(binding, "spec", "matchResources"), obj, creation):
+                    yield _Turn(policy, binding)
+
+
+def _selected(constraints: Any, obj: Object, creation: Creation) -> bool:
+    """Whether rules and selectors select the object; without any they select everything."""
+    rules = at(constraints, "resourceRules")
+    if rules is not None and not any(_rule_is_for(rule, obj, creation.kind) for rule in rules):
+        return False
+    if any(_rule_is_for(rule, obj, creation.kind) for rule in at(constraints, "excludeResourceRules") or ()):
+        return False
+    of_object, of_namespace = at(constraints, "objectSelector"), at(constraints, "namespaceSelector")
+    namespace_labels = at(creation.namespace, "metadata", "labels") or {}
+    return selects(
+        EVERYTHING if of_object is None else of_object, at(obj, "metadata", "labels") or {}
+    ) and selects(EVERYTHING if of_namespace is None else of_namespace, namespace_labels)
+
+
+def _rule_is_for(rule: Mapping[str, Any], obj: Object, kind: Kind) -> bool:
+    named = rule.get("resourceNames")
+    if named and name_of(obj) not in named:
+        return False
+    asked = {
+        "operations": OPERATION,
+        "apiGroups": kind.group,
+        "apiVersions": kind.version,
+        "resources": kind.plural,
+    }
+    return all(not {"*", value}.isdisjoint(rule.get(field) or ()) for field, value in asked.items())
+
+
+def _activation(obj: Object, creation: Creation) -> Activation:
+    kind = creation.kind
+    request: Object = {
+        "operation": OPERATION,
+        "name": name_of(obj),
+        "namespace": namespace_of(obj),
+        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
+    }
+    return Activation({"object": obj, "namespaceObject": creation.namespace, "request": request})
+
+
+def _variables(spec: Object) -> dict[str, str]:
+    """The expressions of the variables; each may speak of those before it."""
+    variables: dict[str, str] = {}
+    for variable in spec.get("variables") or []:
+        variables[variable["name"]] = translated(variable["expression"], variables)
+    return variables
+
+
+def _conditions_hold(spec: Object, activation: Activation, variables: Mapping[str, str]) -> bool:
+    """Whether all match conditions hold; one that does not decides, whatever fails beside it."""
+    failures: list[ExpressionError] = []
+    for condition in spec.get("matchConditions") or []:
+        try:
+            if evaluated(condition["expression"], activation, variables) is not True:
+                return False
+        except ExpressionError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return True
+
+
+def _patch(mutation: Object, activation: Activation, variables: Mapping[str, str]) -> Object:
+    """The apply configuration of a mutation.
+
+    Raises:
+        ExpressionError: the expression fails, or makes no Object.
+    """
+    expression = at(mutation, "applyConfiguration", "expression")
+    if expression is None:
+        raise ExpressionError(f"patches of type {mutation.get('patchType')} are not evaluated here")
+    made = evaluated(str(expression), activation, variables)
+    if not isinstance(made, dict):
+        raise ExpressionError("must evaluate to Object")
+    patch: Object = constructed(made)
+    return patch
+
+
+def _applied(patch: Object, obj: Object, creation: Creation) -> Object:
+    """The object with an apply configuration merged into it, its defaults filled in.
+
+    Raises:
+        ExpressionError: the configuration has something that the kind does not have, or is atomic in it.
+    """
+    kind = creation.kind
+    _read(patch, kind, "failed to convert patch object to typed object")
+    atomic = ", ".join(_atomics(patch, kind.schema, ""))
+    if atomic:
+        why = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
+        raise ExpressionError(f"error applying patch: {why}: {atomic}")
+    result = _read(copied(merged(obj, patch, kind.schema)), kind, "failed to merge patch")
+    defaults.fill(kind, result, creation.gates)
+    return result
+
+
+def _read(body: Object, kind: Kind, doing: str) -> Object:
+    """The object with empty fields left out.
+
+    Raises:
+        ExpressionError: a field is unknown or has the wrong type.
+    """
+    decoder = Decoder(kind, (kind.schema.get("properties") or {}).get("metadata") or {})
+    try:
+        read = decoder.read(body)
+    except ApiError as error:
+        raise ExpressionError(f"error applying patch: {doing}: {error.message}") from error
+    if decoder.unknown:
+        raise ExpressionError(
+            f"error applying patch: {doing}: .{decoder.unknown[0]}: field not declared in schema"
+        )
+    return read
+
+
+def _atomics(value: Any, schema: Schema, path: str) -> Iterator[str]:
+    """The paths of everything in a patch that can be set as a whole only."""
+    if isinstance(value, dict):
+        if not granular(schema, value):
+            yield path
+        properties = schema.get("properties") or {}
+        for key, item in value.items():
+            if key in properties:
+                yield from _atomics(item, properties[key], f"{path}.{key}")
+    elif isinstance(value, list):
+        if not granular(schema, value):
+            yield path
+        for index, item in enumerate(value):
+            yield from _atomics(item, schema.get("items") or {}, f"{path}[{index}]")

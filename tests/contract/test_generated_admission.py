@@ -1,0 +1,187 @@
+"""The policies do the same in the embedded API server as in the real one, and name what the planner makes.
+
+All are given the same generated objects. Everything is created with ``dryRun=All``: admission runs, nothing
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.policy import marks
+from muster.simulator.apiserver import ApiServer
+from tests.cluster import manifests
+from tests.cluster.api import Api
+from tests.cluster.cluster import Cluster
+from tests.cluster.processes import until
+from tests.contract import generated
+from tests.support.births import mark_between, stamp_between
+
+ADMISSION = Path(__file__).parents[2] / "eventing/admission"
+OPTED_IN, OTHER = "opted-in", "other"
+PODS = f"/api/v1/namespaces/{OTHER}/pods"
+JOBS = f"/apis/batch/v1/namespaces/{OPTED_IN}/jobs"
+DRY_RUN = {"dryRun": "All"}
+COUNT = 400
+
+
+@pytest.fixture(scope="module")
+def api(real_server: Cluster) -> Iterator[Api]:
+    """A real server with the policies at work, one namespace that opted in and one that did not."""
+    api = real_server.api
+    policies = list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
+    manifests.apply(api, [*_furniture(), *policies])
+    assert until(lambda: _at_work(api), 90), "the admission policies did not come into effect"
+    yield api
+    for policy in policies:
+        api.must("DELETE", manifests.path(policy))
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Api]:
+    """An embedded server with the same in it."""
+    with ApiServer() as server:
+        api = Api(server.url)
+        manifests.apply(api, [*_furniture(), *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
+        yield api
+
+
+def test_the_planner_computes_the_names_on_generated_pods(embedded: Api) -> None:
+    """The planner makes the group that a stamped pod names, whatever its labels."""
+    differences, stamped = [], 0
+    for pod in generated.pods(COUNT):
+        stamp = stamp_between(pod["spec"], embedded.must("POST", PODS, pod, query=DRY_RUN)["spec"])
+        planned = marks.stamped_name(pod["metadata"].get("labels") or {})
+        stamped += stamp is not None
+        if stamp is not None and stamp["podGroupName"] != planned:
+            differences.append((pod, f"the policy says {stamp}, the planner says {planned}"))
+    assert not differences, _report(differences)
+    assert COUNT / 8 < stamped < COUNT * 7 / 8, f"{stamped} of {COUNT} pods stamped: one side is hardly tried"
+
+
+def test_the_planner_computes_the_marks_of_generated_jobs_of_jobsets(embedded: Api) -> None:
+    """The planner knows the group of a replicatedJob's pods before there is a Job."""
+    differences, marked = [], 0
+    for job in generated.jobs(COUNT):
+        labels = job["metadata"].get("labels") or {}
+        mark = mark_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
+        if mark is None or marks.JOBSET_UID not in labels:
+            continue
+        name, step = labels.get(marks.REPLICATED_JOB, "main"), labels.get(marks.ANCESTOR, "")
+        planned = marks.group_of_replicated_job(name, step)
+        marked += 1
+        if mark != planned:
+            differences.append((job, f"the policy says {mark}, the planner says {planned}"))
+    assert not differences, _report(differences)
+    assert marked > COUNT / 8, f"{marked} of {COUNT} Jobs marked: one side is hardly tried"
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_pods_are_stamped_as_in_the_embedded_server(api: Api, embedded: Api) -> None:
+    """Every generated pod gets the same schedulingGroup and gate on both, or neither."""
+    differences, stamped = [], 0
+    for pod in _known(api, generated.pods(COUNT)):
+        answer = api.request("POST", PODS, pod, query=DRY_RUN)
+        if not answer.ok:
+            differences.append((pod, f"{answer.status} {answer.message}"))
+            continue
+        ours = stamp_between(pod["spec"], embedded.must("POST", PODS, pod, query=DRY_RUN)["spec"])
+        theirs = stamp_between(pod["spec"], answer.body["spec"])
+        stamped += theirs is not None
+        if ours != theirs:
+            differences.append((pod, f"the real server says {theirs}, the embedded one {ours}"))
+    assert not differences, _report(differences)
+    assert COUNT / 8 < stamped < COUNT * 7 / 8, f"{stamped} of {COUNT} pods stamped: one side is hardly tried"
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_jobs_are_marked_as_in_the_embedded_server(api: Api, embedded: Api) -> None:
+    """Every generated Job in an opted-in namespace gets the same mark on its template on both, or none."""
+    differences, marked = [], 0
+    for job in _known(api, generated.jobs(COUNT)):
+        answer = api.request("POST", JOBS, job, query=DRY_RUN)
+        if not answer.ok:
+            differences.append((job, f"{answer.status} {answer.message}"))
+            continue
+        ours = mark_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
+        theirs = mark_between(job, answer.body)
+        marked += theirs is not None
+        if ours != theirs:
+            differences.append((job, f"the real server says {theirs}, the embedded one {ours}"))
+    assert not differences, _report(differences)
+    assert COUNT / 8 < marked < COUNT * 7 / 8, f"{marked} of {COUNT} Jobs marked: one side is hardly tried"
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_jobs_of_other_namespaces_are_left_alone(api: Api, embedded: Api) -> None:
+    """No Job gets a mark where the namespace did not opt in."""
+    for job in generated.jobs(60):
+        for server in (api, embedded):
+            body = server.must("POST", f"/apis/batch/v1/namespaces/{OTHER}/jobs", job, query=DRY_RUN)
+            assert mark_between(job, body) is None, job
+
+
+def _furniture() -> list[dict[str, Any]]:
+    namespaces = [_namespace(OPTED_IN, {marks.NAMESPACE_SWITCH: "enabled"}), _namespace(OTHER, {})]
+    return [
+        *namespaces,
+        *(_priority_class(name, value) for name, value in generated.PRIORITY_CLASSES.items()),
+    ]
+
+
+def _known(api: Api, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Takes away what the release does not know: it is gone before admission sees the object."""
+    if api.must("GET", "/version")["minor"] == "36":
+        for one in objects:
+            spec = one["spec"].get("template", one)["spec"]
+            spec.pop("evictionResponders", None)  # since 1.37
+    return objects
+
+
+def _at_work(api: Api) -> bool:
+    """Whether both policies act: they are compiled some time after they were created."""
+    marked = {"metadata": {"name": "probe"}, "spec": _gang_job()}
+    job = api.must("POST", JOBS, marked, query=DRY_RUN)
+    labels = {
+        marks.GROUP: "main",
+        "batch.kubernetes.io/job-name": "probe",
+        "batch.kubernetes.io/controller-uid": "12345678",
+    }
+    pod = {"metadata": {"name": "probe", "labels": labels}, "spec": _gang_job()["template"]["spec"]}
+    stored = api.must("POST", PODS, pod, query=DRY_RUN)
+    return marks.GROUP in job["spec"]["template"]["metadata"].get("labels", {}) and bool(
+        stored["spec"].get("schedulingGroup")
+    )
+
+
+def _gang_job() -> dict[str, Any]:
+    containers = [{"name": "main", "image": "example.com/train"}]
+    template = {"metadata": {}, "spec": {"restartPolicy": "Never", "containers": containers}}
+    return {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": template}
+
+
+def _namespace(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def _priority_class(name: str, value: int) -> dict[str, Any]:
+    metadata = {"name": name}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": metadata,
+        "value": value,
+    }
+
+
+def _report(differences: list[tuple[dict[str, Any], str]]) -> str:
+    shown = "\n".join(f"{difference}\n{yaml.safe_dump(sent)}" for sent, difference in differences[:5])
+    return f"{len(differences)} of {COUNT} differ, the first of them:\n{shown}"
