@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from muster.simulator.admitted import admitted
 from muster.policy import marks
+from muster.simulator.admitted import admitted
 
 ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
 

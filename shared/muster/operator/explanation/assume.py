@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from muster.simulator.admitted import admitted
 from muster.cluster.snapshot import Snapshot
 from muster.policy import marks
 from muster.policy.model import Plan, Verb
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import OWNERS, Object, Objects
+from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset.jobs import with_defaults
