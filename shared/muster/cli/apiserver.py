@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from muster.simulator.apiserver import alone
+from muster.simulator.apiserver.server import serve
 
 
 @click.command("apiserver")
@@ -22,6 +22,6 @@ def command(port: int, kubeconfig_out: Path | None, release: str) -> None:
     JobSet's and the Trainer's kinds are served beside Kubernetes' own.
     """
     try:
-        alone.serve(port, release, kubeconfig_out, click.echo)
+        serve(port, release, kubeconfig_out, click.echo)
     except OSError as error:
         raise click.ClickException(f"port {port}: {error.strerror}") from None

@@ -9,7 +9,7 @@ from types import TracebackType
 
 import pytest
 
-from muster.simulator.apiserver import watch
+from muster.simulator.apiserver.handlers import watch
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.requests import Request
 from muster.simulator.apiserver.store import Store, encoded
@@ -49,14 +49,14 @@ class _BusyStore(Store):
         """The version of the latest change, which may be a moment old."""
         if not self._held.held:
             name = f"late-{next(self._numbers)}"
-            self.put(CONFIG_MAPS.storage, {"metadata": {"name": name, "namespace": "a", "uid": name}})
+            self.put(CONFIG_MAPS.group_resource, {"metadata": {"name": name, "namespace": "a", "uid": name}})
         return super().version
 
 
 def test_a_bookmark_is_of_no_change_that_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who resumes from it would miss the change."""
     monkeypatch.setattr(watch, "BOOKMARK_SECONDS", 0.01)
-    monkeypatch.setattr(watch, "PULSE_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "IDLE_CHECK_SECONDS", 0.01)
     query = {"resourceVersion": "1", "timeoutSeconds": "0.1", "allowWatchBookmarks": "true"}
     followed = watch.Watch(
         _BusyStore(),

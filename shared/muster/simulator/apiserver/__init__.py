@@ -1,10 +1,15 @@
-"""An embedded Kubernetes API server: in memory, held to the real one by contract tests.
+"""An embedded Kubernetes API server in memory, compared with the real one by `tests/contract`.
 
-`with ApiServer() as server: print(server.url)`.
+Use it with `with ApiServer() as server: print(server.url)`; see `server` for faults, counters and snapshots.
 
-Not there, and told so where it shows: authentication, roles, quota, webhooks, CEL (but for `self == oldSelf`
-in CustomResourceDefinitions), protobuf bodies, rules of fields that no step reads, conversion of custom
-resources. Controllers other than those that collect are in `muster.simulator.controllers`.
+- The path of a request: `http` (parsing), `api` (dispatch), `routes` (URL to kind and verb), `handlers`.
+- The path of a write: `handlers.writes`, `decoding`, `defaults`, `patches`, `admission`, `strategies` with
+  `disabled_fields`, `validation`, `store`, then `collector` for garbage collection.
+- What is served: `gates`, `kinds`, `schemas`, `discovery`. Shared values: `requests`, `objects`, `status`.
+
+Not supported: authentication, authorization, quota, webhooks, CEL of custom resources except for `self == oldSelf` in
+CustomResourceDefinitions, protobuf, conversion of custom resources, and the validation of fields that no step
+reads. The other controllers are in `muster.simulator.controllers`.
 """
 
 from muster.simulator.apiserver.gates import Gates

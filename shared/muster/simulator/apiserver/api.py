@@ -1,4 +1,4 @@
-"""The API without HTTP: every request in, an answer out."""
+"""The API without HTTP: `ApiBackend.handle` dispatches requests to discovery, reads, writes and deletes."""
 
 from __future__ import annotations
 
@@ -8,48 +8,40 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from muster.simulator.apiserver import (
-    binding,
-    defaults,
-    discovery,
-    openapi,
-    reads,
-    reviews,
-    schemas,
-    strategies,
-)
+from muster.simulator.apiserver import defaults, discovery, schemas
 from muster.simulator.apiserver.admission import CLASSES
 from muster.simulator.apiserver.collector import DEFINITIONS, NAMESPACES, Collector
 from muster.simulator.apiserver.decoding import Decoder
-from muster.simulator.apiserver.deletes import Deleter
 from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.handlers import reads, virtual
+from muster.simulator.apiserver.handlers.deletes import Deleter
+from muster.simulator.apiserver.handlers.writes import Writer
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
-from muster.simulator.apiserver.requests import Answer, Request, Target
+from muster.simulator.apiserver.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.routes import route
 from muster.simulator.apiserver.status import ApiError
-from muster.simulator.apiserver.store import Change, Place, Record, Store
+from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
-from muster.simulator.apiserver.validation.others import SYSTEM_CLASSES
-from muster.simulator.apiserver.writes import Writer
+from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
 
-FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 Intercept = Callable[[Request], tuple[int, Mapping[str, str], Any] | None]
-"""May answer a request itself, with status, headers and body, or take its time; None lets it pass."""
+"""A hook that may answer a request with status, headers and body; None lets the request through."""
 
 
-NO_PAGE = Answer(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")
-"""What a path of no known API group is answered with; no Status, as on the real server."""
+PAGE_NOT_FOUND = Response(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")
+"""The response for a path of an unknown API group; not a Status, as on the real server."""
 
 
-class Api:
-    """All state of one server.
+class ApiBackend:
+    """The state of a server and the handler of its requests.
 
     Attributes:
-        gates: the switches; may be replaced at any time.
-        intercept: sees every request under /api and /apis before it is carried out.
-        stopped: set when watches are to end.
+        gates: the feature gates; may be replaced at any time.
+        intercept: called with every request under /api and /apis before it is executed.
+        stopped: set to end all watches.
     """
 
     def __init__(self, release: str, gates: Gates) -> None:
@@ -65,9 +57,9 @@ class Api:
         self._counting = threading.Lock()
         self._deleter = Deleter(self.store, reads.selector)
         self._collector = Collector(self.store, self.registry, self._deleter, self._undefine)
-        self.store.every_change = self._collector.note
-        self._writer_made: Writer | None = None
-        self._first_objects()
+        self.store.on_change = self._collector.enqueue
+        self._cached_writer: Writer | None = None
+        self._create_initial_objects()
 
     @property
     def _meta(self) -> schemas.Schema:
@@ -77,68 +69,70 @@ class Api:
 
     @property
     def _writer(self) -> Writer:
-        if self._writer_made is None:
-            self._writer_made = Writer(self.store, lambda: self.gates, self.release, self._meta, self._define)
-        return self._writer_made
+        if self._cached_writer is None:
+            self._cached_writer = Writer(
+                self.store, lambda: self.gates, self.release, self._meta, self._define
+            )
+        return self._cached_writer
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """How often each (user agent, verb, resource) was asked for."""
+        """The number of requests by (user agent, verb, resource)."""
         with self._counting:
             return Counter(self._calls)
 
     def forget_calls(self) -> None:
-        """Start counting anew."""
+        """Reset the counters of `calls`."""
         with self._counting:
             self._calls.clear()
 
-    def handle(self, request: Request) -> Answer:
-        """The answer to a request; failures are answers too."""
+    def handle(self, request: Request) -> Response:
+        """The response to a request; an error becomes a response with a Status."""
         try:
             if request.path.startswith(("/api/", "/apis/")):
-                answer = self._resource_answer(request)
+                response = self._resource_response(request)
             else:
-                answer = self._other(request)
+                response = self._non_resource_response(request)
         except ApiError as error:
-            answer = Answer(error.code, error.status())
+            response = Response(error.code, error.status())
         if request.warnings:
             warnings = ", ".join(
                 f'299 - "{text.replace(chr(34), chr(92) + chr(34))}"' for text in request.warnings
             )
-            answer = replace(answer, headers={**answer.headers, "Warning": warnings})
-        return answer
+            response = replace(response, headers={**response.headers, "Warning": warnings})
+        return response
 
-    def _resource_answer(self, request: Request) -> Answer:
-        found = self._discovered(request)
-        if found is not None:
-            return Answer(200, found)
+    def _resource_response(self, request: Request) -> Response:
+        document = self._discovery(request)
+        if document is not None:
+            return Response(200, document)
         if request.path.startswith("/apis/") and request.path.split("/")[2] not in self.registry.groups():
-            return NO_PAGE
+            return PAGE_NOT_FOUND
         try:
             target = route(self.registry, request)
         finally:
             self._count(request)
         if self.intercept is not None:
-            instead = self.intercept(request)
-            if instead is not None:
-                status, headers, body = instead
-                return Answer(status, body, headers)
-        return self._carry_out(target, request)
+            response = self.intercept(request)
+            if response is not None:
+                status, headers, body = response
+                return Response(status, body, headers)
+        return self._execute(target, request)
 
     def _count(self, request: Request) -> None:
         with self._counting:
             self._calls[request.user_agent, request.verb, request.resource] += 1
 
-    def _discovered(self, request: Request) -> Object | None:
-        steps = request.path.strip("/").split("/")
-        if steps[0] == "api" and len(steps) == 2:  # noqa: PLR2004 - /api/v1
-            return discovery.resources(self.registry, "", steps[1])
-        if steps[0] == "apis" and len(steps) == 2:  # noqa: PLR2004 - /apis/batch
-            return discovery.group(self.registry, steps[1])
-        if steps[0] == "apis" and len(steps) == 3:  # noqa: PLR2004 - /apis/batch/v1
-            return discovery.resources(self.registry, steps[1], steps[2])
+    def _discovery(self, request: Request) -> Object | None:
+        segments = request.path.strip("/").split("/")
+        if segments[0] == "api" and len(segments) == 2:  # noqa: PLR2004 - /api/v1
+            return discovery.resources(self.registry, "", segments[1])
+        if segments[0] == "apis" and len(segments) == 2:  # noqa: PLR2004 - /apis/batch
+            return discovery.group(self.registry, segments[1])
+        if segments[0] == "apis" and len(segments) == 3:  # noqa: PLR2004 - /apis/batch/v1
+            return discovery.resources(self.registry, segments[1], segments[2])
         return None
 
-    def _carry_out(self, target: Target, request: Request) -> Answer:
+    def _execute(self, target: RequestTarget, request: Request) -> Response:
         match request.verb:
             case "get":
                 return reads.get(self.store, target, request)
@@ -148,7 +142,7 @@ class Api:
                 return reads.watch(self.store, target, request, self.stopped.is_set)
         function = {
             "create": self._create,
-            "update": self._update,
+            "update": self._writer.update,
             "patch": self._writer.patch,
             "delete": self._deleter.delete,
             "deletecollection": self._deleter.delete_all,
@@ -158,41 +152,38 @@ class Api:
         finally:
             self._collector.run()
 
-    def _create(self, target: Target, request: Request) -> Answer:
+    def _create(self, target: RequestTarget, request: Request) -> Response:
         if target.subresource == "binding":
-            return binding.bind(self.store, target, request)
+            return virtual.bind(self.store, target, request)
         if target.subresource == "eviction":
             self._deleter.delete(target, replace(request, body=b""))
-            return Answer(
-                201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-            )
+            return Response(201, virtual.CREATED)
         if not target.kind.stored:
-            return reviews.answer(target, request, self._meta, self.release)
+            return virtual.review_access(target, request, self._meta, self.release)
         return self._writer.create(target, request)
 
-    def _update(self, target: Target, request: Request) -> Answer:
-        return self._writer.update(target, request)
-
-    def _other(self, request: Request) -> Answer:
+    def _non_resource_response(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
         if path in {"/readyz", "/livez", "/healthz"} or path.startswith(("/readyz/", "/livez/")):
-            return Answer(200, b"ok", content_type="text/plain; charset=utf-8")
-        found: Object | None = None
+            return Response(200, b"ok", content_type="text/plain; charset=utf-8")
+        document: Object | None = None
         if path == "/version":
-            found = discovery.version(self.release)
+            document = discovery.version(self.release)
         elif path == "/api":
-            found = discovery.core_versions(self.address)
+            document = discovery.core_versions(self.address)
         elif path == "/apis":
-            found = discovery.groups(self.registry)
+            document = discovery.groups(self.registry)
         elif path == "/openapi/v3":
-            found = openapi.index(self.registry)
+            document = discovery.openapi_index(self.registry)
         elif path.startswith("/openapi/v3/"):
-            found = openapi.document(self.registry, path.removeprefix("/openapi/v3/"))
+            document = discovery.openapi_document(self.registry, path.removeprefix("/openapi/v3/"))
         elif path == "/":
-            found = {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
-        if found is None:
-            return NO_PAGE
-        return Answer(200, found)
+            document = {
+                "paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+            }
+        if document is None:
+            return PAGE_NOT_FOUND
+        return Response(200, document)
 
     def _define(self, definition: Object) -> None:
         definition["status"] = definitions.established(definition) | {
@@ -206,53 +197,53 @@ class Api:
         self.registry.define(name, ())
 
     def load(self, objects: Iterable[Object]) -> None:
-        """Put objects in as they are, definitions and namespaces first; see `ApiServer.load`."""
+        """Store objects unchanged, CustomResourceDefinitions and Namespaces first; see `ApiServer.load`."""
         order = {"CustomResourceDefinition": 0, "Namespace": 1}
         with self.store.lock:
-            for obj in sorted(objects, key=lambda found: order.get(str(found.get("kind")), 2)):
-                # A definition is mostly its schema, which is read as it is and never changed.
+            for obj in sorted(objects, key=lambda each: order.get(str(each.get("kind")), 2)):
+                # Definitions are not copied: nearly all of one is its schema, which nothing changes.
                 self._load(obj if obj.get("kind") == "CustomResourceDefinition" else copied(obj))
-            self._collector.forget()
+            self._collector.discard()
 
     def _load(self, obj: Object) -> None:
         kind = self.registry.of_object(str(obj.get("apiVersion")), str(obj.get("kind")))
         if kind is None:
             raise LookupError(f"{obj.get('kind')} of {obj.get('apiVersion')} is not served")
-        read = Decoder(kind, self._meta).read(obj)
-        defaults.fill(kind, read, self.gates)
-        metadata = read["metadata"]
+        stored = Decoder(kind, self._meta).read(obj)
+        defaults.fill(kind, stored, self.gates)
+        metadata = stored["metadata"]
         if kind.namespaced:
             metadata.setdefault("namespace", "default")
             self._ensure_namespace(metadata["namespace"])
         metadata.setdefault("uid", new_uid())
         metadata.setdefault("creationTimestamp", now())
-        if kind.storage == DEFINITIONS:
-            self._define(read)
-        self.store.load(kind.storage, read)
+        if kind.group_resource == DEFINITIONS:
+            self._define(stored)
+        self.store.load(kind.group_resource, stored)
 
     def _ensure_namespace(self, name: str) -> None:
         if self.store.get(NAMESPACES, ("", name)) is None:
             self._put(NAMESPACES, "Namespace", "v1", name, _namespace(name))
 
-    def _first_objects(self) -> None:
-        for name in FIRST_NAMESPACES:
+    def _create_initial_objects(self) -> None:
+        for name in INITIAL_NAMESPACES:
             self._put(NAMESPACES, "Namespace", "v1", name, _namespace(name))
         for name, value in SYSTEM_CLASSES.items():
             body: Object = {"value": value, "preemptionPolicy": "PreemptLowerPriority"}
             self._put(CLASSES, "PriorityClass", "scheduling.k8s.io/v1", name, body)
-        self._collector.forget()
+        self._collector.discard()
 
-    def _put(self, place: Place, kind: str, api_version: str, name: str, body: Object) -> None:
+    def _put(self, resource: GroupResource, kind: str, api_version: str, name: str, body: Object) -> None:
         metadata = {"name": name, "uid": new_uid(), "creationTimestamp": now()} | body.get("metadata", {})
-        self.store.put(place, {"apiVersion": api_version, "kind": kind, **body, "metadata": metadata})
+        self.store.put(resource, {"apiVersion": api_version, "kind": kind, **body, "metadata": metadata})
 
     def snapshot(self) -> list[Object]:
-        """Every object, in the version its kind is stored in; to be read, not changed."""
-        kinds = self.registry.stored()
+        """Every stored object in the preferred version of its kind; do not change them."""
+        kinds = self.registry.stored_kinds()
         return [
-            {**record.obj, "apiVersion": kinds[place].api_version}
-            for place, record in self.store.everything()
-            if place in kinds
+            {**record.obj, "apiVersion": kinds[resource].api_version}
+            for resource, record in self.store.snapshot()
+            if resource in kinds
         ]
 
 
@@ -262,6 +253,3 @@ def _namespace(name: str) -> Object:
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
-
-
-__all__ = ["Answer", "Api", "Change", "Intercept", "Record", "Request", "strategies"]

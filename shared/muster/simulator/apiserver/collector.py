@@ -1,7 +1,7 @@
-"""What follows from a deletion: dependents, terminating namespaces, PodGroups that nobody needs any more.
+"""Garbage collection, namespace termination, removal of CRD instances and of PodGroup finalizers.
 
-On a real cluster three controllers do this some milliseconds later (garbage collector, namespace controller,
-podgroup-protection-controller); here it happens right after the request that caused it, in the same order of
+On a real cluster controllers do this asynchronously (garbage collector, namespace controller,
+podgroup-protection-controller, CRD finalizer); here it runs at the end of each write, with the same order of
 events. Source (v1.37.1): `pkg/controller/{garbagecollector,namespace,scheduling/podgroupprotection}`.
 """
 
@@ -11,190 +11,208 @@ from collections import deque
 from collections.abc import Callable
 
 from muster.simulator.apiserver.admission import FINALIZER
-from muster.simulator.apiserver.deletes import CLEANUP, FOREGROUND, ORPHAN, DeleteOptions, Deleter
+from muster.simulator.apiserver.handlers.deletes import (
+    CRD_CLEANUP,
+    FOREGROUND,
+    ORPHAN,
+    DeleteOptions,
+    Deleter,
+)
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind, Registry
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from muster.simulator.apiserver.status import ApiError
-from muster.simulator.apiserver.store import Change, Place, Record, Store
+from muster.simulator.apiserver.store import GroupResource, ObjectChange, ObjectRecord, Store
 
-NAMESPACES: Place = ("", "namespaces")
-PODS: Place = ("", "pods")
-POD_GROUPS: Place = (SCHEDULING, "podgroups")
-DEFINITIONS: Place = ("apiextensions.k8s.io", "customresourcedefinitions")
-ENDED = frozenset({"Succeeded", "Failed"})
+NAMESPACES: GroupResource = ("", "namespaces")
+PODS: GroupResource = ("", "pods")
+POD_GROUPS: GroupResource = (SCHEDULING, "podgroups")
+DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
+ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 class Collector:
-    """Takes note of every change and, when asked, does what follows from them."""
+    """Queues every change of the store and processes the queue on `run`.
+
+    Args:
+        store: the objects.
+        registry: the kinds served.
+        deleter: deletes dependents.
+        stop_serving: called with the name of a CustomResourceDefinition that was removed.
+    """
 
     def __init__(
-        self, store: Store, registry: Registry, deleter: Deleter, undefined: Callable[[str], None]
+        self, store: Store, registry: Registry, deleter: Deleter, stop_serving: Callable[[str], None]
     ) -> None:
         self._store = store
         self._registry = registry
         self._deleter = deleter
-        self._undefined = undefined
-        self._changes: deque[tuple[Place, Change]] = deque()
+        self._stop_serving = stop_serving
+        self._changes: deque[tuple[GroupResource, ObjectChange]] = deque()
 
-    def note(self, place: Place, change: Change) -> None:
-        """Remember a change; called by the store."""
-        self._changes.append((place, change))
+    def enqueue(self, resource: GroupResource, change: ObjectChange) -> None:
+        """Queue a change; called by the store."""
+        self._changes.append((resource, change))
 
-    def forget(self) -> None:
-        """Leave what was noted undone: the objects were recorded elsewhere, with all that followed."""
+    def discard(self) -> None:
+        """Clear the queue: loaded objects are not collected."""
         self._changes.clear()
 
     def run(self) -> None:
-        """Do what follows from the changes noted, and from the changes that makes."""
+        """Process the queued changes, and those that the processing causes."""
         with self._store.lock:
             while self._changes:
-                place, change = self._changes.popleft()
+                resource, change = self._changes.popleft()
                 if change.type == "DELETED":
-                    self._removed(place, change.record.obj)
+                    self._on_removed(resource, change.record.obj)
                 else:
-                    self._present(place, change)
+                    self._on_written(resource, change)
 
-    def _removed(self, place: Place, obj: Object) -> None:
-        for dependent_place, dependent in self._store.owned_by(uid_of(obj)):
-            self._without_owner(dependent_place, dependent)
+    def _on_removed(self, resource: GroupResource, obj: Object) -> None:
+        for dependent_resource, dependent in self._store.owned_by(uid_of(obj)):
+            self._collect(dependent_resource, dependent)
         for reference in at(obj, "metadata", "ownerReferences") or []:
-            self._foreground(reference.get("uid", ""))
-        if place == PODS:
-            self._release_group(obj)
+            self._continue_foreground_deletion(reference.get("uid", ""))
+        if resource == PODS:
+            self._finish_pod_group(obj)
         self._finish_namespace(namespace_of(obj))
-        if place == DEFINITIONS:
-            self._undefined(name_of(obj))
+        if resource == DEFINITIONS:
+            self._stop_serving(name_of(obj))
 
-    def _present(self, place: Place, change: Change) -> None:
-        live = self._live(place, change.record.obj)
+    def _on_written(self, resource: GroupResource, change: ObjectChange) -> None:
+        live = self._live(resource, change.record.obj)
         if live is None:
             return
         obj = live.obj
         if obj["metadata"].get("deletionTimestamp"):
-            self._leaving(place, live)
+            self._on_terminating(resource, live)
         elif change.type == "ADDED" and obj["metadata"].get("ownerReferences"):
-            self._without_owner(place, live, at_birth=True)
-        if place == PODS and at(obj, "status", "phase") in ENDED:
-            self._release_group(obj)
+            self._collect(resource, live, is_new=True)
+        if resource == PODS and at(obj, "status", "phase") in ENDED_PHASES:
+            self._finish_pod_group(obj)
 
-    def _leaving(self, place: Place, live: Record) -> None:
+    def _on_terminating(self, resource: GroupResource, live: ObjectRecord) -> None:
         obj, finalizers = live.obj, at(live.obj, "metadata", "finalizers") or []
-        if place == NAMESPACES:
-            self._empty_namespace(name_of(obj))
-        elif place == DEFINITIONS and CLEANUP in finalizers:
-            self._undefine(live)
+        if resource == NAMESPACES:
+            self._delete_namespace_content(name_of(obj))
+        elif resource == DEFINITIONS and CRD_CLEANUP in finalizers:
+            self._delete_instances(live)
         elif ORPHAN in finalizers:
-            self._orphan(place, live)
+            self._orphan_dependents(resource, live)
         elif FOREGROUND in finalizers:
-            self._foreground(uid_of(obj))
-        elif place == POD_GROUPS and FINALIZER in finalizers:
-            self._protect(live)
+            self._continue_foreground_deletion(uid_of(obj))
+        elif resource == POD_GROUPS and FINALIZER in finalizers:
+            self._unprotect(live)
         elif not finalizers and not obj["metadata"].get("deletionGracePeriodSeconds"):
-            self._store.remove(place, (namespace_of(obj), name_of(obj)))
+            self._store.remove(resource, (namespace_of(obj), name_of(obj)))
 
-    def _live(self, place: Place, obj: Object) -> Record | None:
-        record = self._store.get(place, (namespace_of(obj), name_of(obj)))
+    def _live(self, resource: GroupResource, obj: Object) -> ObjectRecord | None:
+        record = self._store.get(resource, (namespace_of(obj), name_of(obj)))
         return record if record is not None and uid_of(record.obj) == uid_of(obj) else None
 
     def _owners(self, obj: Object) -> list[tuple[Object, bool]]:
-        """The owner references of an object and whether their owner is there: its UID, in reach."""
-        found = []
+        """Each owner reference of an object, and whether an owner of that UID and name exists in reach."""
+        owners = []
         for reference in at(obj, "metadata", "ownerReferences") or []:
-            held = self._store.with_uid(reference.get("uid", ""))
-            owner = held[1].obj if held else None
-            reachable = owner is not None and namespace_of(owner) in {"", namespace_of(obj)}
-            found.append((reference, reachable and name_of(owner or {}) == reference.get("name")))
-        return found
+            located = self._store.with_uid(reference.get("uid", ""))
+            owner = located[1].obj if located else {}
+            exists = located is not None and namespace_of(owner) in {"", namespace_of(obj)}
+            owners.append((reference, exists and name_of(owner) == reference.get("name")))
+        return owners
 
-    def _without_owner(self, place: Place, record: Record, *, at_birth: bool = False) -> None:
-        """Delete a dependent whose owners are all gone; take only the reference where others are left."""
+    def _collect(self, resource: GroupResource, record: ObjectRecord, *, is_new: bool = False) -> None:
+        """Delete a dependent if none of its owners exists; remove dangling references if some do."""
         owners = self._owners(record.obj)
-        left = [reference for reference, there in owners if there]
-        if len(left) == len(owners):
+        existing = [reference for reference, exists in owners if exists]
+        if len(existing) == len(owners):
             return
-        kind = self._kind(place)
+        kind = self._kind(resource)
         if kind is None:
             return
-        if left:
-            self._set_owners(place, record, left)
-        elif not at_birth or not self._unreadable(record.obj):
+        if existing:
+            self._set_owners(resource, record, existing)
+        elif not is_new or not self._has_unserved_owner(record.obj):
             self._delete(kind, record)
 
-    def _unreadable(self, obj: Object) -> bool:
-        """Whether an owner is of a kind that is not served: the real collector then waits for the kind."""
+    def _has_unserved_owner(self, obj: Object) -> bool:
+        """Whether the kind of an owner is not served; the real collector then keeps the dependent."""
         references = at(obj, "metadata", "ownerReferences") or []
         return any(
             self._registry.of_object(r.get("apiVersion", ""), r.get("kind", "")) is None for r in references
         )
 
-    def _set_owners(self, place: Place, record: Record, references: list[Object]) -> None:
+    def _set_owners(self, resource: GroupResource, record: ObjectRecord, references: list[Object]) -> None:
         metadata = dict(record.obj["metadata"])
         metadata.pop("ownerReferences", None)
         if references:
             metadata["ownerReferences"] = references
-        self._store.put(place, record.obj | {"metadata": metadata})
+        self._store.put(resource, record.obj | {"metadata": metadata})
 
-    def _orphan(self, place: Place, owner: Record) -> None:
+    def _orphan_dependents(self, resource: GroupResource, owner: ObjectRecord) -> None:
         uid = uid_of(owner.obj)
-        for dependent_place, dependent in self._store.owned_by(uid):
+        for dependent_resource, dependent in self._store.owned_by(uid):
             references = dependent.obj["metadata"]["ownerReferences"]
-            self._set_owners(dependent_place, dependent, [r for r in references if r.get("uid") != uid])
-        self._drop_finalizer(place, owner, ORPHAN)
+            self._set_owners(dependent_resource, dependent, [r for r in references if r.get("uid") != uid])
+        self._drop_finalizer(resource, owner, ORPHAN)
 
-    def _foreground(self, uid: str) -> None:
-        """Delete what blocks an owner that is deleted in the foreground, then the owner."""
-        held = self._store.with_uid(uid)
-        if held is None or FOREGROUND not in (at(held[1].obj, "metadata", "finalizers") or []):
+    def _continue_foreground_deletion(self, uid: str) -> None:
+        """Delete the dependents that block a foreground deletion; without any, remove its finalizer."""
+        located = self._store.with_uid(uid)
+        if located is None:
             return
-        if not held[1].obj["metadata"].get("deletionTimestamp"):
+        owner_resource, owner = located
+        if FOREGROUND not in (at(owner.obj, "metadata", "finalizers") or []):
+            return
+        if not owner.obj["metadata"].get("deletionTimestamp"):
             return
         blocking = [
-            (place, record)
-            for place, record in self._store.owned_by(uid)
+            (resource, record)
+            for resource, record in self._store.owned_by(uid)
             if any(
                 reference.get("uid") == uid and reference.get("blockOwnerDeletion")
                 for reference in record.obj["metadata"]["ownerReferences"]
             )
         ]
         if not blocking:
-            self._drop_finalizer(held[0], held[1], FOREGROUND)
+            self._drop_finalizer(owner_resource, owner, FOREGROUND)
             return
-        for place, record in blocking:
-            self._delete_below(place, record, uid)
+        for resource, record in blocking:
+            self._delete_blocking(resource, record, uid)
 
-    def _delete_below(self, place: Place, record: Record, owner: str) -> None:
-        kind = self._kind(place)
+    def _delete_blocking(self, resource: GroupResource, record: ObjectRecord, owner: str) -> None:
+        kind = self._kind(resource)
         others = [
-            reference for reference, there in self._owners(record.obj) if there and reference["uid"] != owner
+            reference
+            for reference, exists in self._owners(record.obj)
+            if exists and reference["uid"] != owner
         ]
         if others:
-            self._set_owners(place, record, others)
+            self._set_owners(resource, record, others)
         elif kind is not None and not record.obj["metadata"].get("deletionTimestamp"):
             has_dependents = bool(self._store.owned_by(uid_of(record.obj)))
             self._delete(kind, record, "Foreground" if has_dependents else "Background")
 
-    def _drop_finalizer(self, place: Place, record: Record, finalizer: str) -> None:
+    def _drop_finalizer(self, resource: GroupResource, record: ObjectRecord, finalizer: str) -> None:
         metadata = dict(record.obj["metadata"])
         kept = [name for name in metadata.get("finalizers") or [] if name != finalizer]
         metadata.pop("finalizers", None)
         if kept:
             metadata["finalizers"] = kept
-        self._store.put(place, record.obj | {"metadata": metadata})
+        self._store.put(resource, record.obj | {"metadata": metadata})
 
-    def _delete(self, kind: Kind, record: Record, propagation: str = "Background") -> None:
-        live = self._live(kind.storage, record.obj)
+    def _delete(self, kind: Kind, record: ObjectRecord, propagation: str = "Background") -> None:
+        live = self._live(kind.group_resource, record.obj)
         if live is not None:
             try:
                 self._deleter.remove(kind, live, DeleteOptions(propagation=propagation))
             except ApiError:
-                return  # a namespace that is terminating already
+                return  # 409: the namespace is terminating already
 
-    def _kind(self, place: Place) -> Kind | None:
-        return self._registry.stored().get(place)
+    def _kind(self, resource: GroupResource) -> Kind | None:
+        return self._registry.stored_kinds().get(resource)
 
-    def _empty_namespace(self, name: str) -> None:
-        for place, record in list(self._store.everything()):
-            kind = self._kind(place)
+    def _delete_namespace_content(self, name: str) -> None:
+        for resource, record in self._store.snapshot():
+            kind = self._kind(resource)
             if namespace_of(record.obj) == name and kind is not None:
                 self._delete(kind, record)
         self._finish_namespace(name)
@@ -203,33 +221,33 @@ class Collector:
         record = self._store.get(NAMESPACES, ("", name)) if name else None
         if record is None or not record.obj["metadata"].get("deletionTimestamp"):
             return
-        if any(namespace_of(other.obj) == name for _, other in self._store.everything()):
+        if any(namespace_of(other.obj) == name for _, other in self._store.snapshot()):
             return
         if at(record.obj, "metadata", "finalizers"):
             return
         self._store.remove(NAMESPACES, ("", name))
 
-    def _undefine(self, record: Record) -> None:
-        place = (record.obj["spec"]["group"], record.obj["spec"]["names"]["plural"])
-        kind = self._kind(place)
+    def _delete_instances(self, record: ObjectRecord) -> None:
+        resource = (record.obj["spec"]["group"], record.obj["spec"]["names"]["plural"])
+        kind = self._kind(resource)
         if kind is not None:
-            for instance in self._store.all(place):
+            for instance in self._store.all(resource):
                 self._delete(kind, instance)
-        if not self._store.all(place):
-            self._drop_finalizer(DEFINITIONS, record, CLEANUP)
+        if not self._store.all(resource):
+            self._drop_finalizer(DEFINITIONS, record, CRD_CLEANUP)
 
-    def _protect(self, group: Record) -> None:
-        """Let a PodGroup go when no pod that has not ended names it."""
+    def _unprotect(self, group: ObjectRecord) -> None:
+        """Remove the finalizer of a PodGroup unless a pod that has not ended refers to it."""
         for pod in self._store.all(PODS, namespace_of(group.obj)):
-            named = at(pod.obj, "spec", "schedulingGroup", "podGroupName") == name_of(group.obj)
-            if named and at(pod.obj, "status", "phase") not in ENDED:
+            member = at(pod.obj, "spec", "schedulingGroup", "podGroupName") == name_of(group.obj)
+            if member and at(pod.obj, "status", "phase") not in ENDED_PHASES:
                 return
         self._drop_finalizer(POD_GROUPS, group, FINALIZER)
 
-    def _release_group(self, pod: Object) -> None:
+    def _finish_pod_group(self, pod: Object) -> None:
         name = at(pod, "spec", "schedulingGroup", "podGroupName")
         group = self._store.get(POD_GROUPS, (namespace_of(pod), name)) if name else None
         if group is None or not group.obj["metadata"].get("deletionTimestamp"):
             return
         if FINALIZER in (at(group.obj, "metadata", "finalizers") or []):
-            self._protect(group)
+            self._unprotect(group)

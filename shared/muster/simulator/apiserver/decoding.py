@@ -1,8 +1,8 @@
-"""From parsed JSON to an object of a kind: types checked, unknown fields dropped, empty ones left out.
+"""Decode a request's body: check types, drop unknown fields, omit empty ones.
 
-The real server does this by decoding into Go structs; here the OpenAPI schema stands for the struct. Built-in
-kinds answer a wrong type with 400 in the words of Go's decoder, custom resources are pruned and defaulted
-here and judged by `validation.custom`.
+The real server decodes into Go structs; here the OpenAPI schema takes the place of the struct. A wrong type
+in a built-in kind is answered with 400 and the message of Go's decoder. Custom resources are pruned and
+defaulted here and validated by `validation.custom`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from muster.simulator.apiserver.requests import json_type
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import bad_request
 
-ZERO_LEFT_OUT = frozenset(
+OMITTED_ZEROS = frozenset(
     {
         *("active", "succeeded", "failed", "observedGeneration", "restartCount", "hostPort", "nodePort"),
         *("hostNetwork", "hostPID", "hostIPC", "readOnly", "stdin", "stdinOnce", "tty", "unschedulable"),
         *("globalDefault", "publishNotReadyAddresses", "allowWatchBookmarks", "deletionGracePeriod"),
     }
 )
-"""Optional fields that Go keeps by value with `omitempty`: zero and false are not stored."""
+"""Optional fields that are values with `omitempty` in Go: zero and false are not stored."""
 
-EMPTY_TEXT_KEPT = frozenset(
+STORED_EMPTY_STRINGS = frozenset(
     {
         *(
             "storageClassName",
@@ -37,17 +37,17 @@ EMPTY_TEXT_KEPT = frozenset(
         *("resourceClaimTemplateName", "clusterIP", "message", "reason", "timeZone", "failedIndexes"),
     }
 )
-"""Optional texts that Go keeps by pointer, or always writes: the empty text is a value."""
+"""Strings that are pointers in Go, or have no `omitempty`: the empty string is stored."""
 
 _INDEX = re.compile(r"\[\d+\]")
-NAMES_OF_TYPES = {"string": "string", "boolean": "bool", "number": "float64"}
+GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
 class Decoder:
-    """Reads one body of one kind and remembers the fields it did not know.
+    """Decodes the body of a kind and collects its unknown fields.
 
     Attributes:
-        unknown: the paths of fields that were dropped, as `spec.foo`.
+        unknown: the paths of the fields that were dropped, `spec.foo`.
     """
 
     def __init__(self, kind: Kind, meta: Schema) -> None:
@@ -56,35 +56,35 @@ class Decoder:
         self._meta = meta
 
     def read(self, body: Any) -> Object:
-        """The object in a request's body.
+        """The object in a parsed body.
 
         Raises:
-            ApiError: 400, the body is no object of this kind or a field has the wrong type.
+            ApiError: 400, the body is not an object or a field has the wrong type.
         """
         if not isinstance(body, dict):
-            raise self._wrong(
-                "json: cannot unmarshal " + _json_type(body) + " into Go value of type " + self._go()
+            raise self._error(
+                "json: cannot unmarshal " + _json_type(body) + " into Go value of type " + self._go_type()
             )
-        found: Object = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        obj: Object = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
         metadata = body.get("metadata")
-        found["metadata"] = self._struct(metadata or {}, self._meta, "metadata", "ObjectMeta")
+        obj["metadata"] = self._struct(metadata or {}, self._meta, "metadata", "ObjectMeta")
         rest = {key: value for key, value in body.items() if key not in {"apiVersion", "kind", "metadata"}}
         if self.kind.custom:
-            found |= self._pruned(rest, self.kind.schema, "")
+            obj |= self._pruned(rest, self.kind.schema, "")
         else:
-            found |= self._struct(rest, self.kind.schema, "", self.kind.kind)
-        return found
+            obj |= self._struct(rest, self.kind.schema, "", self.kind.kind)
+        return obj
 
-    def _go(self) -> str:
+    def _go_type(self) -> str:
         return f"{self.kind.version}.{self.kind.kind}"
 
-    def _wrong(self, why: str) -> Exception:
+    def _error(self, detail: str) -> Exception:
         kind, version = self.kind.kind, self.kind.version
-        return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+        return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')
 
     def _mismatch(self, value: Any, schema: Schema, path: str, owner: str) -> Exception:
         field = f"{owner}.{_INDEX.sub('', path)}"
-        return self._wrong(
+        return self._error(
             f"json: cannot unmarshal {_json_type(value)} into Go struct field {field} "
             f"of type {go_type(schema)}"
         )
@@ -93,19 +93,19 @@ class Decoder:
         if not isinstance(value, dict):
             raise self._mismatch(value, schema, path, owner)
         properties = schema.get("properties") or {}
-        needed = schema.get("required") or ()
-        found: Object = {}
+        required = schema.get("required") or ()
+        struct: Object = {}
         owner = schema.get("x-name", owner)
         for key, item in value.items():
             child = properties.get(key)
-            where = f"{path}.{key}" if path else key
+            child_path = f"{path}.{key}" if path else key
             if child is None:
-                self.unknown.append(where)
+                self.unknown.append(child_path)
             elif item is not None:
-                read = self._value(item, child, where, owner)
-                if key in needed or not _left_out(key, read, child):
-                    found[key] = read
-        return found
+                decoded = self._value(item, child, child_path, owner)
+                if key in required or not _omitted(key, decoded, child):
+                    struct[key] = decoded
+        return struct
 
     def _value(self, value: Any, schema: Schema, path: str, owner: str) -> Any:
         if "properties" in schema:
@@ -125,7 +125,7 @@ class Decoder:
             return {
                 key: self._item(item, values, f"{path}.{key}", path, owner) for key, item in value.items()
             }
-        if not _scalar_fits(value, schema):
+        if not _scalar_matches(value, schema):
             raise self._mismatch(value, schema, path, owner)
         return value
 
@@ -137,7 +137,7 @@ class Decoder:
         return self._value(item, schema, path, owner)
 
     def _pruned(self, value: Any, schema: Schema, path: str) -> Any:
-        """A custom resource's value without what its schema does not name."""
+        """A value of a custom resource without the fields that its schema does not specify."""
         if isinstance(value, list):
             items = schema.get("items")
             if not isinstance(items, dict):
@@ -145,58 +145,61 @@ class Decoder:
             return [self._pruned(item, items, f"{path}[{i}]") for i, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
-        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
-        found: Object = {}
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        kept: Object = {}
         for key, item in value.items():
-            where = f"{path}.{key}" if path else key
+            child_path = f"{path}.{key}" if path else key
             if key in properties:
-                found[key] = self._pruned(item, properties[key], where)
-            elif isinstance(others, dict):
-                found[key] = self._pruned(item, others, where)
+                kept[key] = self._pruned(item, properties[key], child_path)
+            elif isinstance(additional, dict):
+                kept[key] = self._pruned(item, additional, child_path)
             elif (
-                others
+                additional
                 or schema.get("x-kubernetes-preserve-unknown-fields")
                 or ("x-kubernetes-embedded-resource" in schema and key in {"apiVersion", "kind", "metadata"})
             ):
-                found[key] = item
+                kept[key] = item
             else:
-                self.unknown.append(where)
-        return found
+                self.unknown.append(child_path)
+        return kept
 
 
 def with_defaults(value: Any, schema: Schema) -> Any:
-    """A custom resource's value with the defaults of its schema filled in, level by level."""
+    """A value of a custom resource with the defaults of its schema at every level."""
     if isinstance(value, list):
         items = schema.get("items")
         return [with_defaults(item, items) for item in value] if isinstance(items, dict) else value
     if not isinstance(value, dict):
         return value
-    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
-    found: Object = {}
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    defaulted: Object = {}
     for key, item in value.items():
-        child = properties.get(key, others if isinstance(others, dict) else None)
+        child = properties.get(key, additional if isinstance(additional, dict) else None)
         if item is None and child and not child.get("nullable"):
-            continue  # as if it were not there
-        found[key] = with_defaults(item, child) if child else item
+            continue  # null in a field that is not nullable counts as unset
+        defaulted[key] = with_defaults(item, child) if child else item
     for key, child in properties.items():
-        if key not in found and "default" in child:
-            found[key] = with_defaults(copied(child["default"]), child)
-    return found
+        if key not in defaulted and "default" in child:
+            defaulted[key] = with_defaults(copied(child["default"]), child)
+    return defaulted
 
 
-def _left_out(key: str, value: Any, schema: Schema) -> bool:
+def _omitted(key: str, value: Any, schema: Schema) -> bool:
+    """Whether Go leaves this empty value out when it encodes the struct."""
     if value == "" and isinstance(value, str):
-        return key not in EMPTY_TEXT_KEPT
+        return key not in STORED_EMPTY_STRINGS
     if value is False or (value == 0 and isinstance(value, int)):
-        return key in ZERO_LEFT_OUT
-    return not value and isinstance(value, (list, dict)) and "properties" not in schema and _sized(schema)
+        return key in OMITTED_ZEROS
+    if "properties" in schema:
+        return False
+    return not value and isinstance(value, (list, dict)) and _list_or_map(schema)
 
 
-def _sized(schema: Schema) -> bool:
+def _list_or_map(schema: Schema) -> bool:
     return schema.get("type") == "array" or isinstance(schema.get("additionalProperties"), dict)
 
 
-def _scalar_fits(value: Any, schema: Schema) -> bool:
+def _scalar_matches(value: Any, schema: Schema) -> bool:
     if "oneOf" in schema:
         return isinstance(value, (str, int, float)) and not isinstance(value, bool)
     match schema.get("type"):
@@ -213,6 +216,7 @@ def _scalar_fits(value: Any, schema: Schema) -> bool:
 
 
 def _json_type(value: Any) -> str:
+    """The JSON type of a value as Go's decoder prints it; floats with their value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
@@ -221,7 +225,7 @@ def _json_type(value: Any) -> str:
 
 
 def go_type(schema: Schema) -> str:
-    """The Go type that a schema stands for: `[]v1.Container`, `int32`, `map[string]string`."""
+    """The Go type of a schema: `[]v1.Container`, `int32`, `map[string]string`."""
     if "x-go" in schema:
         return str(schema["x-go"])
     match schema.get("type"):
@@ -232,5 +236,5 @@ def go_type(schema: Schema) -> str:
         case "object":
             values = schema.get("additionalProperties")
             return "map[string]" + (go_type(values) if isinstance(values, dict) else "interface {}")
-        case other:
-            return NAMES_OF_TYPES.get(str(other), "interface {}")
+        case scalar:
+            return GO_SCALARS.get(str(scalar), "interface {}")

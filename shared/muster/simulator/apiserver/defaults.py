@@ -1,8 +1,8 @@
-"""The values that the real server fills in where a body leaves them out.
+"""Defaulting: set the fields that a request left out.
 
 Sources (v1.37.1): `pkg/apis/core/v1/defaults.go`, `pkg/apis/batch/v1/defaults.go`,
-`pkg/apis/scheduling/{v1beta1,v1alpha3}/defaults.go`. Custom resources take theirs from their schema.
-Every function changes the object it is given, which is a fresh copy.
+`pkg/apis/scheduling/{v1beta1,v1alpha3}/defaults.go`. The defaults of custom resources come from their schema.
+Every function changes its argument in place.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from muster.simulator.apiserver.objects import Object, at, copied
 
 MAX_INT32 = 2**31 - 1
 VOLUME_MODES = ("secret", "configMap", "downwardAPI", "projected")
-READABLE = 0o644
+FILE_MODE = 0o644
 
 
 def fill(kind: Kind, obj: Object, gates: Gates) -> None:
-    """Fill in the defaults of a kind."""
+    """Set the defaults of an object."""
     if kind.custom:
         metadata = obj["metadata"]
         obj.update(with_defaults(obj, kind.schema))
         obj["metadata"] = metadata
         return
-    function = FUNCTIONS.get(kind.kind)
-    if function is not None:
-        function(obj, gates)
+    set_defaults = SETTERS.get(kind.kind)
+    if set_defaults is not None:
+        set_defaults(obj, gates)
 
 
 def pod_spec(spec: Object) -> None:
-    """Defaults of a PodSpec, in a Pod or in a template."""
+    """Set the defaults of a PodSpec, of a Pod or of a template."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -49,7 +49,7 @@ def pod_spec(spec: Object) -> None:
 
 def _container(container: Object) -> None:
     image = container.get("image", "")
-    container.setdefault("imagePullPolicy", "Always" if _latest(image) else "IfNotPresent")
+    container.setdefault("imagePullPolicy", "Always" if _is_latest(image) else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("resources", {})
@@ -64,7 +64,8 @@ def _container(container: Object) -> None:
             _probe(container[probe])
 
 
-def _latest(image: str) -> bool:
+def _is_latest(image: str) -> bool:
+    """Whether an image has the tag `latest`, or neither tag nor digest."""
     tag = image.rpartition("/")[2]
     return "@" not in tag and (":" not in tag or tag.endswith(":latest"))
 
@@ -87,7 +88,7 @@ def _volume(volume: Object) -> None:
         volume["emptyDir"] = {}
     for source in VOLUME_MODES:
         if isinstance(volume.get(source), dict):
-            volume[source].setdefault("defaultMode", READABLE)
+            volume[source].setdefault("defaultMode", FILE_MODE)
     if isinstance(volume.get("hostPath"), dict):
         volume["hostPath"].setdefault("type", "")
 
@@ -104,7 +105,7 @@ def _pod(pod: Object, _gates: Gates) -> None:
 
 
 def _condition_times(status: Object) -> None:
-    """Go writes these two fields even where they are not set."""
+    """Set two fields that Go encodes even if unset: they have no omitempty."""
     for condition in status.get("conditions") or []:
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
@@ -127,7 +128,7 @@ def _job(job: Object, _gates: Gates) -> None:
     pod_spec(template.setdefault("spec", {}))
     labels = template["metadata"].get("labels")
     if labels and not job["metadata"].get("labels"):
-        # One mapping in two places, as in Go: labels that creation adds to the template appear here too.
+        # The same dict, as the same map in Go: labels that creation adds to the template appear here too.
         job["metadata"]["labels"] = labels
     for rule in at(spec, "podFailurePolicy", "rules") or []:
         for pattern in rule.get("onPodConditions") or []:
@@ -149,7 +150,7 @@ def _group(group: Object, gates: Gates) -> None:
 
 
 def _workload(workload: Object, _gates: Gates) -> None:
-    """Two fields lack omitempty in Go and come back as null where they are not set."""
+    """Set fields that are encoded as null if unset: they have no omitempty in Go."""
     spec = workload.setdefault("spec", {})
     _templates(spec)
     spec.setdefault("podGroupTemplates", None)
@@ -197,7 +198,7 @@ def _priority_class(priority_class: Object, _gates: Gates) -> None:
 
 
 def _event(event: Object, _gates: Gates) -> None:
-    """Go writes these fields even where they are not set."""
+    """Set the fields that Go encodes even if unset: they have no omitempty."""
     for field in ("eventTime", "firstTimestamp", "lastTimestamp"):
         event.setdefault(field, None)
     for field in ("reportingComponent", "reportingInstance"):
@@ -238,7 +239,7 @@ def _definition(definition: Object, _gates: Gates) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-FUNCTIONS: Mapping[str, Callable[[Object, Gates], None]] = {
+SETTERS: Mapping[str, Callable[[Object, Gates], None]] = {
     "Pod": _pod,
     "Job": _job,
     "PodGroup": _group,

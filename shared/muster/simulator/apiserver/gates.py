@@ -1,4 +1,4 @@
-"""The feature gates and served versions that Muster depends on, as switches."""
+"""The feature gates and API versions that the embedded server can switch on and off."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gates:
-    """What the API server is started with; the field names are the gates' own in snake case.
+    """The feature gates of a server, by their names in snake case, and the versions it serves.
 
-    The defaults are what Muster needs, not what Kubernetes ships: there all of these are off
-    (`pkg/features/kube_features.go`, v1.37.1). As on the real server, a gate that is off drops its fields
-    from new objects without a word and takes its resources out of discovery.
+    The defaults suit Muster; upstream all of these gates are off by default
+    (`pkg/features/kube_features.go`, v1.37.1). As on the real server, a disabled gate drops its fields from
+    new objects silently and removes its resources from discovery.
 
     Attributes:
         generic_workload: Workload and PodGroup, `pod.spec.schedulingGroup`, the PodGroup's finalizer.
         topology_aware_workload_scheduling: `schedulingConstraints`.
-        composite_pod_group: CompositePodGroup and what refers to it; 1.37 only.
+        composite_pod_group: CompositePodGroup and the fields that refer to it; 1.37 only.
         workload_with_job: `job.spec.scheduling`.
         pod_group_preemption_policy: `preemptionPolicy` of groups and templates.
         dra_workload_resource_claims: `resourceClaims` of groups and templates.
-        workload_aware_preemption: priority and `disruptionMode` of 1.36's groups; in 1.37 always on.
-        served: the versions of scheduling.k8s.io beside v1 that `--runtime-config` switches on.
+        workload_aware_preemption: priority and `disruptionMode` of 1.36's groups; always on in 1.37.
+        served: the versions of scheduling.k8s.io beside v1 that `--runtime-config` enables.
     """
 
     generic_workload: bool = True

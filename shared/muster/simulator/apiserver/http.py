@@ -1,4 +1,4 @@
-"""HTTP/1.1 on loopback: one thread for each connection, kept alive, without delay of small answers."""
+"""HTTP/1.1: parse requests and write responses, with a thread for each connection and keep-alive."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from muster.simulator.apiserver.api import Api
-from muster.simulator.apiserver.requests import Answer, Request
+from muster.simulator.apiserver.api import ApiBackend
+from muster.simulator.apiserver.requests import Request, Response
 from muster.simulator.apiserver.status import ApiError
 
 MAX_BODY = 3 * 1024 * 1024
-"""The real server's limit for a request's body."""
+"""The limit of the real server for the body of a request, in bytes."""
 
 
-class Server(ThreadingHTTPServer):
-    """Listens, and knows its open connections so that stopping does not wait for idle clients."""
+class HttpServer(ThreadingHTTPServer):
+    """A listener that tracks its open connections, so that stopping does not wait for idle clients."""
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 256
 
-    def __init__(self, address: tuple[str, int], api: Api) -> None:
+    def __init__(self, address: tuple[str, int], api: ApiBackend) -> None:
         self.api = api
         self._connections: set[socket.socket] = set()
-        self._guard = threading.Lock()
-        super().__init__(address, Handler)
+        self._connections_lock = threading.Lock()
+        super().__init__(address, RequestHandler)
 
     def server_bind(self) -> None:
-        """Bind without looking up the host's name, which can take seconds."""
+        """Bind without the reverse DNS look-up of the base class, which can take seconds."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         host, port = self.socket.getsockname()[:2]
@@ -41,55 +41,57 @@ class Server(ThreadingHTTPServer):
         self.server_name, self.server_port = host, port
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection and serve it on a thread of its own."""
-        with self._guard:
+        """Track the connection and serve it in a thread of its own."""
+        with self._connections_lock:
             self._connections.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget the connection and close it."""
-        with self._guard:
+        """Close the connection and stop tracking it."""
+        with self._connections_lock:
             self._connections.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is nothing to report."""
+        """Ignore errors of a connection: the client closed it."""
         del request, client_address
 
     def close_connections(self) -> None:
-        """End all connections, idle or not."""
-        with self._guard:
-            open_now = list(self._connections)
-        for connection in open_now:
+        """Shut down all connections."""
+        with self._connections_lock:
+            connections = list(self._connections)
+        for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Reads requests of one connection and writes the answers."""
+class RequestHandler(BaseHTTPRequestHandler):
+    """Serves the requests of a connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    server: Server
+    server: HttpServer
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-        """Nothing: `calls()` counts requests, and what fails is told to who asked."""
+        """Disable access logging."""
 
     def _serve(self) -> None:
         request = self._request()
         if request is None:
-            self._send(Answer(413, b"request body too large", content_type="text/plain"))
+            self._send(Response(413, b"request body too large", content_type="text/plain"))
             return
         try:
-            answer = self.server.api.handle(request)
-        except Exception as error:  # noqa: BLE001 - a bug in here is told to who asked and on standard error
+            response = self.server.api.handle(request)
+        except Exception as error:  # noqa: BLE001 - a bug is answered with 500 and printed with its traceback
             traceback.print_exc()
-            answer = Answer(500, ApiError(500, "InternalError", f"{type(error).__name__}: {error}").status())
-        if answer.stream is None:
-            self._send(answer)
+            response = Response(
+                500, ApiError(500, "InternalError", f"{type(error).__name__}: {error}").status()
+            )
+        if response.stream is None:
+            self._send(response)
         else:
-            self._stream(answer.stream())
+            self._stream(response.stream())
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server calls these
 
@@ -108,47 +110,48 @@ class Handler(BaseHTTPRequestHandler):
         return Request(self.command, path, parameters, headers, body)
 
     def _chunked(self) -> bytes:
-        pieces = []
+        chunks = []
         while size := int(self.rfile.readline().split(b";")[0], 16):
-            pieces.append(self.rfile.read(size))
+            chunks.append(self.rfile.read(size))
             self.rfile.readline()
         self.rfile.readline()
-        return b"".join(pieces)
+        return b"".join(chunks)
 
-    def _send(self, answer: Answer) -> None:
-        body = answer.encoded()
-        self.send_response_only(answer.status)
-        self.send_header("Content-Type", answer.content_type)
+    def _send(self, response: Response) -> None:
+        body = response.encoded()
+        self.send_response_only(response.status)
+        self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(body)))
-        for name, value in answer.headers.items():
+        for name, value in response.headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
 
-    def _stream(self, pieces: Iterator[bytes]) -> None:
+    def _stream(self, chunks: Iterator[bytes]) -> None:
         self.send_response_only(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self.wfile.flush()
         try:
-            for piece in pieces:
-                if piece:
-                    self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            for chunk in chunks:
+                if chunk:
+                    self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
                     self.wfile.flush()
-                elif self._client_left():
+                elif self._client_closed():
                     break
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
         except OSError:
             self.close_connection = True
         finally:
-            close = getattr(pieces, "close", None)
+            close = getattr(chunks, "close", None)
             if close is not None:
                 close()
 
-    def _client_left(self) -> bool:
+    def _client_closed(self) -> bool:
+        """Whether the client closed its end: the socket is readable and at its end."""
         self.connection.setblocking(False)
         try:
             return not self.connection.recv(1, socket.MSG_PEEK)

@@ -1,4 +1,4 @@
-"""Which kinds the server serves, where, and what each of them can do."""
+"""The kinds that the server serves: group, version, verbs, subresources and schema of each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind in one version, as it is served.
+    """A kind in one version, as the server serves it.
 
     Attributes:
-        subresources: their names; `status`, `scale`, `binding`, `eviction`, `finalize`.
+        subresources: names such as `status`, `scale`, `binding`, `eviction`, `finalize`.
         unconditional: a PUT without resourceVersion is accepted (AllowUnconditionalUpdate).
-        stored: False for a question that is answered by creating it and then forgotten.
-        schema: the OpenAPI schema, references followed.
+        stored: False for a virtual resource, which is answered on creation and not stored.
+        schema: the OpenAPI schema with its references resolved.
         definition: the CustomResourceDefinition of a custom resource.
-        scale: the paths of a CRD's scale subresource.
+        scale: the JSONPaths of a CRD's scale subresource.
         columns: `additionalPrinterColumns` of a CRD's version.
     """
 
@@ -48,29 +48,29 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """The `apiVersion` of its objects."""
+        """The `apiVersion` of the objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def storage(self) -> tuple[str, str]:
-        """Where its objects are kept: all versions of a kind share one place."""
+    def group_resource(self) -> tuple[str, str]:
+        """The key of the objects in the store: group and plural, shared by all versions."""
         return self.group, self.plural
 
     @property
     def custom(self) -> bool:
-        """Whether a CustomResourceDefinition made it."""
+        """Whether a CustomResourceDefinition defines the kind."""
         return self.definition is not None
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """What can be done with it, in the order in which discovery lists it."""
+        """The verbs, in the order of discovery."""
         if not self.stored:
             return ("create",)
         return CUSTOM_VERBS if self.custom else ALL_VERBS
 
     @property
     def has_status(self) -> bool:
-        """Whether status has an endpoint of its own."""
+        """Whether the kind has a status subresource."""
         return "status" in self.subresources
 
 
@@ -145,7 +145,7 @@ CORE = (
 
 @cache
 def builtin(release: str, gates: Gates) -> tuple[Kind, ...]:
-    """The kinds of a release under these gates, in the order in which discovery lists groups."""
+    """The built-in kinds of a release with these gates, in the order of groups in discovery."""
     kinds = list(CORE)
     for version in ("v1beta1", "v1alpha3") if release == "1.37" else ("v1alpha2",):
         if version not in gates.served:
@@ -154,12 +154,12 @@ def builtin(release: str, gates: Gates) -> tuple[Kind, ...]:
             kinds += _group_kinds(version)
         if version == "v1alpha3" and gates.composite_pod_group:
             kinds.append(_COMPOSITE)
-    known = schemas.by_kind(release)
-    return tuple(replace(kind, schema=known[kind.group, kind.version, kind.kind]) for kind in kinds)
+    schema_of = schemas.by_kind(release)
+    return tuple(replace(kind, schema=schema_of[kind.group, kind.version, kind.kind]) for kind in kinds)
 
 
 class Registry:
-    """Every kind served now; built again when the gates or the CustomResourceDefinitions change."""
+    """The kinds served now; rebuilt when the gates or the CustomResourceDefinitions change."""
 
     def __init__(self, release: str, gates: Callable[[], Gates]) -> None:
         self.release = release
@@ -179,30 +179,30 @@ class Registry:
         return self._built[1]
 
     def groups(self) -> frozenset[str]:
-        """The API groups that are served, whatever their versions."""
+        """The names of the API groups that are served in any version."""
         return frozenset(group for group, _, _ in self.all())
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind at a REST path, None when it is not served."""
+        """The kind of a REST path; None if it is not served."""
         return self.all().get((group, version, plural))
 
     def of_object(self, api_version: str, kind: str) -> Kind | None:
-        """The kind of an object, None when it is not served."""
+        """The kind of an object by its apiVersion and kind; None if it is not served."""
         group, _, version = api_version.rpartition("/")
-        for found in self.all().values():
-            if (found.group, found.version, found.kind) == (group, version, kind):
-                return found
+        for served in self.all().values():
+            if (served.group, served.version, served.kind) == (group, version, kind):
+                return served
         return None
 
-    def stored(self) -> dict[tuple[str, str], Kind]:
-        """One kind for each place of storage, the preferred version of several."""
-        found: dict[tuple[str, str], Kind] = {}
+    def stored_kinds(self) -> dict[tuple[str, str], Kind]:
+        """Each stored kind by group and plural, in its preferred version."""
+        kinds: dict[tuple[str, str], Kind] = {}
         for kind in self.all().values():
-            found.setdefault(kind.storage, kind)
-        return found
+            kinds.setdefault(kind.group_resource, kind)
+        return kinds
 
     def define(self, name: str, kinds: tuple[Kind, ...]) -> None:
-        """Serve, or with no kinds stop serving, what the CustomResourceDefinition `name` defines."""
+        """Serve the kinds of the CustomResourceDefinition `name`; no kinds means stop serving them."""
         self._custom = {key: value for key, value in self._custom.items() if key != name}
         if kinds:
             self._custom[name] = kinds

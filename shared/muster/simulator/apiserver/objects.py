@@ -1,6 +1,6 @@
-"""Small things done to Kubernetes objects as parsed JSON.
+"""Helpers for Kubernetes objects as parsed JSON.
 
-Stored objects are never changed: who writes copies first.
+Stored objects are never changed in place: every writer works on a copy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """The characters of generated names (`k8s.io/apimachinery/pkg/util/rand`)."""
 
 MAX_GENERATED_BASE = 58
+"""Characters of `generateName` that are used: 63 less the suffix (`k8s.io/apiserver/pkg/storage/names`)."""
 
 
 def copied(value: Any) -> Any:
@@ -30,7 +31,7 @@ def copied(value: Any) -> Any:
 
 
 def now() -> str:
-    """The time as `metav1.Time` writes it, to the second."""
+    """The current time as `metav1.Time` prints it: UTC, whole seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
@@ -40,12 +41,12 @@ def new_uid() -> str:
 
 
 def generated_name(base: str) -> str:
-    """A name from `generateName`: the base, cut to 58 characters, and five random ones."""
+    """A name made from `generateName`: its first 58 characters and a random suffix of five."""
     return base[:MAX_GENERATED_BASE] + "".join(secrets.choice(ALPHABET) for _ in range(5))
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """What lies at a path, None where anything on the way is missing."""
+    """The value at a path of keys and list indexes; None if any step is missing."""
     for step in path:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list) and len(value) > step else None
@@ -55,20 +56,20 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def name_of(obj: Object) -> str:
-    """`metadata.name`, empty when there is none."""
+    """`metadata.name`; empty if unset."""
     return str(at(obj, "metadata", "name") or "")
 
 
 def namespace_of(obj: Object) -> str:
-    """`metadata.namespace`, empty for cluster-scoped objects."""
+    """`metadata.namespace`; empty for cluster-scoped objects."""
     return str(at(obj, "metadata", "namespace") or "")
 
 
 def uid_of(obj: Object) -> str:
-    """`metadata.uid`, empty before an object is stored."""
+    """`metadata.uid`; empty before the object is created."""
     return str(at(obj, "metadata", "uid") or "")
 
 
 def by_name(items: Iterable[Object] | None, key: str = "name") -> dict[Any, Object]:
-    """A list of objects as a mapping from one of their fields."""
+    """A list of objects as a mapping by one of their fields, the name by default."""
     return {item.get(key): item for item in items or ()}

@@ -1,4 +1,4 @@
-"""Requests and answers as plain values, without HTTP."""
+"""Request, response and target of a request as plain values, without HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from muster.simulator.apiserver.status import (
 )
 
 Stream = Callable[[], Iterator[bytes]]
-"""Starts a watch: pieces of JSON, one event each; an empty piece asks whether the client is still there."""
+"""Starts a watch: yields the JSON of an event each, or empty bytes to have the connection checked."""
 
 APPLY = "application/apply-patch+yaml"
 
@@ -31,14 +31,14 @@ NO_PROTOBUF = (
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What goes back.
+class Response:
+    """A response.
 
     Attributes:
         status: the HTTP status.
         body: JSON as bytes or an object to encode; None for no body.
-        headers: beside Content-Type and Content-Length.
-        stream: a watch, instead of a body.
+        headers: headers other than Content-Type and Content-Length.
+        stream: the events of a watch, in place of a body.
     """
 
     status: int
@@ -56,16 +56,17 @@ class Answer:
 
 @dataclass
 class Request:
-    """One request, taken apart.
+    """A parsed request.
 
     Attributes:
         method: GET, POST, PUT, PATCH or DELETE.
-        path: the URL's path, still quoted where a name is.
+        path: the path of the URL, percent-encoded.
         query: the last value of each parameter.
         headers: by lower-case name.
-        body: as sent.
-        verb: what it does in Kubernetes' words; set when it was routed.
-        resource: plural and subresource, `podgroups/status`; set when it was routed.
+        body: the bytes as received.
+        verb: the Kubernetes verb; set by `routes.route`.
+        resource: plural and subresource, `podgroups/status`; set by `routes.route`.
+        warnings: texts for the Warning header of the response.
     """
 
     method: str
@@ -79,30 +80,30 @@ class Request:
 
     @property
     def user_agent(self) -> str:
-        """Who asks."""
+        """The User-Agent header; empty if unset."""
         return self.headers.get("user-agent", "")
 
     @property
     def content_type(self) -> str:
-        """The media type of the body, without parameters."""
+        """The media type of the body without parameters."""
         return self.headers.get("content-type", "application/json").partition(";")[0].strip()
 
     @property
     def manager(self) -> str:
-        """The field manager: the query parameter, or the first part of the user agent."""
+        """The field manager: the parameter `fieldManager`, or the user agent up to its first slash."""
         return self.query.get("fieldManager") or self.user_agent.partition("/")[0][:128] or "unknown"
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored."""
+        """Whether the request must not be persisted."""
         return bool(self.query.get("dryRun"))
 
     @cached_property
     def json(self) -> Any:
-        """The parsed body, of JSON or YAML.
+        """The parsed body, from JSON or YAML.
 
         Raises:
-            ApiError: 400 or 415, it cannot be read.
+            ApiError: 400, the body is malformed; 415, it is protobuf.
         """
         if self.content_type in {APPLY, "application/yaml"}:
             return self._yaml()
@@ -125,10 +126,13 @@ class Request:
             raise bad_request(f"error decoding YAML: {error}") from error
 
     def check_options(self, options: str) -> None:
-        """Refuse query parameters with values the server does not know.
+        """Validate the query parameters of a write.
 
         Args:
-            options: the kind that names them in the answer, `PatchOptions`.
+            options: the kind named in the error, `PatchOptions`.
+
+        Raises:
+            ApiError: 422, a parameter has an unsupported value.
         """
         errors = []
         if self.query.get("dryRun", "All") not in {"All", ""}:
@@ -146,14 +150,14 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Target:
-    """What a request is about.
+class RequestTarget:
+    """The resource that a request addresses.
 
     Attributes:
-        kind: which kind in which version.
+        kind: the kind in the version of the URL.
         namespace: empty for cluster-scoped kinds and for lists over all namespaces.
         name: empty for a collection.
-        subresource: `status`, `scale` and the like; empty for the object itself.
+        subresource: `status`, `scale` and so on; empty for the object itself.
     """
 
     kind: Kind
@@ -163,14 +167,14 @@ class Target:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The object's place in the store."""
+        """The key of the object in the store: namespace and name."""
         return self.namespace, self.name
 
-    def decodes(self, request: Request) -> Object:
-        """The body of a request, checked to be an object of this kind.
+    def object_in(self, request: Request) -> Object:
+        """The body of a request as an object of this kind.
 
         Raises:
-            ApiError: 400, it is no object, or its apiVersion or kind is another.
+            ApiError: 400, the body is not an object, or has another apiVersion or kind.
         """
         body = request.json
         if not isinstance(body, dict):
@@ -183,10 +187,10 @@ class Target:
         return body
 
     def check_type(self, body: Object) -> None:
-        """Refuse an object of another kind or version.
+        """Check that an object has this kind and version.
 
         Raises:
-            ApiError: 400.
+            ApiError: 400, it has another.
         """
         version, kind = body.get("apiVersion") or self.kind.api_version, body.get("kind") or self.kind.kind
         group = version.rpartition("/")[0]
@@ -213,29 +217,30 @@ class Target:
 GO_TYPE_META = (
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 )
-"""How Go prints the type it decodes a body's apiVersion and kind into."""
+"""The Go type into which the real server decodes apiVersion and kind, as its errors print it."""
 
 
 def json_type(value: Any) -> str:
-    """The JSON type of a parsed value, as Go names it."""
+    """The JSON type of a parsed value, as Go prints it."""
     if isinstance(value, bool):
         return "bool"
     names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}
     return names.get(type(value), "null")
 
 
-SPECIAL_PLACES = {"nodes": "minions", "services": "services/specs"}
+ETCD_PREFIXES = {"nodes": "minions", "services": "services/specs"}
+"""The etcd prefixes of resources that are not stored under their plural."""
 
 
-def uid_conflict(target: Target, given: str, current: str) -> ApiError:
-    """409: the body is about another object of that name; the words are the real storage's."""
+def uid_conflict(target: RequestTarget, uid: str, current: str) -> ApiError:
+    """409: the object of that name has another UID; the message is that of the real storage."""
     kind = target.kind
-    place = f"{kind.group}/{kind.plural}" if kind.custom else SPECIAL_PLACES.get(kind.plural, kind.plural)
-    key = "/".join(part for part in ("/registry", place, target.namespace, target.name) if part)
+    prefix = f"{kind.group}/{kind.plural}" if kind.custom else ETCD_PREFIXES.get(kind.plural, kind.plural)
+    key = "/".join(part for part in ("/registry", prefix, target.namespace, target.name) if part)
     return conflict(
         kind.group,
         kind.plural,
         target.name,
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {given}, UID in object meta: {current}",
+        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}",
     )

@@ -1,11 +1,11 @@
-"""From URL paths to what they are about."""
+"""Routing: from method and URL path to verb, kind, namespace, name and subresource."""
 
 from __future__ import annotations
 
 from urllib.parse import unquote
 
-from muster.simulator.apiserver.kinds import Kind, Registry
-from muster.simulator.apiserver.requests import Request, Target
+from muster.simulator.apiserver.kinds import Registry
+from muster.simulator.apiserver.requests import Request, RequestTarget
 from muster.simulator.apiserver.status import method_not_allowed, no_such_path
 
 VERBS = {
@@ -17,31 +17,32 @@ VERBS = {
     ("DELETE", True): "delete",
     ("DELETE", False): "deletecollection",
 }
-CREATED_BELOW = frozenset({"binding", "eviction"})
-NAMESPACE_ENDPOINTS = frozenset({"status", "finalize"})
+CREATE_ONLY = frozenset({"binding", "eviction"})
+"""Subresources below an object that are written with POST."""
+
+NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
-def route(registry: Registry, request: Request) -> Target:
-    """What a request under /api or /apis is about; sets its verb and resource.
+def route(registry: Registry, request: Request) -> RequestTarget:
+    """The target of a request under /api or /apis; sets the request's verb and resource.
 
     Raises:
-        ApiError: 404 nothing is served there, 405 the verb does not fit.
+        ApiError: 404, nothing is served at the path; 405, the resource does not support the verb.
     """
-    steps = [unquote(step) for step in request.path.strip("/").split("/")]
-    if steps[0] == "api":
-        group, version, rest = "", steps[1] if len(steps) > 1 else "", steps[2:]
+    segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
+    if segments[0] == "api":
+        group, version, rest = "", segments[1] if len(segments) > 1 else "", segments[2:]
     else:
-        group, version, rest = steps[1], steps[2] if len(steps) > 2 else "", steps[3:]  # noqa: PLR2004 - path parts
+        group, version, rest = segments[1], segments[2] if len(segments) > 2 else "", segments[3:]  # noqa: PLR2004 - path parts
     target = _target(registry, group, version, rest)
     if target is None:
         raise no_such_path()
     request.resource = "/".join(filter(None, (target.kind.plural, target.subresource)))
-    if target.subresource in CREATED_BELOW and request.method == "POST":
+    if target.subresource in CREATE_ONLY and request.method == "POST":
         request.verb = "create"
         return target
     verb = VERBS.get((request.method, bool(target.name)))
-    watches = request.query.get("watch") in {"1", "true", "True"}
-    if verb == "list" and watches:
+    if verb == "list" and request.query.get("watch") in {"1", "true", "True"}:
         verb = "watch"
     if verb is None or verb not in target.kind.verbs or (target.subresource and verb in {"delete", "create"}):
         raise method_not_allowed()
@@ -51,11 +52,11 @@ def route(registry: Registry, request: Request) -> Target:
     return target
 
 
-def _target(registry: Registry, group: str, version: str, rest: list[str]) -> Target | None:
+def _target(registry: Registry, group: str, version: str, rest: list[str]) -> RequestTarget | None:
     if not rest:
         return None
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and not (not group and rest[2] in NAMESPACE_ENDPOINTS):  # noqa: PLR2004
+    if rest[0] == "namespaces" and len(rest) > 2 and not (not group and rest[2] in NAMESPACE_SUBRESOURCES):  # noqa: PLR2004
         namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, rest[0])
     if kind is None or (namespace and not kind.namespaced) or len(rest) > 3:  # noqa: PLR2004 - plural, name, endpoint
@@ -63,10 +64,6 @@ def _target(registry: Registry, group: str, version: str, rest: list[str]) -> Ta
     name, subresource = (*rest[1:], "", "")[:2]
     if name and (not kind.stored or (kind.namespaced and not namespace)):
         return None
-    if subresource and not _serves(kind, subresource):
+    if subresource and subresource not in kind.subresources:
         return None
-    return Target(kind, namespace, name, subresource)
-
-
-def _serves(kind: Kind, subresource: str) -> bool:
-    return subresource in kind.subresources
+    return RequestTarget(kind, namespace, name, subresource)

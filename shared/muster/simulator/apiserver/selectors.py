@@ -1,4 +1,4 @@
-"""Label and field selectors, parsed from query strings and from `LabelSelector` objects."""
+"""Label selectors and field selectors, from query strings and from `LabelSelector` objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.simulator.apiserver.objects import Object, at
 from muster.simulator.apiserver.status import bad_request
 
 Matcher = Callable[[Object], bool]
-"""Whether an object is selected."""
+"""Returns whether an object is selected."""
 
 _SET = re.compile(r"^\s*(?P<key>[^\s!=,()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*$")
 _EQUAL = re.compile(r"^\s*(?P<key>[^\s!=,()]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*)\s*$")
@@ -43,19 +43,19 @@ SELECTABLE: Mapping[tuple[str, str], frozenset[str]] = {
     ),
     ("batch", "jobs"): frozenset({"status.successful"}),
 }
-"""Fields beside metadata.name and metadata.namespace that a kind can be selected by."""
+"""The field selectors of each resource beside metadata.name and metadata.namespace."""
 
 
 def labels_matcher(text: str) -> Matcher | None:
-    """The matcher of a `labelSelector` query; None selects everything.
+    """The matcher of a `labelSelector` parameter; None if it selects everything.
 
     Raises:
-        ApiError: 400, the selector cannot be parsed.
+        ApiError: 400, the selector is malformed.
     """
     if not text.strip():
         return None
-    tests = [_requirement(part) for part in _split(text)]
-    return lambda obj: all(test(at(obj, "metadata", "labels") or {}) for test in tests)
+    requirements = [_requirement(part) for part in _split(text)]
+    return lambda obj: all(holds(at(obj, "metadata", "labels") or {}) for holds in requirements)
 
 
 def _split(text: str) -> list[str]:
@@ -63,19 +63,19 @@ def _split(text: str) -> list[str]:
 
 
 def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
-    if found := _SET.match(part):
-        key, values = found["key"], {value.strip() for value in found["values"].split(",")}
-        if found["operator"] == "in":
+    if match := _SET.match(part):
+        key, values = match["key"], {value.strip() for value in match["values"].split(",")}
+        if match["operator"] == "in":
             return lambda labels: labels.get(key) in values
         return lambda labels: labels.get(key) not in values
-    if found := _EQUAL.match(part):
-        key, value = found["key"], found["value"]
-        if found["operator"] == "!=":
+    if match := _EQUAL.match(part):
+        key, value = match["key"], match["value"]
+        if match["operator"] == "!=":
             return lambda labels: labels.get(key) != value
         return lambda labels: labels.get(key) == value
-    if found := _EXISTS.match(part):
-        key, wanted = found["key"], not found["not"]
-        return lambda labels: (key in labels) == wanted
+    if match := _EXISTS.match(part):
+        key, must_exist = match["key"], not match["not"]
+        return lambda labels: (key in labels) == must_exist
     if re.search(r"\s(not)?in\s*$", part):
         raise bad_request("unable to parse requirement: found '' expected: '('")
     raise bad_request(
@@ -84,18 +84,18 @@ def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a `LabelSelector` object selects labels; None selects nothing, an empty one everything."""
+    """Whether a `LabelSelector` selects these labels; None selects nothing, an empty selector everything."""
     if selector is None:
         return False
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    match_labels = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
-    return all(_expression(entry, labels) for entry in selector.get("matchExpressions") or [])
+    return all(_holds(expression, labels) for expression in selector.get("matchExpressions") or [])
 
 
-def _expression(entry: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(entry["key"]), entry.get("values") or []
-    match entry["operator"]:
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(expression["key"]), expression.get("values") or []
+    match expression["operator"]:
         case "In":
             return value in values
         case "NotIn":
@@ -107,27 +107,27 @@ def _expression(entry: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def fields_matcher(kind: Kind, text: str) -> Matcher | None:
-    """The matcher of a `fieldSelector` query; None selects everything.
+    """The matcher of a `fieldSelector` parameter; None if it selects everything.
 
     Raises:
-        ApiError: 400, the kind cannot be selected by that field.
+        ApiError: 400, the selector is malformed, or the kind does not support that field.
     """
     if not text.strip():
         return None
-    tests: list[tuple[list[str], str, bool]] = []
+    terms: list[tuple[list[str], str, bool]] = []
     for part in text.split(","):
-        found = re.match(r"^\s*(?P<field>[^!=\s]+)\s*(?P<operator>==|=|!=)(?P<value>.*)$", part)
-        if not found:
+        match = re.match(r"^\s*(?P<field>[^!=\s]+)\s*(?P<operator>==|=|!=)(?P<value>.*)$", part)
+        if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        field = found["field"]
-        known = {"metadata.name", "metadata.namespace"} | SELECTABLE.get(kind.storage, frozenset())
-        if field not in known:
-            raise bad_request(_unknown(kind, field))
-        tests.append((_path(field), found["value"], found["operator"] != "!="))
-    return lambda obj: all((_text(at(obj, *path)) == value) == wanted for path, value, wanted in tests)
+        field = match["field"]
+        supported = {"metadata.name", "metadata.namespace"} | SELECTABLE.get(kind.group_resource, frozenset())
+        if field not in supported:
+            raise bad_request(_not_supported(kind, field))
+        terms.append((_path(field), match["value"], match["operator"] != "!="))
+    return lambda obj: all((_text(at(obj, *path)) == value) == equal for path, value, equal in terms)
 
 
-def _unknown(kind: Kind, field: str) -> str:
+def _not_supported(kind: Kind, field: str) -> str:
     if kind.custom or kind.group in {"", "batch"}:
         return f"field label not supported: {field}"
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -1,33 +1,40 @@
-"""The embedded Kubernetes API server: start it, point a client at it, ask what was asked of it."""
+"""`ApiServer` with its start, stop, faults and counters, and `serve` for a process of its own."""
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from muster.simulator.apiserver.api import Api, Intercept
+from muster.simulator.apiserver.api import ApiBackend, Intercept
 from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.http import Server
+from muster.simulator.apiserver.http import HttpServer
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.schemas import resource_definitions
 
 RELEASES = ("1.37", "1.36")
+_STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 class ApiServer:
-    """A Kubernetes API server in memory, over plain HTTP, without authentication; loopback is the fence.
+    """A Kubernetes API server in memory over plain HTTP, without authentication; it listens on loopback.
 
-    It serves the kinds that Muster, its simulated controllers and kubectl need, and refuses what the real one
-    refuses, in the same words where anybody relies on them. `tests/contract` runs the same cases on both.
+    It serves the kinds that Muster, its simulated controllers and kubectl need, and validates as the real
+    server does, with the same messages. `tests/contract` runs the same cases against both.
 
     Args:
-        port: 0 picks a free one.
+        port: 0 picks a free port.
         host: the address to listen on.
-        gates: feature gates and served versions; `gates` may be replaced while the server runs.
-        release: `1.37` or `1.36`, which serves scheduling.k8s.io/v1alpha2.
+        gates: feature gates and served versions; the property may be set while the server runs.
+        release: `1.37`, or `1.36`, which serves scheduling.k8s.io/v1alpha2.
+
+    Raises:
+        ValueError: the release is unknown.
     """
 
     def __init__(
@@ -35,18 +42,18 @@ class ApiServer:
     ) -> None:
         if release not in RELEASES:
             raise ValueError(f"release {release}: known are {', '.join(RELEASES)}")
-        self._api = Api(release, gates or Gates())
+        self._api = ApiBackend(release, gates or Gates())
         self._address = host, port
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Listen; when this returns, requests are answered.
+        """Start serving; requests are answered once this returns.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
-        self._server = Server(self._address, self._api)
+        self._server = HttpServer(self._address, self._api)
         self._address = self._server.server_address[0], self._server.server_address[1]  # type: ignore[assignment]
         self._api.address = f"{self._address[0]}:{self._address[1]}"
         self._thread = threading.Thread(
@@ -56,7 +63,7 @@ class ApiServer:
         return self
 
     def stop(self) -> None:
-        """Stop listening and end every watch and connection; the objects stay and can be asked for."""
+        """Stop listening and end every watch and connection; the objects remain readable."""
         if self._server is None or self._thread is None:
             return
         self._api.stopped.set()
@@ -76,12 +83,12 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where it is: `http://127.0.0.1:41234`."""
+        """The base URL: `http://127.0.0.1:41234`."""
         return f"http://{self._address[0]}:{self._address[1]}"
 
     @property
     def gates(self) -> Gates:
-        """The feature gates; assigning others changes what is served from the next request on."""
+        """The feature gates; assigning others takes effect with the next request."""
         return self._api.gates
 
     @gates.setter
@@ -90,10 +97,10 @@ class ApiServer:
 
     @property
     def intercept(self) -> Intercept | None:
-        """Asked before every request under /api and /apis: may answer instead, or delay it.
+        """A hook for fault injection, called before every request under /api and /apis.
 
-        It gets the `Request` and returns None to let it pass, or (status, headers, body), where the body is
-        bytes or an object to encode. For faults in tests: 401, 403, 409, 429 with Retry-After, 500, slowness.
+        It gets the `Request` and returns None to let it through, or (status, headers, body) to answer in its
+        place, where the body is bytes or an object to encode. It may sleep.
         """
         return self._api.intercept
 
@@ -104,48 +111,51 @@ class ApiServer:
     def answer(
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """What a request is answered, without HTTP: status, body and headers beside those of the body.
+        """Handle a request without HTTP.
 
         Args:
             method: GET, POST, PUT, PATCH or DELETE.
-            path: quoted as in a URL.
-            query: each parameter once; `watch` is not answered here.
+            path: percent-encoded as in a URL.
+            query: the parameters; `watch` is not supported here.
             headers: by lower-case name.
-            body: as it would be sent.
+            body: the request's body.
+
+        Returns:
+            Status, body, and headers other than Content-Type and Content-Length.
         """
-        answer = self._api.handle(Request(method, path, query, headers, body))
-        return answer.status, answer.encoded(), answer.headers
+        response = self._api.handle(Request(method, path, query, headers, body))
+        return response.status, response.encoded(), response.headers
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """How often each (user agent, verb, resource) was asked for: `("muster", "patch", "jobs/status")`.
+        """The number of requests by (user agent, verb, resource): `("muster", "patch", "jobs/status")`.
 
-        Verbs are Kubernetes': get, list, watch, create, update, patch, delete, deletecollection.
+        The verbs are those of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection.
         Discovery is not counted.
         """
         return self._api.calls()
 
     def forget_calls(self) -> None:
-        """Start counting anew."""
+        """Reset the counters of `calls`."""
         self._api.forget_calls()
 
     def forget_history(self) -> None:
-        """Forget past changes as a compaction does: watches and lists from before are answered with 410."""
+        """Drop the history of changes as a compaction of etcd does: older watches and lists get 410."""
         self._api.store.forget_history()
 
     def load(self, objects: Iterable[Object]) -> None:
-        """Put recorded objects in as they are.
+        """Store recorded objects unchanged.
 
-        uid, resourceVersion, status and times are kept, admission and rules are skipped, and nothing is
-        collected for want of an owner. Namespaces that are missing are made. CustomResourceDefinitions among
-        the objects are served before the rest is read.
+        uid, resourceVersion, status and times are kept; admission, validation and garbage collection are
+        skipped. Missing namespaces are created. CustomResourceDefinitions among the objects are served before
+        the other objects are decoded.
 
         Raises:
-            LookupError: an object's kind is not served.
+            LookupError: the kind of an object is not served.
         """
         self._api.load(objects)
 
     def snapshot(self) -> list[Object]:
-        """Every object there is; to be read, not changed."""
+        """Every stored object; do not change them."""
         return self._api.snapshot()
 
     def kubeconfig(self) -> str:
@@ -171,3 +181,28 @@ users:
   user: {{}}
 current-context: embedded
 """
+
+
+def serve(port: int, release: str, kubeconfig: Path | None, announce: Callable[[str], object]) -> None:
+    """Run a server with the kinds of JobSet and Trainer until SIGINT or SIGTERM.
+
+    Args:
+        port: 0 picks a free port.
+        release: `1.37` or `1.36`.
+        kubeconfig: the file to write a kubeconfig to; None writes none.
+        announce: called with the URL once the server answers.
+
+    Raises:
+        OSError: the port is in use.
+    """
+    # A shell starts background jobs with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Blocked before any thread starts, so that the signal stays pending until sigwait below. A handler that
+    # sets an Event could deadlock: it may run while the main thread holds the Event's lock.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    with ApiServer(port=port, release=release) as server:
+        server.load(resource_definitions())
+        if kubeconfig is not None:
+            kubeconfig.write_text(server.kubeconfig())
+        announce(server.url)
+        signal.sigwait(_STOP_SIGNALS)

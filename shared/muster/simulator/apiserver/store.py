@@ -1,224 +1,238 @@
-"""Where objects are kept: versions, history for watches, and who owns whom. No rules of the API in here."""
+"""The store: objects with resourceVersions, history for watches, index of owners. No API rules."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 
-Place = tuple[str, str]
-"""Group and plural: the versions of a kind share one place."""
+GroupResource = tuple[str, str]
+"""Group and plural, as Go's `schema.GroupResource`; all versions of a kind share them."""
 
 Key = tuple[str, str]
 """Namespace and name."""
 
 HISTORY = 4096
-"""Changes remembered for each place; a watch from before them is answered with 410."""
+"""The number of changes kept for each resource; a watch from an older version gets 410."""
 
 
-class Record:
-    """One version of one object; never changed once made."""
+class ObjectRecord:
+    """A version of an object; never changed."""
 
     def __init__(self, obj: Object) -> None:
         self.obj = obj
 
     @property
     def version(self) -> int:
-        """Its resourceVersion."""
+        """The resourceVersion."""
         return int(self.obj["metadata"]["resourceVersion"])
 
     @cached_property
     def tail(self) -> bytes:
-        """Its JSON without the opening brace, apiVersion and kind, which depend on the version asked for."""
+        """The JSON without the opening brace, apiVersion and kind, which depend on the requested version."""
         rest = {key: value for key, value in self.obj.items() if key not in {"apiVersion", "kind"}}
         return json.dumps(rest, separators=(",", ":")).encode()[1:]
 
 
 @dataclass(frozen=True)
-class Change:
-    """What happened to one object.
+class ObjectChange:
+    """A change of an object.
 
     Attributes:
         type: ADDED, MODIFIED or DELETED.
-        record: the object after the change; at a deletion as it was, with the version of the deletion.
-        before: the object before it, None for an addition.
+        record: the object after the change; if deleted, its last state with the version of the deletion.
+        before: the object before the change; None if added.
+        version: the resourceVersion of the change.
     """
 
     type: str
-    record: Record
-    before: Record | None
+    record: ObjectRecord
+    before: ObjectRecord | None
     version: int
 
 
 class Store:
-    """All objects, one lock, one counter. Every method takes the lock itself; it may be held around several.
+    """All objects under one lock, with one counter of resourceVersions.
+
+    Hold the lock, which is re-entrant, around several calls to make them atomic.
 
     Attributes:
-        every_change: called under the lock with each change of any kind.
+        lock: the lock.
+        on_change: called with every change, under the lock.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._version = 1
-        self._compacted = 0
-        self._places: dict[Place, dict[Key, Record]] = {}
-        self._history: dict[Place, deque[Change]] = {}
-        self._forgotten: dict[Place, int] = {}
-        self._listeners: dict[Place, list[Callable[[Change], None]]] = {}
-        self._owned: dict[str, set[tuple[Place, Key]]] = {}
-        self._by_uid: dict[str, tuple[Place, Key]] = {}
-        self.every_change: Callable[[Place, Change], None] | None = None
+        self._compacted_at = 0
+        self._objects: dict[GroupResource, dict[Key, ObjectRecord]] = {}
+        self._history: dict[GroupResource, deque[ObjectChange]] = {}
+        self._dropped_until: dict[GroupResource, int] = {}
+        self._listeners: dict[GroupResource, list[Callable[[ObjectChange], None]]] = {}
+        self._owned: dict[str, set[tuple[GroupResource, Key]]] = {}
+        self._by_uid: dict[str, tuple[GroupResource, Key]] = {}
+        self.on_change: Callable[[GroupResource, ObjectChange], None] | None = None
 
     @property
     def version(self) -> int:
-        """The version of the latest change."""
+        """The resourceVersion of the latest change."""
         return self._version
 
     @property
-    def forgotten(self) -> int:
-        """The version at which history was last forgotten on purpose; 0 when it never was."""
-        return self._compacted
+    def compacted_at(self) -> int:
+        """The version at the last `forget_history`; 0 if there was none."""
+        return self._compacted_at
 
-    def get(self, place: Place, key: Key) -> Record | None:
-        """The object of that name."""
-        return self._places.get(place, {}).get(key)
+    def get(self, resource: GroupResource, key: Key) -> ObjectRecord | None:
+        """The object of a key; None if there is none."""
+        return self._objects.get(resource, {}).get(key)
 
-    def all(self, place: Place, namespace: str = "") -> list[Record]:
-        """The objects of a kind, sorted by namespace and name; an empty namespace means all."""
+    def all(self, resource: GroupResource, namespace: str = "") -> list[ObjectRecord]:
+        """The objects of a resource by namespace and name; an empty namespace means all namespaces."""
         with self.lock:
-            found = self._places.get(place, {})
-            return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
+            records = self._objects.get(resource, {})
+            return [records[key] for key in sorted(records) if not namespace or key[0] == namespace]
 
-    def everything(self) -> Iterator[tuple[Place, Record]]:
-        """Every object there is, kind by kind."""
+    def snapshot(self) -> list[tuple[GroupResource, ObjectRecord]]:
+        """Every object with its resource."""
         with self.lock:
-            held = [(place, record) for place, objects in self._places.items() for record in objects.values()]
-        yield from held
+            return [
+                (resource, record)
+                for resource, records in self._objects.items()
+                for record in records.values()
+            ]
 
-    def with_uid(self, uid: str) -> tuple[Place, Record] | None:
-        """The object of that UID."""
+    def with_uid(self, uid: str) -> tuple[GroupResource, ObjectRecord] | None:
+        """The object with this UID and its resource; None if there is none."""
         with self.lock:
-            found = self._by_uid.get(uid)
-            if found is None:
+            location = self._by_uid.get(uid)
+            if location is None:
                 return None
-            record = self.get(*found)
-            return None if record is None else (found[0], record)
+            record = self.get(*location)
+            return None if record is None else (location[0], record)
 
-    def owned_by(self, uid: str) -> list[tuple[Place, Record]]:
-        """The objects with an ownerReference to that UID, as they are now."""
+    def owned_by(self, uid: str) -> list[tuple[GroupResource, ObjectRecord]]:
+        """The objects with an ownerReference to this UID."""
         with self.lock:
-            found = [(place, self.get(place, key)) for place, key in sorted(self._owned.get(uid, ()))]
-            return [(place, record) for place, record in found if record is not None]
+            owned = [
+                (resource, self.get(resource, key)) for resource, key in sorted(self._owned.get(uid, ()))
+            ]
+            return [(resource, record) for resource, record in owned if record is not None]
 
-    def put(self, place: Place, obj: Object) -> Record:
-        """Store a new or changed object under the next version, which is written into it."""
+    def put(self, resource: GroupResource, obj: Object) -> ObjectRecord:
+        """Store a new or changed object and set its resourceVersion to the next one."""
         with self.lock:
             self._version += 1
             obj["metadata"]["resourceVersion"] = str(self._version)
-            return self._keep(place, Record(obj))
+            return self._keep(resource, ObjectRecord(obj))
 
-    def load(self, place: Place, obj: Object) -> Record:
-        """Store an object with the resourceVersion it carries; later versions are higher than any loaded."""
+    def load(self, resource: GroupResource, obj: Object) -> ObjectRecord:
+        """Store an object with its own resourceVersion; versions assigned later are higher."""
         with self.lock:
-            given = str(at(obj, "metadata", "resourceVersion") or "")
-            if not given.isdecimal():
-                return self.put(place, obj)
-            self._version = max(self._version, int(given))
-            return self._keep(place, Record(obj))
+            version = str(at(obj, "metadata", "resourceVersion") or "")
+            if not version.isdecimal():
+                return self.put(resource, obj)
+            self._version = max(self._version, int(version))
+            return self._keep(resource, ObjectRecord(obj))
 
-    def remove(self, place: Place, key: Key) -> Record:
-        """Take an object out; the record that is returned carries the version of the deletion."""
+    def remove(self, resource: GroupResource, key: Key) -> ObjectRecord:
+        """Remove an object and return its last state with the version of the deletion."""
         with self.lock:
-            before = self._places[place].pop(key)
+            before = self._objects[resource].pop(key)
             self._version += 1
             metadata = before.obj["metadata"] | {"resourceVersion": str(self._version)}
-            gone = Record(before.obj | {"metadata": metadata})
-            self._index(place, key, before.obj, present=False)
-            self._tell(place, Change("DELETED", gone, before, self._version))
-            return gone
+            deleted = ObjectRecord(before.obj | {"metadata": metadata})
+            self._update_index(resource, key, before.obj, present=False)
+            self._publish(resource, ObjectChange("DELETED", deleted, before, self._version))
+            return deleted
 
-    def since(
-        self, place: Place, version: int | None, listener: Callable[[Change], None]
-    ) -> tuple[list[Change], Callable[[], None]] | None:
-        """Follow a kind: the changes after `version` so far, and a function that ends the following.
+    def subscribe(
+        self, resource: GroupResource, version: int | None, listener: Callable[[ObjectChange], None]
+    ) -> tuple[list[ObjectChange], Callable[[], None]] | None:
+        """Subscribe to the changes of a resource.
 
         Args:
-            place: the kind.
-            version: None means from now on.
+            resource: the resource.
+            version: the resourceVersion to start after; None starts now.
             listener: called under the lock with each later change; it must not block.
 
         Returns:
-            None when the changes after `version` are no longer remembered.
+            The changes between `version` and now, and a function that ends the subscription; None if the
+            history no longer reaches back to `version`.
         """
         with self.lock:
-            if version is not None and version < max(self._forgotten.get(place, 0), self._compacted):
+            if version is not None and version < max(
+                self._dropped_until.get(resource, 0), self._compacted_at
+            ):
                 return None
-            missed: list[Change] = []
+            missed: list[ObjectChange] = []
             if version is not None:
-                missed = [change for change in self._history.get(place, ()) if change.version > version]
-            listeners = self._listeners.setdefault(place, [])
+                missed = [change for change in self._history.get(resource, ()) if change.version > version]
+            listeners = self._listeners.setdefault(resource, [])
             listeners.append(listener)
-            return missed, lambda: self._unlisten(listeners, listener)
+            return missed, lambda: self._unsubscribe(listeners, listener)
 
     def forget_history(self) -> None:
-        """Forget all past changes, as a compaction of etcd does: older watches are answered with 410."""
+        """Drop all history, as a compaction of etcd does: older watches get 410."""
         with self.lock:
-            self._compacted = self._version
+            self._compacted_at = self._version
             for changes in self._history.values():
                 changes.clear()
 
-    def _unlisten(
-        self, listeners: list[Callable[[Change], None]], listener: Callable[[Change], None]
+    def _unsubscribe(
+        self, listeners: list[Callable[[ObjectChange], None]], listener: Callable[[ObjectChange], None]
     ) -> None:
         with self.lock:
             if listener in listeners:
                 listeners.remove(listener)
 
-    def _keep(self, place: Place, record: Record) -> Record:
+    def _keep(self, resource: GroupResource, record: ObjectRecord) -> ObjectRecord:
         key = namespace_of(record.obj), name_of(record.obj)
-        objects = self._places.setdefault(place, {})
+        objects = self._objects.setdefault(resource, {})
         before = objects.get(key)
         if before is not None:
-            self._index(place, key, before.obj, present=False)
+            self._update_index(resource, key, before.obj, present=False)
         objects[key] = record
-        self._index(place, key, record.obj, present=True)
-        self._tell(place, Change("MODIFIED" if before else "ADDED", record, before, record.version))
+        self._update_index(resource, key, record.obj, present=True)
+        self._publish(
+            resource, ObjectChange("MODIFIED" if before else "ADDED", record, before, record.version)
+        )
         return record
 
-    def _index(self, place: Place, key: Key, obj: Object, *, present: bool) -> None:
+    def _update_index(self, resource: GroupResource, key: Key, obj: Object, *, present: bool) -> None:
         uid = uid_of(obj)
         if present:
-            self._by_uid[uid] = place, key
+            self._by_uid[uid] = resource, key
         else:
             self._by_uid.pop(uid, None)
         for reference in at(obj, "metadata", "ownerReferences") or []:
             owner = reference.get("uid", "")
             owned = self._owned.setdefault(owner, set())
             if present:
-                owned.add((place, key))
+                owned.add((resource, key))
             else:
-                owned.discard((place, key))
+                owned.discard((resource, key))
             if not owned:
                 del self._owned[owner]
 
-    def _tell(self, place: Place, change: Change) -> None:
-        history = self._history.setdefault(place, deque())
+    def _publish(self, resource: GroupResource, change: ObjectChange) -> None:
+        history = self._history.setdefault(resource, deque())
         history.append(change)
         if len(history) > HISTORY:
-            self._forgotten[place] = history.popleft().version
-        for listener in tuple(self._listeners.get(place, ())):
+            self._dropped_until[resource] = history.popleft().version
+        for listener in tuple(self._listeners.get(resource, ())):
             listener(change)
-        if self.every_change is not None:
-            self.every_change(place, change)
+        if self.on_change is not None:
+            self.on_change(resource, change)
 
 
-def encoded(api_version: str, kind: str, record: Record) -> bytes:
-    """A stored object as JSON in the version asked for."""
+def encoded(api_version: str, kind: str, record: ObjectRecord) -> bytes:
+    """The JSON of a stored object with this apiVersion and kind."""
     head: Any = {"kind": kind, "apiVersion": api_version}
     return json.dumps(head, separators=(",", ":")).encode()[:-1] + b"," + record.tail

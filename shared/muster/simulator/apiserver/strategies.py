@@ -1,4 +1,4 @@
-"""What each kind does to a body before it is stored, and which rules judge it.
+"""The strategy of each kind: fields that the server sets or restores before a write, and validation.
 
 Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`,
 `apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy}.go`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from muster.simulator.apiserver.dropped import drop_disabled
+from muster.simulator.apiserver.disabled_fields import drop_disabled_fields
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
@@ -22,7 +22,7 @@ from muster.simulator.apiserver.validation import (
     groups_1_36,
     job,
     metadata,
-    others,
+    other_kinds,
     pod,
 )
 
@@ -35,19 +35,18 @@ META_RESET_BY_STATUS = (
 
 
 def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
-    """Set what the server decides in a new object: status, generation, labels of a Job's pods."""
-    drop_disabled(kind, obj, None, gates)
+    """Set the fields of a new object that the server owns: status, generation, the selector of a Job."""
+    drop_disabled_fields(kind, obj, None, gates)
     if kind.version == "v1alpha2" and kind.kind == "PodGroup":
-        obj["spec"].setdefault(
-            "disruptionMode", "Pod"
-        )  # dropped with its gate, defaulted again by the storage
+        # A disabled gate drops the field, and the storage sets the default again when it decodes the object.
+        obj["spec"].setdefault("disruptionMode", "Pod")
     if kind.has_status and kind.kind not in {"Node", "Service", "CustomResourceDefinition"}:
         obj.pop("status", None)
     if kind.custom or kind.kind in {"Pod", "Job", "PriorityClass"} | WITH_GENERATION:
         obj["metadata"]["generation"] = 1
-    function = {"Pod": _new_pod, "Job": _new_job, "Namespace": _new_namespace}.get(kind.kind)
-    if function is not None and not kind.custom:
-        function(obj)
+    prepare = {"Pod": _new_pod, "Job": _new_job, "Namespace": _new_namespace}.get(kind.kind)
+    if prepare is not None and not kind.custom:
+        prepare(obj)
     elif metadata.is_group_kind(kind) and kind.has_status:
         obj["status"] = {}
 
@@ -70,11 +69,11 @@ def _new_pod(pod_object: Object) -> None:
                 "type": "PodScheduled",
             }
         ]
-    pod_object["status"]["qosClass"] = quality_of_service(pod_object["spec"])
+    pod_object["status"]["qosClass"] = qos_class(pod_object["spec"])
 
 
-def quality_of_service(spec: Object) -> str:
-    """BestEffort without resources, Guaranteed where limits are the requests, else Burstable."""
+def qos_class(spec: Object) -> str:
+    """The QoS class: BestEffort without resources, Guaranteed if requests equal limits, else Burstable."""
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
     limits: list[Mapping[str, Any]] = []
     for container in containers:
@@ -109,16 +108,16 @@ def _new_namespace(namespace: Object) -> None:
 
 
 def prepare_changed(kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
-    """Undo what this endpoint may not write, and count the generation up where the kind has one."""
-    drop_disabled(kind, obj, old, gates)
+    """Restore what the main endpoint cannot write; increment the generation if the spec changed."""
+    drop_disabled_fields(kind, obj, old, gates)
     if kind.has_status:
-        _keep(obj, old, "status")
+        _restore(obj, old, "status")
     if kind.kind == "Namespace" and not kind.custom:
-        _keep(obj, old, "spec")
-        _keep(obj, old, "status")
+        _restore(obj, old, "spec")
+        _restore(obj, old, "status")
     if metadata.is_group_kind(kind):
         return
-    if _counts_generation(kind) and _countable(kind, obj) != _countable(kind, old):
+    if _counts_generation(kind) and _counted(kind, obj) != _counted(kind, old):
         obj["metadata"]["generation"] = metadata.generation_of(old) + 1
 
 
@@ -126,16 +125,16 @@ def _counts_generation(kind: Kind) -> bool:
     return kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION
 
 
-def _countable(kind: Kind, obj: Object) -> Object:
-    """What changes the generation: the spec; of custom resources everything but metadata and status."""
+def _counted(kind: Kind, obj: Object) -> Object:
+    """The fields that count for the generation: spec; of custom resources all but metadata and status."""
     if not kind.custom:
         return dict(obj.get("spec") or {})
-    left_out = {"metadata", "apiVersion", "kind"} | ({"status"} if kind.has_status else set())
-    return {key: value for key, value in obj.items() if key not in left_out}
+    excluded = {"metadata", "apiVersion", "kind"} | ({"status"} if kind.has_status else set())
+    return {key: value for key, value in obj.items() if key not in excluded}
 
 
 def prepare_status(kind: Kind, obj: Object, old: Object) -> None:
-    """Undo what the status endpoint may not write: everything but status, and most of metadata."""
+    """Restore the fields that the status endpoint cannot write: all but status, and most of metadata."""
     if kind.custom:
         kept = {
             key: value
@@ -145,27 +144,20 @@ def prepare_status(kind: Kind, obj: Object, old: Object) -> None:
         rest = {key: value for key, value in old["metadata"].items() if key not in kept}
         obj["metadata"] = rest | kept
         for key in (obj.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}:
-            _keep(obj, old, key)
+            _restore(obj, old, key)
         return
-    _keep(obj, old, "spec")
+    _restore(obj, old, "spec")
     fields: tuple[str, ...] = ("deletionTimestamp", "deletionGracePeriodSeconds", "generation")
     if metadata.is_group_kind(kind):
         fields = META_RESET_BY_STATUS
     elif kind.kind == "Pod":
         fields = (*fields, "ownerReferences")
-        _keep_in(obj.setdefault("status", {}), old.get("status") or {}, "qosClass")
+        _restore(obj.setdefault("status", {}), old.get("status") or {}, "qosClass")
     for field in fields:
-        _keep_in(obj["metadata"], old["metadata"], field)
+        _restore(obj["metadata"], old["metadata"], field)
 
 
-def _keep(obj: Object, old: Object, field: str) -> None:
-    if field in old:
-        obj[field] = old[field]
-    else:
-        obj.pop(field, None)
-
-
-def _keep_in(section: Object, old: Object, field: str) -> None:
+def _restore(section: Object, old: Object, field: str) -> None:
     if field in old:
         section[field] = old[field]
     else:
@@ -173,7 +165,7 @@ def _keep_in(section: Object, old: Object, field: str) -> None:
 
 
 def reset_fields(kind: Kind, subresource: str) -> Fields:
-    """The fields that an endpoint does not write, so that nobody comes to own them through it."""
+    """The fields that an endpoint cannot write, and whose managers it therefore does not change."""
     if subresource == "status":
         if metadata.is_group_kind(kind):
             return frozenset({("f:metadata",), ("f:spec",)})
@@ -193,9 +185,10 @@ Checks = tuple[
     Callable[[Object, Object], list[FieldError]],
     Callable[[Object, Object], list[FieldError]],
 ]
+"""The validation of a create, of an update, and of an update of the status subresource."""
 
 
-def _nothing(_new: Object, _old: Object) -> list[FieldError]:
+def _no_errors(_new: Object, _old: Object) -> list[FieldError]:
     return []
 
 
@@ -203,31 +196,35 @@ def _group_status(new: Object, _old: Object) -> list[FieldError]:
     return groups.group_status(new)
 
 
-def _both(function: Callable[[Object, Object | None], list[FieldError]]) -> Checks:
-    return lambda new: function(new, None), function, _group_status
+def _group_checks(check: Callable[[Object, Object | None], list[FieldError]]) -> Checks:
+    return lambda new: check(new, None), check, _group_status
 
 
 CHECKS: Mapping[str, Checks] = {
     "Pod": (pod.check_new, pod.check_changed, pod.check_status),
     "Job": (job.check_new, job.check_changed, job.check_status),
-    "Workload": _both(groups.workload),
-    "PodGroup": _both(groups.pod_group),
-    "CompositePodGroup": _both(groups.composite_pod_group),
-    "PriorityClass": (others.new_priority_class, others.changed_priority_class, _nothing),
-    "ConfigMap": (others.new_config_map, others.changed_config_map, _nothing),
-    "Secret": (others.new_secret, others.changed_secret, _nothing),
-    "Event": (others.new_event, lambda new, _old: others.new_event(new), _nothing),
-    "MutatingAdmissionPolicy": (others.new_policy, lambda new, _old: others.new_policy(new), _nothing),
-    "MutatingAdmissionPolicyBinding": (
-        others.new_binding,
-        lambda new, _old: others.new_binding(new),
-        _nothing,
+    "Workload": _group_checks(groups.workload),
+    "PodGroup": _group_checks(groups.pod_group),
+    "CompositePodGroup": _group_checks(groups.composite_pod_group),
+    "PriorityClass": (other_kinds.new_priority_class, other_kinds.changed_priority_class, _no_errors),
+    "ConfigMap": (other_kinds.new_config_map, other_kinds.changed_config_map, _no_errors),
+    "Secret": (other_kinds.new_secret, other_kinds.changed_secret, _no_errors),
+    "Event": (other_kinds.new_event, lambda new, _old: other_kinds.new_event(new), _no_errors),
+    "MutatingAdmissionPolicy": (
+        other_kinds.new_policy,
+        lambda new, _old: other_kinds.new_policy(new),
+        _no_errors,
     ),
-    "CustomResourceDefinition": (definitions.check_new, definitions.check_changed, _nothing),
+    "MutatingAdmissionPolicyBinding": (
+        other_kinds.new_binding,
+        lambda new, _old: other_kinds.new_binding(new),
+        _no_errors,
+    ),
+    "CustomResourceDefinition": (definitions.check_new, definitions.check_changed, _no_errors),
 }
 CHECKS_1_36: Mapping[str, Checks] = {
-    "Workload": _both(groups_1_36.workload),
-    "PodGroup": _both(groups_1_36.pod_group),
+    "Workload": _group_checks(groups_1_36.workload),
+    "PodGroup": _group_checks(groups_1_36.pod_group),
 }
 
 
@@ -238,7 +235,7 @@ def _checks(kind: Kind) -> Checks | None:
 
 
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:
-    """Every rule that a new object breaks."""
+    """The validation errors of a new object."""
     errors = metadata.check_new(kind, obj)
     if kind.custom:
         return errors + custom.check(obj, None, kind.schema)
@@ -247,22 +244,22 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def check_changed(kind: Kind, obj: Object, old: Object, subresource: str = "") -> list[FieldError]:
-    """Every rule that a changed object breaks."""
+    """The validation errors of an updated object."""
     errors = metadata.check_changed(obj, old)
     if kind.custom:
         return errors + custom.check(obj, old, kind.schema)
     checks = _checks(kind)
     if checks is None:
         return errors
-    judge = checks[2] if subresource == "status" else checks[1]
-    return errors + judge(obj, old)
+    check = checks[2] if subresource == "status" else checks[1]
+    return errors + check(obj, old)
 
 
-def deleted_at_once(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:
-    """Whether a deletion takes the object away at once, and after how many seconds the kubelet should.
+def graceful_deletion(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:
+    """Whether a deletion removes the object immediately, and its grace period in seconds.
 
-    A pod on a node that has not ended stays, with a deletionTimestamp, until its kubelet deletes it for good
-    with a grace period of zero (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete).
+    A pod that is bound and has not ended stays, with a deletionTimestamp, until its kubelet deletes it with a
+    grace period of zero (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete).
     """
     if kind.kind != "Pod" or kind.custom:
         return True, 0
@@ -274,13 +271,13 @@ def deleted_at_once(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, i
     return seconds == 0, seconds
 
 
-def announces_deletion(kind: Kind) -> bool:
-    """Whether a deletionTimestamp is set even on what goes at once: a pod's watchers see both."""
+def marks_before_removal(kind: Kind) -> bool:
+    """Whether watchers see a deletionTimestamp even before an immediate removal: only Pods."""
     return kind.kind == "Pod" and not kind.custom
 
 
-def deletion_mark(obj: Object, seconds: int) -> Object:
-    """The metadata of an object that is on its way out."""
+def deletion_metadata(obj: Object, seconds: int) -> Object:
+    """The metadata of an object with a deletionTimestamp."""
     changed: Object = obj["metadata"] | {"deletionTimestamp": now(), "deletionGracePeriodSeconds": seconds}
     if metadata.generation_of(obj):
         changed["generation"] = metadata.generation_of(obj) + 1

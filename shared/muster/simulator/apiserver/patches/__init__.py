@@ -1,1 +1,1 @@
-"""The four ways to patch: JSON patch, merge patch, strategic merge patch, server-side apply."""
+"""The four patch types: JSON patch, merge patch, strategic merge patch and server-side apply."""

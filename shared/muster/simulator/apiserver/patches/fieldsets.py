@@ -1,7 +1,7 @@
-"""Sets of fields, as server-side apply counts them: what a value holds, what changed, what goes.
+"""Sets of fields for server-side apply: the fields of a value, comparison, merge and removal.
 
-A field is a path: a tuple of elements as `FieldsV1` spells them, `f:spec`, `k:{"name":"a"}`, `v:"x"`. The
-rules are those of sigs.k8s.io/structured-merge-diff v6.4.2, `typed/{tofieldset,compare,merge,remove}.go`.
+A field is a path: a tuple of path elements as `FieldsV1` writes them, `f:spec`, `k:{"name":"a"}`, `v:"x"`.
+The rules are those of sigs.k8s.io/structured-merge-diff v6.4.2, `typed/{tofieldset,compare,merge,remove}.go`.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _MISSING: Final = object()
 
 
 def keyed(schema: Schema) -> bool:
-    """Whether a list is a map in disguise, its items told apart by keys."""
+    """Whether a list is of type map, its items identified by keys."""
     return schema.get("x-kubernetes-list-type") == "map"
 
 
 def granular(schema: Schema, value: Any) -> bool:
-    """Whether the parts of a value have owners of their own; an atomic value is owned as one."""
+    """Whether the children of a value have their own managers; an atomic value has a single one."""
     if isinstance(value, list):
         return schema.get("x-kubernetes-list-type") in {"map", "set"}
     return schema.get("x-kubernetes-map-type") != "atomic"
 
 
 def child_of(schema: Schema, key: str) -> Schema:
-    """The schema of a map's value; an empty one where the schema does not say."""
+    """The schema of a field or map value; empty if the schema does not specify it."""
     properties = schema.get("properties") or {}
-    found = properties.get(key, schema.get("additionalProperties"))
-    return found if isinstance(found, dict) else {}
+    child = properties.get(key, schema.get("additionalProperties"))
+    return child if isinstance(child, dict) else {}
 
 
 def element(schema: Schema, item: Any) -> str:
-    """How an item of a keyed list or a set is called in a path."""
+    """The path element of an item of a list of type map or set."""
     if not keyed(schema):
         return "v:" + json.dumps(item, separators=(",", ":"))
     properties = (schema.get("items") or {}).get("properties") or {}
@@ -53,45 +53,45 @@ def element(schema: Schema, item: Any) -> str:
 
 
 def fields_of(value: Any, schema: Schema, path: Path = ()) -> set[Path]:
-    """Every field that a value sets: leaves, atomic values, items of lists and entries of free maps."""
+    """The fields that a value sets: leaves, atomic values, items of lists and entries of maps."""
     if not isinstance(value, (dict, list)) or not granular(schema, value):
         return {path}
-    found: set[Path] = set()
+    fields: set[Path] = set()
     if isinstance(value, list):
         items: Schema = schema.get("items") or {}
         for item in value:
-            where = (*path, element(schema, item))
-            found |= fields_of(item, items, where) | {where}
-        return found
-    named = schema.get("properties") or {}
+            item_path = (*path, element(schema, item))
+            fields |= fields_of(item, items, item_path) | {item_path}
+        return fields
+    properties = schema.get("properties") or {}
     for key, item in value.items():
-        where = (*path, "f:" + key)
-        found |= fields_of(item, child_of(schema, key), where)
-        if item is None or item == {} or key not in named:
-            found.add(where)
-    return found
+        child_path = (*path, "f:" + key)
+        fields |= fields_of(item, child_of(schema, key), child_path)
+        if item is None or item == {} or key not in properties:
+            fields.add(child_path)
+    return fields
 
 
 def with_structs(fields: Iterable[Path], schema: Schema) -> set[Path]:
-    """The fields and every struct around one (`EnsureNamedFieldsAreMembers`)."""
-    found = set(fields)
-    for path in list(found):
+    """The fields and every struct that contains one (`EnsureNamedFieldsAreMembers`)."""
+    result = set(fields)
+    for path in list(result):
         inner = schema
         for depth, step in enumerate(path, 1):
             kind, _, name = step.partition(":")
             if kind == "f" and name in (inner.get("properties") or {}):
-                found.add(path[:depth])
+                result.add(path[:depth])
             inner = child_of(inner, name) if kind == "f" else inner.get("items") or {}
-    return found
+    return result
 
 
 class Comparison:
-    """What differs between two values of one schema.
+    """The difference between two values of a schema.
 
     Attributes:
-        added: fields that only the second has.
-        modified: fields with another value in the second.
-        removed: fields that only the first has.
+        added: fields that only the second value has.
+        modified: fields whose value differs.
+        removed: fields that only the first value has.
     """
 
     def __init__(self, before: Any, after: Any, schema: Schema) -> None:
@@ -104,9 +104,14 @@ class Comparison:
         if before is after:
             return
         shapes = {type(value) for value in (before, after) if value is not _MISSING and value is not None}
-        inside = len(shapes) == 1 and shapes <= {dict, list} and (before or after)
+        containers = len(shapes) == 1 and shapes <= {dict, list} and (before or after)
         present = [value for value in (before, after) if value]
-        if not inside or not present or not granular(schema, present[0]) or not _has_content(before, after):
+        if (
+            not containers
+            or not present
+            or not granular(schema, present[0])
+            or not _has_content(before, after)
+        ):
             self._leaf(before, after, path)
             return
         if shapes == {list}:
@@ -136,8 +141,8 @@ class Comparison:
     def _entries(self, before: Any, after: Any, schema: Schema, path: Path) -> None:
         old, new = _or_empty(before, {}), _or_empty(after, {})
         for key in old.keys() | new.keys():
-            where = (*path, "f:" + key)
-            self._compare(old.get(key, _MISSING), new.get(key, _MISSING), child_of(schema, key), where)
+            child_path = (*path, "f:" + key)
+            self._compare(old.get(key, _MISSING), new.get(key, _MISSING), child_of(schema, key), child_path)
 
 
 def _has_content(before: Any, after: Any) -> bool:
@@ -148,31 +153,33 @@ def _or_empty(value: Any, empty: Any) -> Any:
     return empty if value is _MISSING or value is None else value
 
 
-def merged(live: Any, wanted: Any, schema: Schema) -> Any:
-    """A live value with everything that `wanted` sets laid over it."""
-    if isinstance(live, dict) and isinstance(wanted, dict) and granular(schema, wanted):
-        found = dict(live)
-        for key, value in wanted.items():
-            found[key] = merged(live[key], value, child_of(schema, key)) if key in live else value
-        return found
-    if isinstance(live, list) and isinstance(wanted, list) and granular(schema, wanted):
-        return _merged_list(live, wanted, schema)
-    return wanted
+def merged(live: Any, applied: Any, schema: Schema) -> Any:
+    """The live value with the fields of `applied` set in it."""
+    if isinstance(live, dict) and isinstance(applied, dict) and granular(schema, applied):
+        result = dict(live)
+        for key, value in applied.items():
+            result[key] = merged(live[key], value, child_of(schema, key)) if key in live else value
+        return result
+    if isinstance(live, list) and isinstance(applied, list) and granular(schema, applied):
+        return _merged_list(live, applied, schema)
+    return applied
 
 
-def _merged_list(live: list[Any], wanted: list[Any], schema: Schema) -> list[Any]:
-    """Both lists' items, each once: shared ones in the wanted order, live ones near where they were."""
+def _merged_list(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:
+    """The items of both lists: shared items in the order of `applied`, others next to their neighbours."""
     items: Schema = schema.get("items") or {}
     old = {element(schema, item): item for item in live}
-    new = {element(schema, item): item for item in wanted}
+    new = {element(schema, item): item for item in applied}
     shared = [name for name in new if name in old]
     left, right = list(old), list(new)
-    found: list[Any] = []
+    result: list[Any] = []
     while left or right:
         if left and right and left[0] != right[0] and left[0] in new and shared[:1] != left[:1]:
-            left.pop(0)  # wanted at another place: it comes when its turn in the wanted order comes
+            left.pop(
+                0
+            )  # shared, but not the next in the order of `applied`: added when that order reaches it
         elif left and left[0] not in new:
-            found.append(old[left.pop(0)])
+            result.append(old[left.pop(0)])
         elif left and not right:
             left.pop(0)
         else:
@@ -181,18 +188,18 @@ def _merged_list(live: list[Any], wanted: list[Any], schema: Schema) -> list[Any
                 left.pop(0)
             if shared[:1] == [name]:
                 shared.pop(0)
-            found.append(merged(old[name], new[name], items) if name in old else new[name])
-    return found
+            result.append(merged(old[name], new[name], items) if name in old else new[name])
+    return result
 
 
-def without(value: Any, gone: Iterable[Path], schema: Schema) -> Any:
-    """A value without certain fields; what lies inside a removed field goes with it.
+def without(value: Any, removed: Iterable[Path], schema: Schema) -> Any:
+    """A value without some fields and everything inside them.
 
-    A map or list that this empties is None, and gone from the map around it, as if it had never been set.
+    A map or list that becomes empty is removed from its parent; at the top it is None.
     """
     here: set[str] = set()
     below: dict[str, list[Path]] = {}
-    for path in gone:
+    for path in removed:
         if len(path) == 1:
             here.add(path[0])
         elif path:
@@ -201,18 +208,20 @@ def without(value: Any, gone: Iterable[Path], schema: Schema) -> Any:
         return value
     if isinstance(value, list):
         items: Schema = schema.get("items") or {}
-        named = [(element(schema, item), item) for item in value]
-        return [without(item, below.get(name, ()), items) for name, item in named if name not in here] or None
-    left = {
+        elements = [(element(schema, item), item) for item in value]
+        return [
+            without(item, below.get(name, ()), items) for name, item in elements if name not in here
+        ] or None
+    kept = {
         key: without(item, below.get("f:" + key, ()), child_of(schema, key))
         for key, item in value.items()
         if "f:" + key not in here
     }
-    return {key: item for key, item in left.items() if item is not None} if left else None
+    return {key: item for key, item in kept.items() if item is not None} if kept else None
 
 
 def to_v1(fields: Iterable[Path]) -> Object:
-    """The fields as `FieldsV1`: a tree, with `.` where a node is itself a field."""
+    """The fields as `FieldsV1`: a tree in which `.` marks a node that is itself a field."""
     tree: Object = {}
     for path in sorted(fields):
         node = tree
@@ -229,20 +238,20 @@ def _without_leaf_dots(node: Object) -> Object:
 
 
 def from_v1(tree: Mapping[str, Any], path: Path = ()) -> set[Path]:
-    """The fields that a `FieldsV1` names."""
-    found: set[Path] = set()
+    """The fields of a `FieldsV1`."""
+    fields: set[Path] = set()
     for key, child in tree.items():
         if key == ".":
-            found.add(path)
+            fields.add(path)
         elif child:
-            found |= from_v1(child, (*path, key))
+            fields |= from_v1(child, (*path, key))
         else:
-            found.add((*path, key))
-    return found
+            fields.add((*path, key))
+    return fields
 
 
-def spelled(path: Path) -> str:
-    """A field as conflicts name it: `.spec.containers[name="a"].image`."""
+def field_path(path: Path) -> str:
+    """A field as messages of conflicts print it: `.spec.containers[name="a"].image`."""
     text = ""
     for step in path:
         kind, _, rest = step.partition(":")

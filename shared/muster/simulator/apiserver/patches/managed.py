@@ -1,4 +1,4 @@
-"""Who owns which fields: `metadata.managedFields`, updates that take fields over, server-side apply.
+"""Field management: `metadata.managedFields` after updates and after server-side apply.
 
 The rules are those of sigs.k8s.io/structured-merge-diff v6.4.2, `merge/update.go`, and of
 k8s.io/apimachinery v0.37.1, `pkg/util/managedfields`.
@@ -16,16 +16,16 @@ from muster.simulator.apiserver.patches.fieldsets import (
     Comparison,
     Fields,
     Path,
+    field_path,
     fields_of,
     from_v1,
     merged,
-    spelled,
     to_v1,
     with_structs,
     without,
 )
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import ApiError, apply_conflict
+from muster.simulator.apiserver.status import apply_conflict
 
 UNTRACKED: Final[Fields] = frozenset(
     {
@@ -39,14 +39,14 @@ UNTRACKED: Final[Fields] = frozenset(
         ),
     }
 )
-"""Fields that nobody owns (`stripmeta.go`)."""
+"""Fields that have no manager (`stripmeta.go`)."""
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
 @dataclass(frozen=True)
-class Manager:
-    """Who writes, and how; entries of managedFields are told apart by this."""
+class FieldManager:
+    """A field manager with operation, version and subresource, which identify its entry in managedFields."""
 
     name: str
     operation: str
@@ -55,7 +55,7 @@ class Manager:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """The same for all applies of one manager, whatever version they speak."""
+        """The key of the entry; applies of a manager share an entry across API versions."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.name, self.operation, version, self.subresource
 
@@ -67,10 +67,10 @@ class Manager:
 
 
 @dataclass(frozen=True)
-class Owned:
-    """The fields of one manager and since when."""
+class ManagedFields:
+    """The fields of a manager and the time of their last change."""
 
-    manager: Manager
+    manager: FieldManager
     fields: Fields
     time: str = ""
 
@@ -80,80 +80,87 @@ class Owned:
         return f"{self.manager} using {self.manager.api_version}"
 
 
-Owners = dict[tuple[str, str, str, str], Owned]
+Managers = dict[tuple[str, str, str, str], ManagedFields]
 
 
-def owners_of(obj: Object) -> Owners:
-    """The owners that an object's managedFields name."""
-    found: Owners = {}
+def managers_of(obj: Object) -> Managers:
+    """The managed fields of an object, by the identity of the manager."""
+    managers: Managers = {}
     for entry in at(obj, "metadata", "managedFields") or []:
         if not entry.get("manager") or not isinstance(entry.get("fieldsV1"), dict):
             continue
-        manager = Manager(
+        manager = FieldManager(
             entry["manager"],
             entry.get("operation", "Update"),
             entry.get("apiVersion", ""),
             entry.get("subresource", ""),
         )
-        found[manager.identity] = Owned(manager, frozenset(from_v1(entry["fieldsV1"])), entry.get("time", ""))
-    return found
+        fields = frozenset(from_v1(entry["fieldsV1"]))
+        managers[manager.identity] = ManagedFields(manager, fields, entry.get("time", ""))
+    return managers
 
 
-def entries(owners: Owners) -> list[Object]:
-    """The managedFields that say this; applies first, then by time and name."""
-    found = []
-    for owned in owners.values():
-        if not owned.fields:
+def entries(managers: Managers) -> list[Object]:
+    """The managedFields of an object: applies first, then by time and name."""
+    listed = []
+    for managed in managers.values():
+        if not managed.fields:
             continue
-        manager = owned.manager
+        manager = managed.manager
         entry: Object = {
             "manager": manager.name,
             "operation": manager.operation,
             "apiVersion": manager.api_version,
         }
-        entry |= {"time": owned.time, "fieldsType": "FieldsV1", "fieldsV1": to_v1(owned.fields)}
-        found.append(entry | ({"subresource": manager.subresource} if manager.subresource else {}))
-    return sorted(found, key=lambda e: (e["operation"], e["time"], e["manager"], e["apiVersion"]))
+        entry |= {"time": managed.time, "fieldsType": "FieldsV1", "fieldsV1": to_v1(managed.fields)}
+        listed.append(entry | ({"subresource": manager.subresource} if manager.subresource else {}))
+    return sorted(listed, key=lambda e: (e["operation"], e["time"], e["manager"], e["apiVersion"]))
 
 
 def after_update(
-    live: Object, changed: Object, schema: Schema, manager: Manager, reset: Fields = EMPTY
+    live: Object, changed: Object, schema: Schema, manager: FieldManager, reset: Fields = EMPTY
 ) -> list[Object]:
-    """The managedFields after somebody wrote `changed` over `live` by PUT, PATCH or POST.
+    """The managedFields after a POST, PUT or PATCH.
 
     Args:
-        live: the object as it was; empty structs for a new one.
-        changed: the object as written, defaults included.
-        schema: the kind's schema with `metadata`.
-        manager: who writes.
-        reset: prefixes of fields that this endpoint does not let anybody write.
+        live: the object before the write; for a new one an object with empty structs.
+        changed: the object after the write, with defaults.
+        schema: the schema of the kind, with that of `metadata`.
+        manager: the manager of the write.
+        reset: prefixes of the fields that the endpoint cannot write.
     """
-    if at(changed, "metadata", "managedFields") and not owners_of(changed):
-        return []  # the writer asked for all owners to be forgotten
-    owners = owners_of(changed) or owners_of(live)
-    if not owners and at(live, "metadata", "uid"):
-        return []  # an object from before ownership was tracked stays so until its first apply
+    if at(changed, "metadata", "managedFields") and not managers_of(changed):
+        return []  # an entry without manager or fields resets managedFields
+    managers = managers_of(changed) or managers_of(live)
+    if not managers and at(live, "metadata", "uid"):
+        return []  # an object without managedFields stays without them until its first apply
     difference = _difference(live, changed, schema)
     written = _unless_reset(difference.added | difference.modified, reset)
-    before = owners.get(manager.identity)
-    _take_over(owners, manager, written | difference.modified, difference.removed)
-    mine = (before.fields if before else EMPTY) - difference.removed | written
-    _own(owners, manager, mine - UNTRACKED)
-    return entries(owners)
+    before = managers.get(manager.identity)
+    _take_over(managers, manager, written | difference.modified, difference.removed)
+    fields = (before.fields if before else EMPTY) - difference.removed | written
+    _set_fields(managers, manager, fields - UNTRACKED)
+    return entries(managers)
 
 
 def apply(
-    live: Object, wanted: Object, schema: Schema, manager: Manager, *, force: bool, reset: Fields = EMPTY
+    live: Object,
+    applied: Object,
+    schema: Schema,
+    manager: FieldManager,
+    *,
+    force: bool,
+    reset: Fields = EMPTY,
 ) -> tuple[Object, list[Object]]:
-    """Server-side apply: the live object with what `wanted` sets, without what its manager no longer sets.
+    """Server-side apply: set the applied fields and remove those that the manager no longer applies.
 
     Args:
-        live: the object as it is; without uid when it is to be created.
-        wanted: the applied configuration, not defaulted.
-        schema: the kind's schema with `metadata`.
-        manager: who applies.
-        force: take over fields of other managers.
-        reset: prefixes of fields that this endpoint does not let anybody write.
+        live: the stored object; without uid if it is to be created.
+        applied: the applied configuration, without defaults.
+        schema: the schema of the kind, with that of `metadata`.
+        manager: the manager of the apply.
+        force: whether to take over fields of other managers.
+        reset: prefixes of the fields that the endpoint cannot write.
 
     Returns:
         The object to store and its managedFields.
@@ -161,28 +168,28 @@ def apply(
     Raises:
         ApiError: 409, fields of other managers would change.
     """
-    owners = owners_of(live)
-    if not owners and at(live, "metadata", "uid"):
-        first = Manager(BEFORE_FIRST_APPLY, "Update", manager.api_version)
-        _own(owners, first, frozenset(fields_of(_body(live), schema)) - UNTRACKED)
-    before = owners.get(manager.identity)
-    wanted_fields = frozenset(_unless_reset(fields_of(_body(wanted), schema), reset)) - UNTRACKED
-    owners[manager.identity] = Owned(manager, wanted_fields, before.time if before else "")
-    result = merged(_body(live), _body(wanted), schema)
+    managers = managers_of(live)
+    if not managers and at(live, "metadata", "uid"):
+        first = FieldManager(BEFORE_FIRST_APPLY, "Update", manager.api_version)
+        _set_fields(managers, first, frozenset(fields_of(_body(live), schema)) - UNTRACKED)
+    before = managers.get(manager.identity)
+    applied_fields = frozenset(_unless_reset(fields_of(_body(applied), schema), reset)) - UNTRACKED
+    managers[manager.identity] = ManagedFields(manager, applied_fields, before.time if before else "")
+    result = merged(_body(live), _body(applied), schema)
     if before is not None:
-        kept = set[Path]().union(*(owned.fields for owned in owners.values()))
-        # With the structs around them: one that nothing owned is left in goes as a whole, without a trace.
-        gone = with_structs(before.fields, schema) - with_structs(kept, schema)
-        result = without(result, gone & with_structs(fields_of(result, schema), schema), schema)
+        kept = set[Path]().union(*(managed.fields for managed in managers.values()))
+        # Including the structs that contain them: a struct without managed fields is removed entirely.
+        removed = with_structs(before.fields, schema) - with_structs(kept, schema)
+        result = without(result, removed & with_structs(fields_of(result, schema), schema), schema)
     difference = _difference(live, result, schema)
     changed = difference.added | difference.modified
     if not force:
-        _refuse_conflicts(owners, manager, changed)
-    _take_over(owners, manager, changed, difference.removed)
-    unchanged_set = before is not None and before.fields == wanted_fields
-    time = before.time if before and unchanged_set else now()
-    owners[manager.identity] = Owned(manager, wanted_fields, time)
-    return result, entries(owners)
+        _refuse_conflicts(managers, manager, changed)
+    _take_over(managers, manager, changed, difference.removed)
+    unchanged = before is not None and before.fields == applied_fields
+    time = before.time if before and unchanged else now()
+    managers[manager.identity] = ManagedFields(manager, applied_fields, time)
+    return result, entries(managers)
 
 
 def _body(obj: Object) -> Object:
@@ -200,57 +207,56 @@ def _unless_reset(fields: set[tuple[str, ...]], reset: Fields) -> set[tuple[str,
     return {path for path in fields if not any(path[: len(prefix)] == prefix for prefix in reset)}
 
 
-def _own(owners: Owners, manager: Manager, fields: Fields) -> None:
-    before = owners.get(manager.identity)
+def _set_fields(managers: Managers, manager: FieldManager, fields: Fields) -> None:
+    before = managers.get(manager.identity)
     if before is not None and before.fields == fields:
         return
     if fields:
-        owners[manager.identity] = Owned(manager, fields, now())
+        managers[manager.identity] = ManagedFields(manager, fields, now())
     else:
-        owners.pop(manager.identity, None)
+        managers.pop(manager.identity, None)
 
 
 def _take_over(
-    owners: Owners, manager: Manager, written: set[tuple[str, ...]], removed: set[tuple[str, ...]]
+    managers: Managers, manager: FieldManager, written: set[tuple[str, ...]], removed: set[tuple[str, ...]]
 ) -> None:
-    for identity, owned in list(owners.items()):
+    for identity, managed in list(managers.items()):
         lost = removed if identity == manager.identity else written | removed
-        if identity != manager.identity and owned.fields & lost:
-            owners[identity] = replace(owned, fields=frozenset(owned.fields - lost))
+        if identity != manager.identity and managed.fields & lost:
+            managers[identity] = replace(managed, fields=frozenset(managed.fields - lost))
 
 
-def _refuse_conflicts(owners: Mapping[Any, Owned], manager: Manager, changed: set[tuple[str, ...]]) -> None:
-    found = [
-        (owned, path)
-        for identity, owned in owners.items()
+def _refuse_conflicts(
+    managers: Mapping[Any, ManagedFields], manager: FieldManager, changed: set[tuple[str, ...]]
+) -> None:
+    conflicts = [
+        (managed, path)
+        for identity, managed in managers.items()
         if identity != manager.identity
-        for path in sorted(owned.fields & changed)
+        for path in sorted(managed.fields & changed)
     ]
-    if found:
+    if conflicts:
         raise apply_conflict(
-            _conflict_words(found),
+            _conflict_message(conflicts),
             [
                 {
                     "reason": "FieldManagerConflict",
-                    "message": f"conflict with {owned}",
-                    "field": spelled(path),
+                    "message": f"conflict with {managed}",
+                    "field": field_path(path),
                 }
-                for owned, path in found
+                for managed, path in conflicts
             ],
         )
 
 
-def _conflict_words(found: list[tuple[Owned, tuple[str, ...]]]) -> str:
-    if len(found) == 1:
-        owned, path = found[0]
-        return f"Apply failed with 1 conflict: conflict with {owned}: {spelled(path)}"
-    by_owner: dict[str, list[str]] = {}
-    for owned, path in found:
-        by_owner.setdefault(str(owned), []).append(spelled(path))
+def _conflict_message(conflicts: list[tuple[ManagedFields, tuple[str, ...]]]) -> str:
+    if len(conflicts) == 1:
+        managed, path = conflicts[0]
+        return f"Apply failed with 1 conflict: conflict with {managed}: {field_path(path)}"
+    by_manager: dict[str, list[str]] = {}
+    for managed, path in conflicts:
+        by_manager.setdefault(str(managed), []).append(field_path(path))
     lines = []
-    for owner in sorted(by_owner):
-        lines += [f"conflicts with {owner}:", *(f"- {path}" for path in by_owner[owner])]
-    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
-
-
-__all__ = ["ApiError", "Manager", "after_update", "apply", "owners_of"]
+    for manager in sorted(by_manager):
+        lines += [f"conflicts with {manager}:", *(f"- {path}" for path in by_manager[manager])]
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)

@@ -12,12 +12,13 @@ MAX_OPERATIONS = 10_000
 
 
 def json_patch(current: Object, operations: Any) -> Object:
-    """The object after a list of operations; all of them or none.
+    """The object after a JSON patch.
 
     Raises:
-        ApiError: 400, this is no JSON patch; 422, an operation cannot be carried out or a `test` fails.
+        ApiError: 400, the body is not a list; 413, it has too many operations; 422, an operation or a `test`
+            fails.
     """
-    import jsonpatch  # noqa: PLC0415 - 8 ms that most servers never need
+    import jsonpatch  # noqa: PLC0415 - takes 8 ms to import, and most runs need no JSON patch
 
     if not isinstance(operations, list):
         raise bad_request(
@@ -36,28 +37,27 @@ def json_patch(current: Object, operations: Any) -> Object:
 
 
 def merge_patch(current: Any, patch: Any) -> Any:
-    """The value after a merge patch: null removes, lists are replaced whole."""
+    """The value after a merge patch: null removes a field, lists are replaced."""
     if not isinstance(patch, dict):
         return patch
-    found: Object = dict(current) if isinstance(current, dict) else {}
+    result: Object = dict(current) if isinstance(current, dict) else {}
     for key, value in patch.items():
         if value is None:
-            found.pop(key, None)
+            result.pop(key, None)
         else:
-            found[key] = merge_patch(found.get(key), value)
-    return found
+            result[key] = merge_patch(result.get(key), value)
+    return result
 
 
 def checked_merge_patch(patch: Any) -> Object:
-    """A merge patch that is an object.
+    """The merge patch, checked to be an object.
 
     Raises:
-        ApiError: 400, it is something else.
+        ApiError: 400, it is not an object.
     """
     if not isinstance(patch, dict):
-        what = json_type(patch)
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {what} into Go value "
+            f"error decoding patch: json: cannot unmarshal {json_type(patch)} into Go value "
             "of type map[string]interface {}"
         )
     return patch

@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch that knows which lists are keyed, and has directives.
+"""Strategic merge patch: a merge patch with merge keys for lists and with directives.
 
-The rules are those of k8s.io/apimachinery v0.37.1, `pkg/util/strategicpatch/patch.go`; which lists are keyed
-comes from `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of the schemas.
+The rules are those of k8s.io/apimachinery v0.37.1, `pkg/util/strategicpatch/patch.go`; the schemas
+give `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def strategic_merge(current: Object, patch: Any, schema: Schema) -> Object:
     """The object after a strategic merge patch.
 
     Args:
-        current: the object as it is; not changed.
+        current: the object; not changed.
         patch: the parsed body.
-        schema: the schema of the kind, its `metadata` included.
+        schema: the schema of the kind, with that of `metadata`.
 
     Raises:
-        ApiError: 400, a directive is unknown or malformed; 500, an item of a keyed list lacks its key.
+        ApiError: 400, a directive is unknown or malformed; 500, an item of a list lacks its merge key.
     """
     if not isinstance(patch, dict):
         raise bad_request(
@@ -46,22 +46,22 @@ def _merge_map(current: Object, patch: Object, schema: Schema) -> Object:
     if directive not in {None, "merge"}:
         raise bad_request(f"Unknown patch type: {directive} in map")
     _retain_keys(current, patch)
-    found = dict(current)
+    result = dict(current)
     for key, value in patch.items():
         if key in {DIRECTIVE, RETAIN_KEYS} or key.startswith(ORDER):
             continue
         if key.startswith(FROM_PRIMITIVES):
-            _delete_primitives(found, key.removeprefix(FROM_PRIMITIVES), value)
+            _delete_primitives(result, key.removeprefix(FROM_PRIMITIVES), value)
         elif value is None:
-            found.pop(key, None)
+            result.pop(key, None)
         else:
             order = patch.get(ORDER + key)
-            found[key] = _merge_value(found.get(key), value, _child(schema, key), order)
+            result[key] = _merge_value(result.get(key), value, _child(schema, key), order)
     for key, order in patch.items():
         name = key.removeprefix(ORDER)
-        if key.startswith(ORDER) and name not in patch and isinstance(found.get(name), list):
-            found[name] = _ordered(found[name], [], order, _child(schema, name), found[name])
-    return found
+        if key.startswith(ORDER) and name not in patch and isinstance(result.get(name), list):
+            result[name] = _ordered(result[name], [], order, _child(schema, name), result[name])
+    return result
 
 
 def _merge_value(current: Any, value: Any, schema: Schema, order: Any) -> Any:
@@ -83,19 +83,19 @@ def _merge_list(current: list[Any], patch: list[Any], schema: Schema, order: Any
         return _ordered(merged, patch, order, schema, current)
     if any(isinstance(item, dict) and item.get(DIRECTIVE) == "replace" for item in patch):
         return [item for item in patch if DIRECTIVE not in item]
-    found = list(current)
+    merged = list(current)
     items: Schema = schema.get("items") or {}
     for item in patch:
-        wanted = _key_of(item, key)
+        key_value = _key_of(item, key)
         if item.get(DIRECTIVE) == "delete":
-            found = [old for old in found if old.get(key) != wanted]
+            merged = [old for old in merged if old.get(key) != key_value]
             continue
-        place = next((i for i, old in enumerate(found) if old.get(key) == wanted), None)
-        if place is None:
-            found.append(_merge_map({}, item, items))
+        index = next((i for i, old in enumerate(merged) if old.get(key) == key_value), None)
+        if index is None:
+            merged.append(_merge_map({}, item, items))
         else:
-            found[place] = _merge_map(found[place], item, items)
-    return _ordered(found, patch, order, schema, current)
+            merged[index] = _merge_map(merged[index], item, items)
+    return _ordered(merged, patch, order, schema, current)
 
 
 def _key_of(item: Any, key: str) -> Any:
@@ -106,19 +106,21 @@ def _key_of(item: Any, key: str) -> Any:
 
 
 def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, server: list[Any]) -> list[Any]:
-    """The merged list in the order the patch asks for, or has itself; what it leaves out keeps its place."""
+    """The merged list in the order of `$setElementOrder`, else of the patch; other items stay in place."""
     key = schema.get("x-kubernetes-patch-merge-key")
 
     def identity(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
     plain = [item for item in patch if not (isinstance(item, dict) and DIRECTIVE in item)]
-    wanted = [identity(item) for item in (order if isinstance(order, list) else plain)]
+    sequence = [identity(item) for item in (order if isinstance(order, list) else plain)]
     if not patch:
-        named = [item for item in merged if identity(item) in wanted]
+        named = [item for item in merged if identity(item) in sequence]
     else:
-        named = [item for item in merged if identity(item) in wanted or item in patch]
-    named.sort(key=lambda item: wanted.index(identity(item)) if identity(item) in wanted else len(wanted))
+        named = [item for item in merged if identity(item) in sequence or item in patch]
+    named.sort(
+        key=lambda item: sequence.index(identity(item)) if identity(item) in sequence else len(sequence)
+    )
     others = [item for item in merged if item not in named]
     return _interleaved(others, named, [identity(item) for item in server], identity)
 
@@ -126,13 +128,14 @@ def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, se
 def _interleaved(
     left: list[Any], right: list[Any], server: list[Any], identity: Callable[[Any], Any]
 ) -> list[Any]:
-    found: list[Any] = []
+    """Both lists as one; an item of `left` comes first only if the server has it before that of `right`."""
+    result: list[Any] = []
     left, right = list(left), list(right)
     while left and right:
-        one, other = identity(left[0]), identity(right[0])
-        before = one in server and other in server and server.index(one) < server.index(other)
-        found.append((left if before else right).pop(0))
-    return found + left + right
+        first, second = identity(left[0]), identity(right[0])
+        left_first = first in server and second in server and server.index(first) < server.index(second)
+        result.append((left if left_first else right).pop(0))
+    return result + left + right
 
 
 def _merges(schema: Schema) -> bool:
@@ -140,8 +143,8 @@ def _merges(schema: Schema) -> bool:
 
 
 def _child(schema: Schema, key: str) -> Schema:
-    found = (schema.get("properties") or {}).get(key) or schema.get("additionalProperties")
-    return found if isinstance(found, dict) else {}
+    child = (schema.get("properties") or {}).get(key) or schema.get("additionalProperties")
+    return child if isinstance(child, dict) else {}
 
 
 def _retain_keys(current: Object, patch: Object) -> None:
@@ -155,11 +158,11 @@ def _retain_keys(current: Object, patch: Object) -> None:
             del current[key]
 
 
-def _delete_primitives(found: Object, key: str, values: Any) -> None:
+def _delete_primitives(obj: Object, key: str, values: Any) -> None:
     if not isinstance(values, list):
         raise bad_request("error when applying patch: bad deleteFromPrimitiveList format")
-    if isinstance(found.get(key), list):
-        found[key] = [item for item in found[key] if item not in values]
+    if isinstance(obj.get(key), list):
+        obj[key] = [item for item in obj[key] if item not in values]
 
 
 def _without_directives(item: Any) -> Any:

@@ -1,6 +1,6 @@
-r"""Make the schema data of this package again from the Kubernetes sources and the CRDs of JobSet and Trainer.
+r"""Write the data files of this package from the sources of Kubernetes, JobSet and Trainer.
 
-Run it with the folders of the Go modules (`go mod download -json k8s.io/kubernetes@v1.37.1` prints `Dir`):
+Run it with the directory of the Go module (`go mod download -json k8s.io/kubernetes@v1.37.1` prints `Dir`):
 
     python -m muster.simulator.apiserver.schemas.regenerate kubernetes 1.37.1 DIR
     python -m muster.simulator.apiserver.schemas.regenerate crds jobset-0.12.0 \
@@ -8,7 +8,7 @@ Run it with the folders of the Go modules (`go mod download -json k8s.io/kuberne
     python -m muster.simulator.apiserver.schemas.regenerate crds trainer-2.3.0 \
         DIR/manifests/base/crds/trainer*.yaml
 
-Descriptions are left out: they are nine tenths of the size and nothing here reads them.
+Descriptions are removed: they are nine tenths of the size and nothing reads them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DOCUMENTS = (
     "apis__autoscaling__v1",
     "apis__policy__v1",
 )
-"""The documents of `api/openapi-spec/v3` that are read; a release lacks those it does not serve."""
+"""The files of `api/openapi-spec/v3` to read; those that a release does not have are skipped."""
 
 KINDS = {
     ("", "v1"): "Namespace Node Pod Event ConfigMap Secret Service ServiceAccount Binding",
@@ -52,11 +52,11 @@ KINDS = {
     ("autoscaling", "v1"): "Scale",
     ("policy", "v1"): "Eviction",
 }
-"""The kinds kept, by group and version."""
+"""The kinds to keep, by group and version."""
 
 
 def without_descriptions(node: Any) -> Any:
-    """A copy of a schema without its prose, single-element `allOf` unwrapped to the reference inside."""
+    """A copy of a schema without descriptions, and with an `allOf` of one reference replaced by it."""
     if isinstance(node, list):
         return [without_descriptions(item) for item in node]
     if not isinstance(node, dict):
@@ -73,19 +73,19 @@ def without_descriptions(node: Any) -> Any:
 
 
 def references(node: Any) -> set[str]:
-    """The names of all components that a schema refers to."""
+    """The names of the components that a schema refers to."""
     if isinstance(node, list):
         return set().union(*(references(item) for item in node)) if node else set()
     if not isinstance(node, dict):
         return set()
-    found = set().union(*(references(value) for value in node.values())) if node else set()
+    names = set().union(*(references(value) for value in node.values())) if node else set()
     if isinstance(node.get("$ref"), str):
-        found.add(node["$ref"].removeprefix(PREFIX))
-    return found
+        names.add(node["$ref"].removeprefix(PREFIX))
+    return names
 
 
-def wanted(components: dict[str, Any]) -> list[str]:
-    """The component names of the kinds in `KINDS`."""
+def components_of_kinds(components: dict[str, Any]) -> list[str]:
+    """The names of the components of the kinds in `KINDS`."""
     return [
         name
         for name, schema in components.items()
@@ -95,7 +95,7 @@ def wanted(components: dict[str, Any]) -> list[str]:
 
 
 def kubernetes(release: str, module: Path) -> None:
-    """Write `kubernetes-<release>.json.gz`: the kinds in `KINDS` and everything they refer to."""
+    """Write `kubernetes-<release>.json.gz`: the kinds in `KINDS` and every schema they refer to."""
     components: dict[str, Any] = {}
     for document in DOCUMENTS:
         path = module / "api" / "openapi-spec" / "v3" / f"{document}_openapi.json"
@@ -103,7 +103,7 @@ def kubernetes(release: str, module: Path) -> None:
             components |= json.loads(path.read_text())["components"]["schemas"]
     components = {name: without_descriptions(schema) for name, schema in components.items()}
     kept: dict[str, Any] = {}
-    to_visit = wanted(components)
+    to_visit = components_of_kinds(components)
     while to_visit:
         name = to_visit.pop()
         if name not in kept:
@@ -120,15 +120,15 @@ def crds(name: str, paths: list[Path]) -> None:
 
 
 def write(name: str, data: Any) -> None:
-    """Write compact JSON, compressed the same way on every run."""
+    """Write compact JSON with gzip; the same data gives the same bytes."""
     packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), compresslevel=9, mtime=0)
     (HERE / f"{name}.json.gz").write_bytes(packed)
     print(f"{name}: {len(packed)} bytes")
 
 
 if __name__ == "__main__":
-    what, label, *where = sys.argv[1:]
-    if what == "kubernetes":
-        kubernetes(label, Path(where[0]))
+    command, name, *paths = sys.argv[1:]
+    if command == "kubernetes":
+        kubernetes(name, Path(paths[0]))
     else:
-        crds(label, [Path(path) for path in where])
+        crds(name, [Path(path) for path in paths])

@@ -1,1 +1,1 @@
-"""What the API server refuses, kind by kind, in the words of the real one."""
+"""Validation of each kind, with the field paths and messages of the real server."""

@@ -1,7 +1,7 @@
-"""Custom resources against the OpenAPI schema of their CustomResourceDefinition.
+"""Validation of custom resources with the OpenAPI schema of their CustomResourceDefinition.
 
-Words as in k8s.io/apiextensions-apiserver v0.37.1, `pkg/apiserver/validation`, which passes on those of
-k8s.io/kube-openapi. CEL rules are judged by `validation.cel`.
+Messages as in k8s.io/apiextensions-apiserver v0.37.1, `pkg/apiserver/validation`, which passes on those of
+k8s.io/kube-openapi. `validation.cel` evaluates the CEL rules.
 """
 
 from __future__ import annotations
@@ -26,45 +26,47 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-BLOCKING = frozenset(
+ERRORS_BEFORE_CEL = frozenset(
     {
         *("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany"),
         "FieldValueTypeInvalid",
     }
 )
-"""Errors that keep CEL rules from being judged at all."""
+"""The types of errors after which CEL rules are not evaluated."""
 
-UNCHECKED = (
+CEL_SKIPPED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """What is wrong with a custom resource; `metadata` is judged elsewhere."""
+    """The errors of a custom resource outside its metadata; `old` is None on creation."""
     body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
     errors = list(_value(body, _without_meta(schema), ""))
-    if any(error.type in BLOCKING for error in errors) and has_rules(schema):
-        return [*errors, FieldError("FieldValueInvalid", "<nil>", UNCHECKED, None)]
+    if any(error.type in ERRORS_BEFORE_CEL for error in errors) and has_rules(schema):
+        return [*errors, FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)]
     return errors + broken_rules(obj, old, schema)
 
 
 def _without_meta(schema: Schema) -> Schema:
     properties = schema.get("properties") or {}
     kept = {key: child for key, child in properties.items() if key not in {"apiVersion", "kind", "metadata"}}
-    needed = [name for name in schema.get("required") or () if name not in {"apiVersion", "kind", "metadata"}]
-    return schema | {"properties": kept, "required": needed}
+    required_names = [
+        name for name in schema.get("required") or () if name not in {"apiVersion", "kind", "metadata"}
+    ]
+    return schema | {"properties": kept, "required": required_names}
 
 
 def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
     if value is None and (schema.get("nullable") or "type" not in schema):
         return
-    wanted = _type_wanted(value, schema)
-    if wanted:
-        yield _wrong_type(value, wanted, path)
+    expected = _expected_type(value, schema)
+    if expected:
+        yield _wrong_type(value, expected, path)
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield not_supported(path, value, (str(word) for word in schema["enum"]))
+        yield not_supported(path, value, (str(member) for member in schema["enum"]))
     if isinstance(value, dict):
         yield from _object(value, schema, path)
     elif isinstance(value, list):
@@ -75,31 +77,38 @@ def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
         yield from _number(value, schema, path)
 
 
-def _type_wanted(value: Any, schema: Schema) -> str:
-    """The type a value should have and has not; empty when it fits."""
+def _expected_type(value: Any, schema: Schema) -> str:
+    """The type that a value should have but has not; empty if its type is right."""
     if schema.get("x-kubernetes-int-or-string"):
         return "" if isinstance(value, (int, str)) and not isinstance(value, bool) else "integer,string"
-    wanted = str(schema.get("type", ""))
-    if wanted not in TYPES:
+    expected = str(schema.get("type", ""))
+    if expected not in TYPES:
         return ""
-    fits = isinstance(value, TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
-    return "" if fits else wanted
+    matches = isinstance(value, TYPES[expected]) and (expected == "boolean" or not isinstance(value, bool))
+    return "" if matches else expected
 
 
-def _wrong_type(value: Any, wanted: str, path: str) -> FieldError:
-    found = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
-    name = found.get(type(value), "null")
-    detail = f'{path} in body must be of type {wanted}: "{name}"'
-    return FieldError("FieldValueTypeInvalid", path, detail, name)
+def _wrong_type(value: Any, expected: str, path: str) -> FieldError:
+    type_names = {
+        dict: "object",
+        list: "array",
+        str: "string",
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+    }
+    actual = type_names.get(type(value), "null")
+    detail = f'{path} in body must be of type {expected}: "{actual}"'
+    return FieldError("FieldValueTypeInvalid", path, detail, actual)
 
 
 def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
-    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     for name in schema.get("required") or ():
         if name not in value:
             yield required(f"{path}.{name}" if path else name)
     for key, item in value.items():
-        child = properties.get(key, others)
+        child = properties.get(key, additional)
         if isinstance(child, dict):
             yield from _value(item, child, f"{path}.{key}" if path else key)
     if len(value) > schema.get("maxProperties", len(value)):
@@ -109,39 +118,39 @@ def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
 def _list(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
     if len(value) > schema.get("maxItems", len(value)):
         yield too_many(path, len(value), schema["maxItems"])
-    least = schema.get("minItems", 0)
-    if len(value) < least:
-        yield invalid(path, len(value), f"{path} in body should have at least {least} items")
+    minimum = schema.get("minItems", 0)
+    if len(value) < minimum:
+        yield invalid(path, len(value), f"{path} in body should have at least {minimum} items")
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
             yield from _value(item, items, f"{path}[{index}]")
-    yield from _repeated(value, schema, path)
+    yield from _duplicates(value, schema, path)
 
 
-def _repeated(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
-    kind = schema.get("x-kubernetes-list-type")
+def _duplicates(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
+    list_type = schema.get("x-kubernetes-list-type")
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     seen: set[str] = set()
     for index, item in enumerate(value):
-        if kind == "map" and isinstance(item, dict):
+        if list_type == "map" and isinstance(item, dict):
             identity: Any = {key: item.get(key) for key in keys}
-        elif kind == "set":
+        elif list_type == "set":
             identity = item
         else:
             continue
-        spelled = json.dumps(identity, sort_keys=True)
-        if spelled in seen:
+        serialized = json.dumps(identity, sort_keys=True)
+        if serialized in seen:
             yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", identity)
-        seen.add(spelled)
+        seen.add(serialized)
 
 
 def _text(value: str, schema: Schema, path: str) -> Iterator[FieldError]:
     if len(value) > schema.get("maxLength", len(value)):
         yield FieldError("FieldValueTooLong", path, f"may not be more than {schema['maxLength']} bytes")
-    least = schema.get("minLength", 0)
-    if len(value) < least:
-        yield invalid(path, value, f"{path} in body should be at least {least} chars long")
+    minimum = schema.get("minLength", 0)
+    if len(value) < minimum:
+        yield invalid(path, value, f"{path} in body should be at least {minimum} chars long")
     pattern = schema.get("pattern")
     if pattern and not re.search(pattern, value):
         yield invalid(path, value, f"{path} in body should match '{pattern}'")

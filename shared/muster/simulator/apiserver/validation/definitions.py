@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: what is wrong with them, and the kinds they define.
+"""CustomResourceDefinitions: their validation, their status, and the kinds they define.
 
-Source: k8s.io/apiextensions-apiserver v0.37.1, `pkg/apis/apiextensions/validation`. Structural rules of
-the schemas are not judged; a schema is taken as it is.
+Source: k8s.io/apiextensions-apiserver v0.37.1, `pkg/apis/apiextensions/validation`. Schemas are not
+checked to be structural.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from muster.simulator.apiserver.validation import names
 
 
 def check_new(obj: Object) -> list[FieldError]:
-    """What is wrong with a new CustomResourceDefinition."""
+    """The errors of a new CustomResourceDefinition."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("group"):
@@ -25,8 +25,7 @@ def check_new(obj: Object) -> list[FieldError]:
     ]
     if plural:
         errors += [invalid("spec.names.plural", plural, problem) for problem in names.dns_1035_label(plural)]
-    wanted = f"{plural}.{spec.get('group', '')}"
-    if name_of(obj) != wanted:
+    if name_of(obj) != f"{plural}.{spec.get('group', '')}":
         detail = 'must be spec.names.plural+"."+spec.group'
         errors.append(invalid("metadata.name", name_of(obj), detail))
     scope = spec.get("scope")
@@ -51,7 +50,7 @@ def _versions(spec: Object) -> list[FieldError]:
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a changed CustomResourceDefinition."""
+    """The errors of an updated CustomResourceDefinition."""
     errors = check_new(new)
     for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
         if at(new, "spec", *path) != at(old, "spec", *path):
@@ -60,51 +59,57 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
 
 
 def established(obj: Object) -> Object:
-    """The status of a definition that is served: its names accepted, its conditions true."""
+    """The status of a definition that is served: NamesAccepted and Established are true."""
     stored = [version["name"] for version in obj["spec"].get("versions") or [] if version.get("storage")]
-    words = {
+    messages = {
         "NamesAccepted": ("NoConflicts", "no conflicts found"),
         "Established": ("InitialNamesAccepted", "the initial names have been accepted"),
     }
     conditions = [
-        {"lastTransitionTime": now(), "message": message, "reason": reason, "status": "True", "type": kind}
-        for kind, (reason, message) in words.items()
+        {
+            "lastTransitionTime": now(),
+            "message": message,
+            "reason": reason,
+            "status": "True",
+            "type": condition,
+        }
+        for condition, (reason, message) in messages.items()
     ]
     return {"acceptedNames": obj["spec"]["names"], "conditions": conditions, "storedVersions": stored}
 
 
 def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
-    """The kinds that a definition has the server serve, the stored version first.
+    """The kinds of the served versions of a definition, the stored version first.
 
     Args:
         obj: the CustomResourceDefinition.
-        meta: the schema of `metadata`, which definitions leave open.
+        meta: the schema of `metadata`, which definitions do not specify.
     """
     spec = obj["spec"]
-    words = spec["names"]
-    found = []
+    crd_names = spec["names"]
+    kinds = []
     for version in sorted(spec.get("versions") or [], key=lambda v: not v.get("storage")):
         if not version.get("served"):
             continue
-        endpoints = version.get("subresources") or {}
+        subresources = version.get("subresources") or {}
         schema: Schema = dict(at(version, "schema", "openAPIV3Schema") or {})
         schema["properties"] = {**(schema.get("properties") or {}), "metadata": meta}
-        found.append(
+        kinds.append(
             Kind(
                 group=spec["group"],
                 version=version["name"],
-                plural=words["plural"],
-                kind=words["kind"],
+                plural=crd_names["plural"],
+                kind=crd_names["kind"],
                 namespaced=spec["scope"] == "Namespaced",
-                singular=words.get("singular") or words["kind"].lower(),
-                short_names=tuple(words.get("shortNames") or ()),
-                categories=tuple(words.get("categories") or ()),
-                subresources=frozenset(endpoints),
+                singular=crd_names.get("singular") or crd_names["kind"].lower(),
+                short_names=tuple(crd_names.get("shortNames") or ()),
+                categories=tuple(crd_names.get("categories") or ()),
+                subresources=frozenset(subresources),
                 unconditional=False,
                 schema=schema,
                 definition=obj,
-                scale=endpoints.get("scale"),
+                scale=subresources.get("scale"),
                 columns=tuple(version.get("additionalPrinterColumns") or ()),
             )
         )
-    return tuple(found)
+    return tuple(kinds)

@@ -1,4 +1,4 @@
-"""Workload, PodGroup and CompositePodGroup of Kubernetes 1.37.
+"""Validation of Workload, PodGroup and CompositePodGroup of Kubernetes 1.37.
 
 Sources (v1.37.1): `pkg/apis/scheduling/{v1beta1,v1alpha3}/zz_generated.validations.go` for the structs below,
 `pkg/apis/scheduling/validation/validation.go` for the functions.
@@ -20,14 +20,14 @@ from muster.simulator.apiserver.validation.rules import (
     at_least,
     at_most,
     check,
+    enum,
     formatted,
+    immutable_value,
     max_items,
     not_set_later,
-    one_of,
     optional,
     required_value,
     same_items,
-    unchanging,
     union,
     unique,
 )
@@ -35,11 +35,11 @@ from muster.simulator.apiserver.validation.rules import (
 MAX_TEMPLATES = 8
 MAX_CLAIMS = 4
 MAX_DEPTH = 4
-HIGHEST_PRIORITY = 1_000_000_000
+MAX_PRIORITY = 1_000_000_000
 
-SHORT = formatted(names.dns_label)
-LONG = formatted(names.dns_subdomain)
-SEGMENT = formatted(names.path_segment)
+DNS_LABEL = formatted(names.dns_label)
+DNS_SUBDOMAIN = formatted(names.dns_subdomain)
+PATH_SEGMENT = formatted(names.path_segment)
 BASIC_OR_GANG = union("basic", "gang")
 
 TOPOLOGY = Struct({"key": Field((required_value, formatted(names.label_key)))})
@@ -47,27 +47,33 @@ CONSTRAINTS = Struct({"topology": Field((max_items(1), optional), lambda: TOPOLO
 DISRUPTION = Struct({}, (union("single", "all"),))
 CLAIM = Struct(
     {
-        "name": Field((required_value, SHORT)),
-        "resourceClaimName": Field((optional, LONG)),
-        "resourceClaimTemplateName": Field((optional, LONG)),
+        "name": Field((required_value, DNS_LABEL)),
+        "resourceClaimName": Field((optional, DNS_SUBDOMAIN)),
+        "resourceClaimTemplateName": Field((optional, DNS_SUBDOMAIN)),
     },
     (union("resourceClaimName", "resourceClaimTemplateName"),),
 )
 WORKLOAD_REF = Struct(
-    {"workloadName": Field((required_value, LONG)), "templateName": Field((required_value, SHORT))}
+    {
+        "workloadName": Field((required_value, DNS_SUBDOMAIN)),
+        "templateName": Field((required_value, DNS_LABEL)),
+    }
 )
 CONTROLLER_REF = Struct(
     {
-        "apiGroup": Field((optional, LONG)),
-        "kind": Field((required_value, SEGMENT)),
-        "name": Field((required_value, SEGMENT)),
+        "apiGroup": Field((optional, DNS_SUBDOMAIN)),
+        "kind": Field((required_value, PATH_SEGMENT)),
+        "name": Field((required_value, PATH_SEGMENT)),
     }
 )
 
 
-def _policy(count: str) -> Struct:
-    gang = Struct({count: Field((required_value, at_least(1)))})
-    fields = {"basic": Field((unchanging, optional)), "gang": Field((not_set_later, optional), lambda: gang)}
+def _policy(count_field: str) -> Struct:
+    gang = Struct({count_field: Field((required_value, at_least(1)))})
+    fields = {
+        "basic": Field((immutable_value, optional)),
+        "gang": Field((not_set_later, optional), lambda: gang),
+    }
     return Struct(fields, (BASIC_OR_GANG,))
 
 
@@ -75,54 +81,54 @@ PG_POLICY = _policy("minCount")
 CPG_POLICY = _policy("minGroupCount")
 
 
-def _settings(*, constraints: Callable[[], Struct], disruption: Rule) -> dict[str, Field]:
+def _common_fields(*, constraints: Callable[[], Struct], disruption: Rule) -> dict[str, Field]:
     return {
-        "schedulingConstraints": Field((optional_then(unchanging),), constraints),
-        "disruptionMode": Field((unchanging, disruption), lambda: DISRUPTION),
-        "priorityClassName": Field((unchanging, optional, LONG)),
-        "priority": Field((unchanging, at_most(HIGHEST_PRIORITY))),
-        "preemptionPolicy": Field((unchanging, optional, one_of("PreemptLowerPriority", "Never"))),
+        "schedulingConstraints": Field((optional_then(immutable_value),), constraints),
+        "disruptionMode": Field((immutable_value, disruption), lambda: DISRUPTION),
+        "priorityClassName": Field((immutable_value, optional, DNS_SUBDOMAIN)),
+        "priority": Field((immutable_value, at_most(MAX_PRIORITY))),
+        "preemptionPolicy": Field((immutable_value, optional, enum("PreemptLowerPriority", "Never"))),
     }
 
 
 def optional_then(rule: Rule) -> Rule:
-    """A rule that also holds for clearing the field, after which nothing else is judged."""
+    """The rule, after which an unset value skips the remaining rules."""
 
-    def both(value: Any, old: Any, path: str, updating: bool) -> tuple[list[FieldError], bool]:
-        errors, ends = rule(value, old, path, updating)
-        return errors, ends or value is None
+    def optional_rule(value: Any, old: Any, path: str, updating: bool) -> tuple[list[FieldError], bool]:
+        errors, stop = rule(value, old, path, updating)
+        return errors, stop or value is None
 
-    return both
-
-
-_CLAIMS = Field((unchanging, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, keys="name")
+    return optional_rule
 
 
-def _templates(inside: Callable[[], Struct]) -> Field:
+_CLAIMS = Field((immutable_value, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, key="name")
+
+
+def _templates(struct: Callable[[], Struct]) -> Field:
     rules = (max_items(MAX_TEMPLATES), same_items("name"), optional, unique("name"))
-    return Field(rules, inside, keys="name")
+    return Field(rules, struct, key="name")
 
 
 PG_TEMPLATE = Struct(
     {
-        "name": Field((required_value, SHORT)),
+        "name": Field((required_value, DNS_LABEL)),
         "schedulingPolicy": Field((), lambda: PG_POLICY, always=True),
         "resourceClaims": _CLAIMS,
-        **_settings(constraints=lambda: CONSTRAINTS, disruption=optional),
+        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=optional),
     }
 )
 CPG_TEMPLATE: Struct = Struct(
     {
-        "name": Field((required_value, SHORT)),
+        "name": Field((required_value, DNS_LABEL)),
         "schedulingPolicy": Field((), lambda: CPG_POLICY, always=True),
-        **_settings(constraints=lambda: CONSTRAINTS, disruption=optional),
+        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=optional),
         "podGroupTemplates": _templates(lambda: PG_TEMPLATE),
         "compositePodGroupTemplates": _templates(lambda: CPG_TEMPLATE),
     }
 )
 WORKLOAD = Struct(
     {
-        "controllerRef": Field((unchanging, optional), lambda: CONTROLLER_REF),
+        "controllerRef": Field((immutable_value, optional), lambda: CONTROLLER_REF),
         "podGroupTemplates": _templates(lambda: PG_TEMPLATE),
         "compositePodGroupTemplates": _templates(lambda: CPG_TEMPLATE),
     },
@@ -130,34 +136,38 @@ WORKLOAD = Struct(
 )
 POD_GROUP = Struct(
     {
-        "parentCompositePodGroupName": Field((unchanging, optional_then(unchanging), LONG)),
-        "workloadRef": Field((unchanging, optional), lambda: WORKLOAD_REF),
+        "parentCompositePodGroupName": Field(
+            (immutable_value, optional_then(immutable_value), DNS_SUBDOMAIN)
+        ),
+        "workloadRef": Field((immutable_value, optional), lambda: WORKLOAD_REF),
         "schedulingPolicy": Field((), lambda: PG_POLICY, always=True),
         "resourceClaims": _CLAIMS,
-        **_settings(constraints=lambda: CONSTRAINTS, disruption=required_value),
+        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=required_value),
     }
 )
 COMPOSITE_POD_GROUP = Struct(
     {
-        "parentCompositePodGroupName": Field((unchanging, optional_then(unchanging), LONG)),
-        "workloadRef": Field((unchanging, required_value), lambda: WORKLOAD_REF),
-        "schedulingPolicy": Field((unchanging,), lambda: CPG_POLICY, always=True),
-        **_settings(constraints=lambda: CONSTRAINTS, disruption=required_value),
+        "parentCompositePodGroupName": Field(
+            (immutable_value, optional_then(immutable_value), DNS_SUBDOMAIN)
+        ),
+        "workloadRef": Field((immutable_value, required_value), lambda: WORKLOAD_REF),
+        "schedulingPolicy": Field((immutable_value,), lambda: CPG_POLICY, always=True),
+        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=required_value),
     }
 )
 
 
 def workload(new: Object, old: Object | None) -> list[FieldError]:
-    """Every broken rule of a Workload's spec."""
+    """The errors of the spec of a Workload."""
     spec = new.get("spec") or {}
-    errors = _names_unique(spec) + _depth(spec) + _one_priority(spec)
+    errors = _unique_names(spec) + _depth(spec) + _same_priority(spec)
     for index, template in enumerate(spec.get("compositePodGroupTemplates") or []):
         errors += _has_child(template, f"spec.compositePodGroupTemplates[{index}]")
     return errors + check(WORKLOAD, spec, None if old is None else old.get("spec") or {}, "spec")
 
 
 def pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """Every broken rule of a PodGroup's spec."""
+    """The errors of the spec of a PodGroup."""
     spec = new.get("spec") or {}
     errors: list[FieldError] = []
     if old is None and spec.get("parentCompositePodGroupName") is not None and not spec.get("workloadRef"):
@@ -166,13 +176,13 @@ def pod_group(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def composite_pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """Every broken rule of a CompositePodGroup's spec."""
-    before = None if old is None else old.get("spec") or {}
-    return check(COMPOSITE_POD_GROUP, new.get("spec") or {}, before, "spec")
+    """The errors of the spec of a CompositePodGroup."""
+    old_spec = None if old is None else old.get("spec") or {}
+    return check(COMPOSITE_POD_GROUP, new.get("spec") or {}, old_spec, "spec")
 
 
 def group_status(new: Object) -> list[FieldError]:
-    """Every broken rule of the status of a PodGroup or CompositePodGroup."""
+    """The errors of the status of a PodGroup or CompositePodGroup."""
     status, spec = new.get("status") or {}, new.get("spec") or {}
     errors = check_conditions(status.get("conditions") or [], "status.conditions")
     claims = {claim.get("name") for claim in spec.get("resourceClaims") or []}
@@ -185,25 +195,28 @@ def group_status(new: Object) -> list[FieldError]:
     return errors
 
 
-def _names_unique(spec: Object) -> list[FieldError]:
-    """Names are unique in the whole tree; those of one list are judged by the list's own rule."""
-    taken = {template.get("name") for template in spec.get("podGroupTemplates") or []}
-    return _composite_names(spec.get("compositePodGroupTemplates") or [], "spec", taken)
+def _unique_names(spec: Object) -> list[FieldError]:
+    """Check that template names are unique in the tree; `unique` checks those within a list."""
+    seen = {template.get("name") for template in spec.get("podGroupTemplates") or []}
+    return _composite_names(spec.get("compositePodGroupTemplates") or [], "spec", seen)
 
 
-def _composite_names(templates: list[Object], path: str, taken: set[Any]) -> list[FieldError]:
-    errors = _taken(templates, f"{path}.compositePodGroupTemplates", taken)
+def _composite_names(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
+    errors = _duplicates(templates, f"{path}.compositePodGroupTemplates", seen)
     for index, template in enumerate(templates):
-        where = f"{path}.compositePodGroupTemplates[{index}]"
-        errors += _taken(template.get("podGroupTemplates") or [], f"{where}.podGroupTemplates", taken)
-        errors += _composite_names(template.get("compositePodGroupTemplates") or [], where, taken)
+        template_path = f"{path}.compositePodGroupTemplates[{index}]"
+        children = template.get("podGroupTemplates") or []
+        errors += _duplicates(children, f"{template_path}.podGroupTemplates", seen)
+        composites = template.get("compositePodGroupTemplates") or []
+        errors += _composite_names(composites, template_path, seen)
     return errors
 
 
-def _taken(templates: list[Object], path: str, taken: set[Any]) -> list[FieldError]:
-    found = [template.get("name") for template in templates]
-    errors = [duplicate(f"{path}[{i}].name", name) for i, name in enumerate(found) if name in taken]
-    taken.update(found)
+def _duplicates(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
+    """The errors of names that were seen before; adds the names of this list to `seen`."""
+    template_names = [template.get("name") for template in templates]
+    errors = [duplicate(f"{path}[{i}].name", name) for i, name in enumerate(template_names) if name in seen]
+    seen.update(template_names)
     return errors
 
 
@@ -223,7 +236,7 @@ def _depth(spec: Object) -> list[FieldError]:
     ]
 
 
-def _one_priority(spec: Object) -> list[FieldError]:
+def _same_priority(spec: Object) -> list[FieldError]:
     flat = {_priority(template) for template in spec.get("podGroupTemplates") or []}
     if len(flat) > 1:
         return [invalid("spec", None, "detected multiple priority configurations")]

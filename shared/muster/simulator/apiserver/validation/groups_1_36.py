@@ -1,7 +1,7 @@
-"""Workload and PodGroup of Kubernetes 1.36 (scheduling.k8s.io/v1alpha2), where they differ from 1.37.
+"""Validation of Workload and PodGroup of Kubernetes 1.36 (scheduling.k8s.io/v1alpha2).
 
-Source (v1.36.3): `pkg/apis/scheduling/v1alpha2/zz_generated.validations.go`. All of a Workload but its
-metadata is immutable there, and so is a PodGroup's policy, minCount included; composites do not exist.
+Source (v1.36.3): `pkg/apis/scheduling/v1alpha2/zz_generated.validations.go`. Unlike in 1.37, the
+spec of a Workload and the policy of a PodGroup with its minCount are immutable, and there are no composites.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from muster.simulator.apiserver.validation.groups import (
     CLAIM,
     CONSTRAINTS,
     CONTROLLER_REF,
-    HIGHEST_PRIORITY,
-    LONG,
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
     MAX_CLAIMS,
+    MAX_PRIORITY,
     MAX_TEMPLATES,
-    SHORT,
     optional_then,
 )
 from muster.simulator.apiserver.validation.rules import (
@@ -26,11 +26,11 @@ from muster.simulator.apiserver.validation.rules import (
     at_least,
     at_most,
     check,
+    enum,
+    immutable_value,
     max_items,
-    one_of,
     optional,
     required_value,
-    unchanging,
     union,
     unique,
 )
@@ -38,52 +38,55 @@ from muster.simulator.apiserver.validation.rules import (
 GANG = Struct({"minCount": Field((required_value, at_least(1)))})
 POLICY = Struct({"basic": Field((optional,)), "gang": Field((optional,), lambda: GANG)}, (BASIC_OR_GANG,))
 TEMPLATE_REF = Struct(
-    {"workloadName": Field((required_value, LONG)), "podGroupTemplateName": Field((required_value, SHORT))}
+    {
+        "workloadName": Field((required_value, DNS_SUBDOMAIN)),
+        "podGroupTemplateName": Field((required_value, DNS_LABEL)),
+    }
 )
 REFERENCE = Struct({"workload": Field((optional,), lambda: TEMPLATE_REF)}, (union("workload"),))
 
-_CLAIMS = Field((unchanging, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, keys="name")
-_DISRUPTION = one_of("Pod", "PodGroup")
+_CLAIMS = Field((immutable_value, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, key="name")
+_DISRUPTION = enum("Pod", "PodGroup")
 
 TEMPLATE = Struct(
     {
-        "name": Field((required_value, SHORT)),
+        "name": Field((required_value, DNS_LABEL)),
         "schedulingPolicy": Field((), lambda: POLICY, always=True),
         "schedulingConstraints": Field((optional,), lambda: CONSTRAINTS),
         "resourceClaims": _CLAIMS,
         "disruptionMode": Field((optional, _DISRUPTION)),
-        "priorityClassName": Field((optional, LONG)),
-        "priority": Field((at_most(HIGHEST_PRIORITY),)),
+        "priorityClassName": Field((optional, DNS_SUBDOMAIN)),
+        "priority": Field((at_most(MAX_PRIORITY),)),
     }
 )
 WORKLOAD = Struct(
     {
-        "controllerRef": Field((unchanging, optional), lambda: CONTROLLER_REF),
+        "controllerRef": Field((immutable_value, optional), lambda: CONTROLLER_REF),
         "podGroupTemplates": Field(
-            (unchanging, max_items(MAX_TEMPLATES), required_value, unique("name")),
+            (immutable_value, max_items(MAX_TEMPLATES), required_value, unique("name")),
             lambda: TEMPLATE,
-            keys="name",
+            key="name",
         ),
     }
 )
 POD_GROUP = Struct(
     {
-        "podGroupTemplateRef": Field((unchanging, optional), lambda: REFERENCE),
-        "schedulingPolicy": Field((unchanging,), lambda: POLICY, always=True),
-        "schedulingConstraints": Field((optional_then(unchanging),), lambda: CONSTRAINTS),
+        "podGroupTemplateRef": Field((immutable_value, optional), lambda: REFERENCE),
+        "schedulingPolicy": Field((immutable_value,), lambda: POLICY, always=True),
+        "schedulingConstraints": Field((optional_then(immutable_value),), lambda: CONSTRAINTS),
         "resourceClaims": _CLAIMS,
-        "disruptionMode": Field((unchanging, optional, _DISRUPTION)),
-        "priorityClassName": Field((unchanging, optional, LONG)),
-        "priority": Field((unchanging, at_most(HIGHEST_PRIORITY))),
+        "disruptionMode": Field((immutable_value, optional, _DISRUPTION)),
+        "priorityClassName": Field((immutable_value, optional, DNS_SUBDOMAIN)),
+        "priority": Field((immutable_value, at_most(MAX_PRIORITY))),
     }
 )
 
 
 def workload(new: Object, old: Object | None) -> list[FieldError]:
-    """Every broken rule of a Workload's spec."""
+    """The errors of the spec of a Workload."""
     return check(WORKLOAD, new.get("spec") or {}, None if old is None else old.get("spec") or {}, "spec")
 
 
 def pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """Every broken rule of a PodGroup's spec."""
+    """The errors of the spec of a PodGroup."""
     return check(POD_GROUP, new.get("spec") or {}, None if old is None else old.get("spec") or {}, "spec")

@@ -1,7 +1,7 @@
-"""The rules of Jobs: sizes, selectors, and what of a Job may change.
+"""Validation of Jobs: counts, selector, template, immutable fields and status.
 
 Source (v1.37.1): `pkg/apis/batch/validation/validation.go`, `pkg/registry/batch/job/strategy.go` and
-`pkg/apis/batch/v1/zz_generated.validations.go`. Pod failure and success policies are kept but not judged.
+`pkg/apis/batch/v1/zz_generated.validations.go`. Pod failure and success policies are not validated.
 """
 
 from __future__ import annotations
@@ -25,29 +25,35 @@ from muster.simulator.apiserver.validation.rules import (
     Struct,
     at_least,
     check,
+    immutable_value,
     max_items,
     not_set_later,
     optional,
-    unchanging,
     unique,
 )
 
 MAX_PARALLELISM_INDEXED = 100_000
-COUNTS = (
+COUNT_FIELDS = (
     *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
     *("backoffLimitPerIndex", "maxFailedIndexes"),
 )
-FROZEN = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+IMMUTABLE_FIELDS = (
+    "completionMode",
+    "podFailurePolicy",
+    "backoffLimitPerIndex",
+    "managedBy",
+    "successPolicy",
+)
 
 _GANG = Struct({"minCount": Field((optional, at_least(1)))})
 _POLICY = Struct({"basic": Field((optional,)), "gang": Field((optional,), lambda: _GANG)}, (BASIC_OR_GANG,))
 _SCHEDULING = Struct(
     {
         "schedulingPolicy": Field((not_set_later, optional), lambda: _POLICY),
-        "schedulingConstraints": Field((unchanging, optional), lambda: CONSTRAINTS),
-        "disruptionMode": Field((unchanging, optional), lambda: DISRUPTION),
+        "schedulingConstraints": Field((immutable_value, optional), lambda: CONSTRAINTS),
+        "disruptionMode": Field((immutable_value, optional), lambda: DISRUPTION),
         "resourceClaims": Field(
-            (unchanging, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, keys="name"
+            (immutable_value, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, key="name"
         ),
     }
 )
@@ -55,7 +61,7 @@ _SPEC = Struct({"scheduling": Field((not_set_later, optional), lambda: _SCHEDULI
 
 
 def check_new(job: Object) -> list[FieldError]:
-    """What is wrong with a Job about to be created."""
+    """The errors of a new Job."""
     spec = job.get("spec") or {}
     return (
         _generated_labels(job)
@@ -67,14 +73,16 @@ def check_new(job: Object) -> list[FieldError]:
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a Job's update."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    errors = _spec(spec) + _selector(spec) + _completions(spec, before)
-    if spec.get("selector") != before.get("selector"):
+    """The errors of an updated Job."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    errors = _spec(spec) + _selector(spec) + _completions(spec, old_spec)
+    if spec.get("selector") != old_spec.get("selector"):
         errors.append(immutable("spec.selector", spec.get("selector")))
     errors += _template(spec, old)
-    errors += [immutable(f"spec.{f}", spec.get(f)) for f in FROZEN if spec.get(f) != before.get(f)]
-    return errors + _variant(spec, before) + _hostnames(new) + check(_SPEC, spec, before, "spec")
+    errors += [
+        immutable(f"spec.{f}", spec.get(f)) for f in IMMUTABLE_FIELDS if spec.get(f) != old_spec.get(f)
+    ]
+    return errors + _policy_variant(spec, old_spec) + _hostnames(new) + check(_SPEC, spec, old_spec, "spec")
 
 
 def _generated_labels(job: Object) -> list[FieldError]:
@@ -100,7 +108,7 @@ def _generated_labels(job: Object) -> list[FieldError]:
 def _spec(spec: Object) -> list[FieldError]:
     errors = [
         invalid(f"spec.{field}", spec[field], "must be greater than or equal to 0")
-        for field in COUNTS
+        for field in COUNT_FIELDS
         if (spec.get(field) or 0) < 0
     ]
     if spec.get("managedBy") is not None and "/" not in str(spec["managedBy"]):
@@ -111,7 +119,7 @@ def _spec(spec: Object) -> list[FieldError]:
     supported = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
     if policy is not None and policy not in supported:
         errors.append(not_supported("spec.podReplacementPolicy", policy, supported))
-    errors += _min_count(spec) + _allowed_disruption(spec)
+    errors += _min_count(spec) + _disruption_mode(spec)
     pod_spec = at(spec, "template", "spec") or {}
     errors += check_spec(pod_spec, "spec.template.spec")
     return errors + _restart_policy(spec, pod_spec)
@@ -151,7 +159,7 @@ def _min_count(spec: Object) -> list[FieldError]:
     return [invalid(path, count, f"must not be greater than parallelism ({parallelism})")]
 
 
-def _allowed_disruption(spec: Object) -> list[FieldError]:
+def _disruption_mode(spec: Object) -> list[FieldError]:
     scheduling = spec.get("scheduling")
     if scheduling is None or at(scheduling, "disruptionMode", "all") is None:
         return []
@@ -161,8 +169,8 @@ def _allowed_disruption(spec: Object) -> list[FieldError]:
     return [invalid("spec.scheduling.disruptionMode", OMITTED, detail)]
 
 
-def _variant(spec: Object, before: Object) -> list[FieldError]:
-    new, old = at(spec, "scheduling", "schedulingPolicy"), at(before, "scheduling", "schedulingPolicy")
+def _policy_variant(spec: Object, old_spec: Object) -> list[FieldError]:
+    new, old = at(spec, "scheduling", "schedulingPolicy"), at(old_spec, "scheduling", "schedulingPolicy")
     if new is None or old is None or (new.get("basic") is None) == (old.get("basic") is None):
         return []
     detail = (
@@ -206,8 +214,8 @@ def _hostnames(job: Object) -> list[FieldError]:
     ]
 
 
-def _completions(spec: Object, before: Object) -> list[FieldError]:
-    new, old = spec.get("completions"), before.get("completions")
+def _completions(spec: Object, old_spec: Object) -> list[FieldError]:
+    new, old = spec.get("completions"), old_spec.get("completions")
     if new == old:
         return []
     if spec.get("completionMode") != "Indexed":
@@ -218,25 +226,25 @@ def _completions(spec: Object, before: Object) -> list[FieldError]:
 
 
 def _template(spec: Object, old: Object) -> list[FieldError]:
-    """The template is frozen, but for the directives of a suspended Job without active pods."""
-    template, before = spec.get("template") or {}, at(old, "spec", "template") or {}
-    if not _template_open(old):
-        return [] if template == before else [immutable("spec.template", template)]
-    allowed = copied(before)
-    _take(allowed, template, "metadata", ("labels", "annotations"))
-    _take(allowed, template, "spec", ("nodeSelector", "tolerations", "schedulingGates"))
-    _take_affinity(allowed["spec"], template.get("spec") or {})
+    """Check that the template is unchanged, but for scheduling directives of a suspended, inactive Job."""
+    template, old_template = spec.get("template") or {}, at(old, "spec", "template") or {}
+    if not _template_mutable(old):
+        return [] if template == old_template else [immutable("spec.template", template)]
+    allowed = copied(old_template)
+    _copy_fields(allowed, template, "metadata", ("labels", "annotations"))
+    _copy_fields(allowed, template, "spec", ("nodeSelector", "tolerations", "schedulingGates"))
+    _copy_node_affinity(allowed["spec"], template.get("spec") or {})
     for field in ("containers", "initContainers"):
-        theirs = at(template, "spec", field) or []
-        ours = allowed["spec"].get(field) or []
-        for mine, wanted in zip(ours, theirs, strict=False):
-            if mine.get("name") == wanted.get("name"):
-                _take_one(mine, wanted, "resources")
-    same = allowed.get("spec") == template.get("spec")
-    return [] if same else [immutable("spec.template.spec", template.get("spec"))]
+        containers = at(template, "spec", field) or []
+        allowed_containers = allowed["spec"].get(field) or []
+        for allowed_container, container in zip(allowed_containers, containers, strict=False):
+            if allowed_container.get("name") == container.get("name"):
+                _copy_field(allowed_container, container, "resources")
+    unchanged = allowed.get("spec") == template.get("spec")
+    return [] if unchanged else [immutable("spec.template.spec", template.get("spec"))]
 
 
-def _template_open(old: Object) -> bool:
+def _template_mutable(old: Object) -> bool:
     status = old.get("status") or {}
     suspended = any(
         condition.get("type") == "Suspended" and condition.get("status") == "True"
@@ -246,63 +254,63 @@ def _template_open(old: Object) -> bool:
     return bool(at(old, "spec", "suspend")) and (not started or suspended) and not status.get("active")
 
 
-def _take(into: Object, source: Object, section: str, fields: tuple[str, ...]) -> None:
-    target = into.setdefault(section, {})
+def _copy_fields(target_object: Object, source: Object, section: str, fields: tuple[str, ...]) -> None:
+    target = target_object.setdefault(section, {})
     for field in fields:
-        _take_one(target, source.get(section) or {}, field)
+        _copy_field(target, source.get(section) or {}, field)
 
 
-def _take_one(into: Object, source: Object, field: str) -> None:
+def _copy_field(target: Object, source: Object, field: str) -> None:
     if field in source:
-        into[field] = source[field]
+        target[field] = source[field]
     else:
-        into.pop(field, None)
+        target.pop(field, None)
 
 
-def _take_affinity(into: Object, source: Object) -> None:
-    wanted: Any = source.get("affinity")
-    mine = dict(into.get("affinity") or {})
-    _take_one(mine, wanted or {}, "nodeAffinity")
-    if mine or wanted is not None:
-        into["affinity"] = mine
+def _copy_node_affinity(target: Object, source: Object) -> None:
+    source_affinity: Any = source.get("affinity")
+    affinity = dict(target.get("affinity") or {})
+    _copy_field(affinity, source_affinity or {}, "nodeAffinity")
+    if affinity or source_affinity is not None:
+        target["affinity"] = affinity
     else:
-        into.pop("affinity", None)
+        target.pop("affinity", None)
 
 
-TERMINAL = ("Failed", "Complete", "FailureTarget")
+TERMINAL_CONDITIONS = ("Failed", "Complete", "FailureTarget")
 
 
 def check_status(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with an update of a Job's status: what has ended stays ended."""
-    status, before = new.get("status") or {}, old.get("status") or {}
-    errors = _finished(status, before) + [
+    """The errors of an updated status of a Job; terminal conditions stay true."""
+    status, old_status = new.get("status") or {}, old.get("status") or {}
+    errors = _finished(status, old_status) + [
         invalid("status.conditions", OMITTED, f"cannot disable the terminal {kind}=True condition")
-        for kind in TERMINAL
-        if _is_true(before, kind) and not _is_true(status, kind)
+        for kind in TERMINAL_CONDITIONS
+        if _is_true(old_status, kind) and not _is_true(status, kind)
     ]
-    if status.get("failed", 0) < before.get("failed", 0):
+    if status.get("failed", 0) < old_status.get("failed", 0):
         errors.append(invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter"))
-    if _is_true(before, "SuccessCriteriaMet") and not _is_true(status, "SuccessCriteriaMet"):
+    if _is_true(old_status, "SuccessCriteriaMet") and not _is_true(status, "SuccessCriteriaMet"):
         detail = "cannot disable the SuccessCriteriaMet=True condition"
         errors.append(invalid("status.conditions", OMITTED, detail))
     return errors
 
 
-def _finished(status: Object, before: Object) -> list[FieldError]:
+def _finished(status: Object, old_status: Object) -> list[FieldError]:
     errors: list[FieldError] = []
-    completed = _is_true(status, "Complete") and not _is_true(before, "Complete")
-    failed = _is_true(status, "Failed") and not _is_true(before, "Failed")
+    completed = _is_true(status, "Complete") and not _is_true(old_status, "Complete")
+    failed = _is_true(status, "Failed") and not _is_true(old_status, "Failed")
     if status.get("completionTime") and not _is_true(status, "Complete"):
         detail = "cannot set completionTime when there is no Complete=True condition"
         errors.append(invalid("status.completionTime", status["completionTime"], detail))
     if completed and not status.get("completionTime"):
         errors.append(required("status.completionTime", "completionTime is required for Complete jobs"))
-    for changed, kind, first in (
+    for finished, kind, precondition in (
         (failed, "Failed", "FailureTarget"),
         (completed, "Complete", "SuccessCriteriaMet"),
     ):
-        if changed and not _is_true(status, first):
-            detail = f"cannot set {kind}=True condition without the {first}=true condition"
+        if finished and not _is_true(status, precondition):
+            detail = f"cannot set {kind}=True condition without the {precondition}=true condition"
             errors.append(invalid("status.conditions", OMITTED, detail))
     if completed or failed:
         if status.get("active"):
@@ -312,8 +320,8 @@ def _finished(status: Object, before: Object) -> list[FieldError]:
     return errors
 
 
-def _is_true(status: Object, kind: str) -> bool:
+def _is_true(status: Object, condition_type: str) -> bool:
     return any(
-        condition.get("type") == kind and condition.get("status") == "True"
+        condition.get("type") == condition_type and condition.get("status") == "True"
         for condition in status.get("conditions") or []
     )

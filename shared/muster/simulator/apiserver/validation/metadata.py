@@ -1,4 +1,4 @@
-"""The rules of `metadata` that hold for every kind.
+"""Validation of `metadata` and of conditions, for every kind.
 
 Source: k8s.io/apimachinery v0.37.1, `pkg/api/validation/objectmeta.go`.
 """
@@ -12,26 +12,33 @@ from muster.simulator.apiserver.objects import Object, at
 from muster.simulator.apiserver.status import FieldError, forbidden, immutable, invalid, required, too_long
 from muster.simulator.apiserver.validation import names
 
-ANNOTATIONS_LIMIT = 256 * 1024
+MAX_ANNOTATION_BYTES = 256 * 1024
 
-LABEL_NAMED = frozenset({("", "namespaces")})
+DNS_LABEL_NAMED = frozenset({("", "namespaces")})
 DNS_1035_NAMED = frozenset({("", "services")})
-FROZEN = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+IMMUTABLE_FIELDS = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 
 
 def name_check(kind: Kind) -> names.Check:
-    """The format of a kind's names."""
-    if kind.storage in LABEL_NAMED:
-        return names.of_objects(names.dns_label)
-    if kind.storage in DNS_1035_NAMED:
-        return names.of_objects(names.dns_1035_label)
+    """The format of the names of a kind."""
+    if kind.group_resource in DNS_LABEL_NAMED:
+        return names.with_characters(names.dns_label)
+    if kind.group_resource in DNS_1035_NAMED:
+        return names.with_characters(names.dns_1035_label)
     if kind.group == "rbac.authorization.k8s.io":
         return names.path_segment
-    return names.of_objects(names.dns_subdomain)
+    return names.with_characters(names.dns_subdomain)
 
 
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:
-    """What is wrong with the metadata of an object about to be created, its name already generated."""
+    """The errors in the metadata of a new object, whose name is already generated."""
     metadata = obj["metadata"]
     errors: list[FieldError] = []
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
@@ -47,13 +54,13 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def check_changed(obj: Object, old: Object) -> list[FieldError]:
-    """What is wrong with the metadata of a changed object."""
-    metadata, before = obj["metadata"], old["metadata"]
+    """The errors in the metadata of an updated object."""
+    metadata, old_metadata = obj["metadata"], old["metadata"]
     errors: list[FieldError] = []
-    if before.get("deletionTimestamp"):
-        extra = sorted(set(metadata.get("finalizers") or ()) - set(before.get("finalizers") or ()))
-        if extra:
-            listed = ", ".join(f'"{name}"' for name in extra)
+    if old_metadata.get("deletionTimestamp"):
+        added = sorted(set(metadata.get("finalizers") or ()) - set(old_metadata.get("finalizers") or ()))
+        if added:
+            listed = ", ".join(f'"{name}"' for name in added)
             errors.append(
                 forbidden(
                     "metadata.finalizers",
@@ -65,8 +72,8 @@ def check_changed(obj: Object, old: Object) -> list[FieldError]:
         errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
     errors += [
         immutable(f"metadata.{field}", metadata.get(field, ""))
-        for field in FROZEN
-        if metadata.get(field) != before.get(field)
+        for field in IMMUTABLE_FIELDS
+        if metadata.get(field) != old_metadata.get(field)
     ]
     return errors + _common(metadata)
 
@@ -79,21 +86,24 @@ def _common(metadata: Object) -> list[FieldError]:
     annotations = metadata.get("annotations") or {}
     for key in annotations:
         errors += [invalid("metadata.annotations", key, problem) for problem in names.label_key(key.lower())]
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
-        errors.append(too_long("metadata.annotations", ANNOTATIONS_LIMIT))
+    if (
+        sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+        > MAX_ANNOTATION_BYTES
+    ):
+        errors.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
     return errors + _owners(metadata.get("ownerReferences") or [])
 
 
 def _finalizers(metadata: Object) -> list[FieldError]:
     errors: list[FieldError] = []
-    given = metadata.get("finalizers") or []
-    for finalizer in given:
+    finalizers = metadata.get("finalizers") or []
+    for finalizer in finalizers:
         errors += [
             invalid("metadata.finalizers", finalizer, problem) for problem in names.label_key(finalizer)
         ]
-    if {"orphan", "foregroundDeletion"} <= set(given):
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(invalid("metadata.finalizers", given, detail))
+        errors.append(invalid("metadata.finalizers", finalizers, detail))
     return errors
 
 
@@ -124,22 +134,21 @@ def _owners(references: list[Any]) -> list[FieldError]:
     return errors
 
 
-REASON_LIMIT = 1024
-MESSAGE_LIMIT = 32 * 1024
+MAX_REASON_LENGTH = 1024
+MAX_MESSAGE_LENGTH = 32 * 1024
 STATUSES = ("False", "True", "Unknown")
 
 
 def check_conditions(conditions: list[Object], path: str) -> list[FieldError]:
-    """What is wrong with a list of `metav1.Condition` (`pkg/apis/meta/v1/validation/validation.go`)."""
+    """The errors of a list of `metav1.Condition` (`pkg/apis/meta/v1/validation/validation.go`)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
-        where = f"{path}[{index}]"
-        kind = condition.get("type", "")
-        if kind in seen:
-            errors.append(FieldError("FieldValueDuplicate", where, "", kind))
-        seen.add(kind)
-        errors += _condition(condition, where)
+        condition_path, condition_type = f"{path}[{index}]", condition.get("type", "")
+        if condition_type in seen:
+            errors.append(FieldError("FieldValueDuplicate", condition_path, "", condition_type))
+        seen.add(condition_type)
+        errors += _condition(condition, condition_path)
     return errors
 
 
@@ -148,12 +157,13 @@ def _condition(condition: Object, path: str) -> list[FieldError]:
     if not condition.get("type"):
         errors.append(required(f"{path}.type", "is required"))
     else:
-        errors += [invalid(f"{path}.type", condition["type"], w) for w in names.label_key(condition["type"])]
+        problems = names.label_key(condition["type"])
+        errors += [invalid(f"{path}.type", condition["type"], problem) for problem in problems]
     if not condition.get("status"):
         errors.append(required(f"{path}.status"))
     elif condition["status"] not in STATUSES:
-        words = ", ".join(f'"{word}"' for word in STATUSES)
-        detail = f"supported values: {words}"
+        values = ", ".join(f'"{status}"' for status in STATUSES)
+        detail = f"supported values: {values}"
         errors.append(FieldError("FieldValueNotSupported", f"{path}.status", detail, condition["status"]))
     if condition.get("observedGeneration", 0) < 0:
         value = condition["observedGeneration"]
@@ -164,21 +174,21 @@ def _condition(condition: Object, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.reason"))
     else:
         errors += [
-            invalid(f"{path}.reason", condition["reason"], w)
-            for w in names.condition_reason(condition["reason"])
+            invalid(f"{path}.reason", condition["reason"], problem)
+            for problem in names.condition_reason(condition["reason"])
         ]
-        if len(condition["reason"]) > REASON_LIMIT:
-            errors.append(too_long(f"{path}.reason", REASON_LIMIT))
-    if len(condition.get("message", "")) > MESSAGE_LIMIT:
-        errors.append(too_long(f"{path}.message", MESSAGE_LIMIT))
+        if len(condition["reason"]) > MAX_REASON_LENGTH:
+            errors.append(too_long(f"{path}.reason", MAX_REASON_LENGTH))
+    if len(condition.get("message", "")) > MAX_MESSAGE_LENGTH:
+        errors.append(too_long(f"{path}.message", MAX_MESSAGE_LENGTH))
     return errors
 
 
 def is_group_kind(kind: Kind) -> bool:
-    """Whether this is one of the scheduling kinds whose generation is never set."""
+    """Whether the kind is Workload, PodGroup or CompositePodGroup, whose generation is never set."""
     return kind.group == SCHEDULING and kind.kind in {"Workload", "PodGroup", "CompositePodGroup"}
 
 
 def generation_of(obj: Object) -> int:
-    """`metadata.generation`, 0 when there is none."""
+    """`metadata.generation`; 0 if unset."""
     return int(at(obj, "metadata", "generation") or 0)

@@ -1,7 +1,7 @@
-"""The rules of Pods that Muster, its users and the simulated scheduler meet.
+"""Validation of Pods, as far as Muster, its users and the simulated scheduler depend on it.
 
-Source (v1.37.1): `pkg/apis/core/validation/validation.go`. Rules about volumes, probes, ports, security and
-resources are left out: no step reads those fields.
+Source (v1.37.1): `pkg/apis/core/validation/validation.go`. Volumes, probes, ports, security contexts and
+resources are not validated: no step reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 MAX_INT32 = 2**31 - 1
 
-UPDATABLE = (
+MUTABLE_FIELDS = (
     "`spec.containers[*].image`,"
     "`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,"
@@ -34,12 +34,12 @@ UPDATABLE = (
 
 
 def check_spec(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with a PodSpec, in a Pod or in a template."""
-    errors = _containers(spec.get("containers") or [], f"{path}.containers", needed=True)
-    errors += _containers(spec.get("initContainers") or [], f"{path}.initContainers", needed=False)
-    taken = {container.get("name") for container in spec.get("containers") or []}
+    """The errors of a PodSpec, of a Pod or of a template."""
+    errors = _containers(spec.get("containers") or [], f"{path}.containers", non_empty=True)
+    errors += _containers(spec.get("initContainers") or [], f"{path}.initContainers", non_empty=False)
+    container_names = {container.get("name") for container in spec.get("containers") or []}
     for index, container in enumerate(spec.get("initContainers") or []):
-        if container.get("name") in taken:
+        if container.get("name") in container_names:
             errors.append(duplicate(f"{path}.initContainers[{index}].name", container.get("name")))
     policy = spec.get("restartPolicy")
     if not policy:
@@ -48,32 +48,34 @@ def check_spec(spec: Object, path: str) -> list[FieldError]:
         errors.append(not_supported(f"{path}.restartPolicy", policy, RESTART_POLICIES))
     if spec.get("nodeName"):
         errors += [
-            invalid(f"{path}.nodeName", spec["nodeName"], w) for w in names.dns_subdomain(spec["nodeName"])
+            invalid(f"{path}.nodeName", spec["nodeName"], problem)
+            for problem in names.dns_subdomain(spec["nodeName"])
         ]
-    return errors + _labels(spec, path) + _scheduling(spec, path)
+    return errors + _node_selector(spec, path) + _scheduling(spec, path)
 
 
-def _containers(containers: list[Object], path: str, *, needed: bool) -> list[FieldError]:
-    errors: list[FieldError] = [required(path)] if needed and not containers else []
+def _containers(containers: list[Object], path: str, *, non_empty: bool) -> list[FieldError]:
+    errors: list[FieldError] = [required(path)] if non_empty and not containers else []
     seen: set[str] = set()
     for index, container in enumerate(containers):
-        where, name = f"{path}[{index}]", container.get("name", "")
+        container_path, name = f"{path}[{index}]", container.get("name", "")
         if not name:
-            errors.append(required(f"{where}.name"))
+            errors.append(required(f"{container_path}.name"))
         else:
-            errors += [invalid(f"{where}.name", name, problem) for problem in names.dns_label(name)]
+            problems = names.dns_label(name)
+            errors += [invalid(f"{container_path}.name", name, problem) for problem in problems]
         if name and name in seen:
-            errors.append(duplicate(f"{where}.name", name))
+            errors.append(duplicate(f"{container_path}.name", name))
         seen.add(name)
         if not container.get("image"):
-            errors.append(required(f"{where}.image"))
+            errors.append(required(f"{container_path}.image"))
         policy = container.get("imagePullPolicy")
         if policy and policy not in PULL_POLICIES:
-            errors.append(not_supported(f"{where}.imagePullPolicy", policy, PULL_POLICIES))
+            errors.append(not_supported(f"{container_path}.imagePullPolicy", policy, PULL_POLICIES))
     return errors
 
 
-def _labels(spec: Object, path: str) -> list[FieldError]:
+def _node_selector(spec: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in (spec.get("nodeSelector") or {}).items():
         errors += [invalid(f"{path}.nodeSelector", key, problem) for problem in names.label_key(key)]
@@ -85,27 +87,27 @@ def _scheduling(spec: Object, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     group = spec.get("schedulingGroup")
     if group is not None:
-        where, name = f"{path}.schedulingGroup.podGroupName", group.get("podGroupName")
+        name_path, name = f"{path}.schedulingGroup.podGroupName", group.get("podGroupName")
         if name is None:
-            errors.append(invalid(where, None, "must specify one of: `podGroupName`"))
+            errors.append(invalid(name_path, None, "must specify one of: `podGroupName`"))
         else:
-            errors += [invalid(where, name, problem) for problem in names.dns_subdomain(name)]
+            errors += [invalid(name_path, name, problem) for problem in names.dns_subdomain(name)]
         if spec.get("evictionResponders"):
             errors.append(
                 forbidden(f"{path}.schedulingGroup", "may not be set when evictionResponders is set")
             )
     seen: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or []):
-        where, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")
-        errors += [invalid(where, name, problem) for problem in names.label_key(name)]
+        gate_path, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")
+        errors += [invalid(gate_path, name, problem) for problem in names.label_key(name)]
         if name in seen:
-            errors.append(duplicate(where, name))
+            errors.append(duplicate(gate_path, name))
         seen.add(name)
     return errors
 
 
 def check_new(pod: Object) -> list[FieldError]:
-    """What is wrong with a Pod about to be created."""
+    """The errors of a new Pod."""
     errors = check_spec(pod.get("spec") or {}, "spec")
     spec = pod.get("spec") or {}
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -114,39 +116,41 @@ def check_new(pod: Object) -> list[FieldError]:
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a Pod's update: nearly everything of its spec is frozen (ValidatePodUpdate)."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    """The errors of an updated Pod, whose spec is immutable but for a few fields (ValidatePodUpdate)."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = check_spec(spec, "spec")
     for field in ("containers", "initContainers"):
-        if len(spec.get(field) or ()) != len(before.get(field) or ()):
+        if len(spec.get(field) or ()) != len(old_spec.get(field) or ()):
             detail = "pod updates may not add or remove containers"
             return [*errors, forbidden(f"spec.{field}", detail)]
-    found, ends = _deadline(spec, before)
-    errors += found
-    if ends:
+    deadline_errors, stop = _deadline(spec, old_spec)
+    errors += deadline_errors
+    if stop:
         return errors
-    errors += _tolerations(spec, before) + _gates(spec, before)
-    munged = _munged(spec, before)
-    if before.get("schedulingGates"):
-        errors += _gated(munged, before)
-    if munged != before:
-        changed = sorted(key for key in munged.keys() | before.keys() if munged.get(key) != before.get(key))
-        detail = (
-            f"pod updates may not change fields other than {UPDATABLE}\n{_shown(changed, before, munged)}"
+    errors += _tolerations(spec, old_spec) + _gates(spec, old_spec)
+    restored = _with_old_values(spec, old_spec)
+    if old_spec.get("schedulingGates"):
+        errors += _gated(restored, old_spec)
+    if restored != old_spec:
+        changed = sorted(
+            key for key in restored.keys() | old_spec.keys() if restored.get(key) != old_spec.get(key)
         )
+        diff = _diff(changed, old_spec, restored)
+        detail = f"pod updates may not change fields other than {MUTABLE_FIELDS}\n{diff}"
         errors.append(forbidden("spec", detail))
     return errors
 
 
-def _shown(changed: list[str], before: Object, after: Object) -> str:
+def _diff(changed: list[str], old_spec: Object, new_spec: Object) -> str:
     lines = []
     for key in changed:
-        lines += [f"- {key}: {before.get(key)!r}", f"+ {key}: {after.get(key)!r}"]
+        lines += [f"- {key}: {old_spec.get(key)!r}", f"+ {key}: {new_spec.get(key)!r}"]
     return "\n".join(lines)
 
 
-def _deadline(spec: Object, before: Object) -> tuple[list[FieldError], bool]:
-    new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+def _deadline(spec: Object, old_spec: Object) -> tuple[list[FieldError], bool]:
+    """The errors of `activeDeadlineSeconds`, and whether validation stops."""
+    new, old = spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")
     path = "spec.activeDeadlineSeconds"
     if new is None:
         detail = "must not update from a positive integer to nil value"
@@ -158,44 +162,44 @@ def _deadline(spec: Object, before: Object) -> tuple[list[FieldError], bool]:
     return [], False
 
 
-def _tolerations(spec: Object, before: Object) -> list[FieldError]:
-    def lasting(toleration: Object) -> Object:
+def _tolerations(spec: Object, old_spec: Object) -> list[FieldError]:
+    def without_seconds(toleration: Object) -> Object:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
-    kept = [lasting(toleration) for toleration in spec.get("tolerations") or []]
-    if all(lasting(toleration) in kept for toleration in before.get("tolerations") or []):
+    kept = [without_seconds(toleration) for toleration in spec.get("tolerations") or []]
+    if all(without_seconds(toleration) in kept for toleration in old_spec.get("tolerations") or []):
         return []
     detail = "existing toleration can not be modified except its tolerationSeconds"
     return [forbidden("spec.tolerations", detail)]
 
 
-def _gates(spec: Object, before: Object) -> list[FieldError]:
-    old = by_name(before.get("schedulingGates"))
+def _gates(spec: Object, old_spec: Object) -> list[FieldError]:
+    old_gates = by_name(old_spec.get("schedulingGates"))
     return [
         forbidden(
             f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
         for index, gate in enumerate(spec.get("schedulingGates") or [])
-        if gate.get("name") not in old
+        if gate.get("name") not in old_gates
     ]
 
 
-def _munged(spec: Object, before: Object) -> Object:
-    """The new spec with every field that may change set back to its old value."""
-    munged = dict(spec)
+def _with_old_values(spec: Object, old_spec: Object) -> Object:
+    """The new spec with every mutable field set back to its old value."""
+    restored = dict(spec)
     for field in ("containers", "initContainers"):
         if spec.get(field):
-            munged[field] = [
+            restored[field] = [
                 _with(container, "image", old.get("image"))
-                for container, old in zip(spec[field], before[field], strict=True)
+                for container, old in zip(spec[field], old_spec[field], strict=True)
             ]
     for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        munged = _with(munged, field, before.get(field))
-    grace = before.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0 and munged.get("terminationGracePeriodSeconds") == 1:
-        munged["terminationGracePeriodSeconds"] = grace
-    return munged
+        restored = _with(restored, field, old_spec.get(field))
+    grace = old_spec.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0 and restored.get("terminationGracePeriodSeconds") == 1:
+        restored["terminationGracePeriodSeconds"] = grace
+    return restored
 
 
 def _with(mapping: Object, key: str, value: Any) -> Object:
@@ -203,46 +207,46 @@ def _with(mapping: Object, key: str, value: Any) -> Object:
     return rest if value is None else rest | {key: value}
 
 
-def _gated(munged: Object, before: Object) -> list[FieldError]:
-    """A gated pod's node selector and node affinity may become narrower; sets them back in `munged`."""
+def _gated(restored: Object, old_spec: Object) -> list[FieldError]:
+    """The errors of node selector and node affinity, which a gated pod may narrow; restores both."""
     errors: list[FieldError] = []
-    new, old = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    new, old = restored.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
     if any(new.get(key) != value for key, value in old.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         errors.append(invalid("spec.nodeSelector", new, detail))
-    _set_back(munged, "nodeSelector", before.get("nodeSelector"))
+    _set_or_remove(restored, "nodeSelector", old_spec.get("nodeSelector"))
     new_affinity, old_affinity = (
-        at(munged, "affinity", "nodeAffinity"),
-        at(before, "affinity", "nodeAffinity"),
+        at(restored, "affinity", "nodeAffinity"),
+        at(old_spec, "affinity", "nodeAffinity"),
     )
     if new_affinity != old_affinity:
         errors += _affinity(new_affinity, old_affinity)
-        affinity = _with(munged.get("affinity") or {}, "nodeAffinity", old_affinity)
-        _set_back(munged, "affinity", affinity or before.get("affinity"))
+        affinity = _with(restored.get("affinity") or {}, "nodeAffinity", old_affinity)
+        _set_or_remove(restored, "affinity", affinity or old_spec.get("affinity"))
     return errors
 
 
-def _set_back(munged: Object, key: str, value: Any) -> None:
+def _set_or_remove(spec: Object, key: str, value: Any) -> None:
     if value is None:
-        munged.pop(key, None)
+        spec.pop(key, None)
     else:
-        munged[key] = value
+        spec[key] = value
 
 
 def _affinity(new: Any, old: Any) -> list[FieldError]:
-    needed = "requiredDuringSchedulingIgnoredDuringExecution"
-    old_terms = at(old, needed, "nodeSelectorTerms") or []
-    new_terms = at(new, needed, "nodeSelectorTerms") or []
-    path = f"spec.affinity.nodeAffinity.{needed}.nodeSelectorTerms"
+    required_terms = "requiredDuringSchedulingIgnoredDuringExecution"
+    old_terms = at(old, required_terms, "nodeSelectorTerms") or []
+    new_terms = at(new, required_terms, "nodeSelectorTerms") or []
+    path = f"spec.affinity.nodeAffinity.{required_terms}.nodeSelectorTerms"
     if old_terms and len(old_terms) != len(new_terms):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         return [invalid(path, new_terms, detail)]
     errors: list[FieldError] = []
-    for index, (term, before) in enumerate(zip(new_terms, old_terms, strict=False)):
+    for index, (term, old_term) in enumerate(zip(new_terms, old_terms, strict=False)):
         kept = all(
             requirement in (term.get(field) or [])
             for field in ("matchExpressions", "matchFields")
-            for requirement in before.get(field) or []
+            for requirement in old_term.get(field) or []
         )
         if not kept:
             detail = "only additions are allowed (no mutations or deletions)"
@@ -251,18 +255,24 @@ def _affinity(new: Any, old: Any) -> list[FieldError]:
 
 
 def check_status(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with an update of a Pod's status."""
-    status, before = new.get("status") or {}, old.get("status") or {}
+    """The errors of an updated status of a Pod."""
+    status, old_status = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
     for index, condition in enumerate(status.get("conditions") or []):
         problems = names.label_key(condition.get("type", ""))
-        errors += [invalid(f"status.conditions[{index}].type", condition.get("type"), w) for w in problems]
+        errors += [
+            invalid(f"status.conditions[{index}].type", condition.get("type"), problem)
+            for problem in problems
+        ]
     nominated = status.get("nominatedNodeName", "")
-    if nominated != before.get("nominatedNodeName", "") and nominated:
-        errors += [invalid("status.nominatedNodeName", nominated, w) for w in names.dns_subdomain(nominated)]
+    if nominated != old_status.get("nominatedNodeName", "") and nominated:
+        errors += [
+            invalid("status.nominatedNodeName", nominated, problem)
+            for problem in names.dns_subdomain(nominated)
+        ]
         if at(old, "spec", "nodeName"):
             detail = "may not be set on pods that are already bound to a node"
             errors.append(forbidden("status.nominatedNodeName", detail))
-    if status.get("qosClass") != before.get("qosClass"):
+    if status.get("qosClass") != old_status.get("qosClass"):
         errors.append(immutable("status.qosClass", status.get("qosClass")))
     return errors

@@ -1,14 +1,14 @@
-"""Rules about fields as data: the Python form of Kubernetes' declarative validation.
+"""Declarative validation: the rules of each field as data, and `check`, which applies them.
 
-Source: k8s.io/apimachinery v0.37.1, `pkg/api/validate`. A `Struct` says which rules hold for each of its
-fields, in the order of the generated Go code; a rule may end a field's validation. Data that an update does
-not change is not judged again.
+Source: k8s.io/apimachinery v0.37.1, `pkg/api/validate`. A `Struct` lists the rules of its fields in the order
+of the generated Go code; a rule may end the validation of its field. An update validates only the fields that
+it changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from muster.simulator.apiserver.status import (
@@ -23,53 +23,53 @@ from muster.simulator.apiserver.status import (
 )
 from muster.simulator.apiserver.validation import names
 
-Verdict = tuple[list[FieldError], bool]
-"""The errors of a rule, and whether the rest of the field's validation is left out."""
+RuleResult = tuple[list[FieldError], bool]
+"""The errors of a rule, and whether the remaining rules of the field are skipped."""
 
-FINE: Final[Verdict] = ([], False)
-STOP: Final[Verdict] = ([], True)
+VALID: Final[RuleResult] = ([], False)
+STOP: Final[RuleResult] = ([], True)
 
-Rule = Callable[[Any, Any, str, bool], Verdict]
-"""(value, old value, path, whether this is an update) to a verdict; None stands for what is not set."""
+Rule = Callable[[Any, Any, str, bool], RuleResult]
+"""Called with the value, the old value (None for unset), the path, and whether this is an update."""
 
 
 @dataclass(frozen=True)
 class Struct:
-    """The rules of one Go struct.
+    """The rules of a Go struct.
 
     Attributes:
         fields: by JSON name.
-        whole: rules about the struct itself, such as unions.
+        rules: the rules of the struct itself, such as unions.
     """
 
     fields: Mapping[str, Field]
-    whole: tuple[Rule, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True)
 class Field:
-    """The rules of one field.
+    """The rules of a field.
 
     Attributes:
         rules: in the order in which Kubernetes applies them.
-        inside: returns the struct in the field, or in each item of its list; a function because structs nest.
-        always: the struct is kept by value in Go, so it is judged even where nothing is set.
-        keys: the field by which items of a keyed list are matched with old ones.
+        struct: returns the struct in the field or in the items of its list; a function, as structs recurse.
+        always: whether the struct is validated even if unset, because it is no pointer in Go.
+        key: the field that matches the items of a keyed list with the old ones.
     """
 
     rules: tuple[Rule, ...] = ()
-    inside: Callable[[], Struct] | None = None
+    struct: Callable[[], Struct] | None = None
     always: bool = False
-    keys: str = field(default="")
+    key: str = ""
 
 
 def check(
     struct: Struct, value: Mapping[str, Any], old: Mapping[str, Any] | None, path: str
 ) -> list[FieldError]:
-    """Every broken rule of a struct; `old` is None at creation."""
+    """The errors of a struct; `old` is None on creation."""
     updating = old is not None
     errors: list[FieldError] = []
-    for rule in struct.whole:
+    for rule in struct.rules:
         errors += rule(value, old, path, updating)[0]
     for name, spec in struct.fields.items():
         errors += _check_field(
@@ -83,27 +83,27 @@ def _check_field(spec: Field, value: Any, old: Any, path: str, *, updating: bool
         return []
     errors: list[FieldError] = []
     for rule in spec.rules:
-        found, ends = rule(value, old, path, updating)
-        errors += found
-        if ends:
+        rule_errors, stop = rule(value, old, path, updating)
+        errors += rule_errors
+        if stop:
             return errors
-    if spec.inside is None or (value is None and not spec.always):
+    if spec.struct is None or (value is None and not spec.always):
         return errors
     if isinstance(value, list):
         return errors + _check_items(spec, value, old, path)
     before = (old if old is not None else ({} if spec.always else None)) if updating else None
-    return errors + check(spec.inside(), value or {}, before, path)
+    return errors + check(spec.struct(), value or {}, before, path)
 
 
 def _check_items(spec: Field, items: list[Any], old: Any, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    before = {item.get(spec.keys): item for item in old or []} if spec.keys else {}
+    old_items = {item.get(spec.key): item for item in old or []} if spec.key else {}
     for index, item in enumerate(items):
-        match = before.get(item.get(spec.keys)) if spec.keys else None
-        if match is not None and match == item:
+        old_item = old_items.get(item.get(spec.key)) if spec.key else None
+        if old_item is not None and old_item == item:
             continue
-        if spec.inside is not None:
-            errors += check(spec.inside(), item, match, f"{path}[{index}]")
+        if spec.struct is not None:
+            errors += check(spec.struct(), item, old_item, f"{path}[{index}]")
     return errors
 
 
@@ -111,105 +111,107 @@ def _empty(value: Any) -> bool:
     return value is None or value in ("", []) or (value == 0 and not isinstance(value, bool))
 
 
-def required_value(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
-    """Must be there and not zero."""
-    return ([required(path)], True) if _empty(value) else FINE
+def required_value(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
+    """Rule: the value is set and not zero."""
+    return ([required(path)], True) if _empty(value) else VALID
 
 
-def optional(value: Any, _old: Any, _path: str, _updating: bool) -> Verdict:
-    """Where it is not set, nothing else is judged."""
-    return STOP if value is None or value in ("", []) else FINE
+def optional(value: Any, _old: Any, _path: str, _updating: bool) -> RuleResult:
+    """Rule: an unset value skips the remaining rules."""
+    return STOP if value is None or value in ("", []) else VALID
 
 
-def unchanging(value: Any, old: Any, path: str, updating: bool) -> Verdict:
-    """Stays as it was created."""
-    return ([immutable(path)], True) if updating and value != old else FINE
+def immutable_value(value: Any, old: Any, path: str, updating: bool) -> RuleResult:
+    """Rule: the value does not change after creation."""
+    return ([immutable(path)], True) if updating and value != old else VALID
 
 
-def not_set_later(value: Any, old: Any, path: str, updating: bool) -> Verdict:
-    """Cannot be set or cleared after creation; what is inside may change."""
+def not_set_later(value: Any, old: Any, path: str, updating: bool) -> RuleResult:
+    """Rule: the field is not set or cleared after creation; its content may change."""
     if not updating:
-        return FINE
+        return VALID
     if old is None and value is not None:
         return [invalid(path, None, "field cannot be set once created")], True
     if old is not None and value is None:
         return [invalid(path, None, "field cannot be cleared once set")], True
-    return FINE
+    return VALID
 
 
-def formatted(problems: names.Check) -> Rule:
-    """Must have a format of `validation.names`."""
+def formatted(check_format: names.Check) -> Rule:
+    """Rule: the value has a format of `validation.names`."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
-        return [invalid(path, value, problem) for problem in problems(value or "")], False
+    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
+        return [invalid(path, value, problem) for problem in check_format(value or "")], False
 
     return rule
 
 
 def at_least(limit: int) -> Rule:
-    """A number not below a limit."""
+    """Rule: the number is at least `limit`."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
+    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
         if value is None or value >= limit:
-            return FINE
+            return VALID
         return [invalid(path, value, f"must be greater than or equal to {limit}")], False
 
     return rule
 
 
 def at_most(limit: int) -> Rule:
-    """A number not above a limit."""
+    """Rule: the number is at most `limit`."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
+    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
         if value is None or value <= limit:
-            return FINE
+            return VALID
         return [invalid(path, value, f"must be less than or equal to {limit}")], False
 
     return rule
 
 
 def max_items(limit: int) -> Rule:
-    """A list not longer than a limit."""
+    """Rule: the list has at most `limit` items."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
+    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
         count = len(value or [])
-        return ([too_many(path, count, limit)], True) if count > limit else FINE
+        return ([too_many(path, count, limit)], True) if count > limit else VALID
 
     return rule
 
 
-def one_of(*words: str) -> Rule:
-    """A word of an enumeration."""
+def enum(*values: str) -> Rule:
+    """Rule: the value is in `values`."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
-        if value is None or value in words:
-            return FINE
-        return [not_supported(path, value, sorted(words))], False
+    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
+        if value is None or value in values:
+            return VALID
+        return [not_supported(path, value, sorted(values))], False
 
     return rule
 
 
 def same_items(key: str) -> Rule:
-    """No item may be added or removed after creation."""
+    """Rule: no item is added or removed after creation; `key` identifies items."""
 
-    def rule(value: Any, old: Any, path: str, updating: bool) -> Verdict:
+    def rule(value: Any, old: Any, path: str, updating: bool) -> RuleResult:
         if not updating:
-            return FINE
-        now = [item.get(key) for item in value or []]
-        before = [item.get(key) for item in old or []]
+            return VALID
+        new_keys = [item.get(key) for item in value or []]
+        old_keys = [item.get(key) for item in old or []]
         errors = [
-            forbidden(f"{path}[{i}]", "item may not be added") for i, k in enumerate(now) if k not in before
+            forbidden(f"{path}[{index}]", "item may not be added")
+            for index, new_key in enumerate(new_keys)
+            if new_key not in old_keys
         ]
-        errors += [forbidden(path, "item may not be removed") for k in before if k not in now]
+        errors += [forbidden(path, "item may not be removed") for each in old_keys if each not in new_keys]
         return errors, bool(errors)
 
     return rule
 
 
 def unique(key: str) -> Rule:
-    """The items of a keyed list have different keys."""
+    """Rule: the items of a list have different values of `key`."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> Verdict:
+    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
         seen: set[Any] = set()
         errors: list[FieldError] = []
         for index, item in enumerate(value or []):
@@ -222,19 +224,19 @@ def unique(key: str) -> Rule:
 
 
 def union(*members: str) -> Rule:
-    """Exactly one of these fields is set; judged again only when which one it is changes."""
+    """Rule: exactly one of these fields is set; an update that changes which is set is validated."""
     allowed = ", ".join(f"`{member}`" for member in members)
 
     def is_set(value: Mapping[str, Any], member: str) -> bool:
         return value.get(member) is not None and value.get(member) != []
 
-    def rule(value: Any, old: Any, path: str, updating: bool) -> Verdict:
-        found = [member for member in members if is_set(value, member)]
-        if updating and old and found == [member for member in members if is_set(old, member)]:
-            return FINE
-        if len(found) > 1:
-            shown = "{" + ", ".join(found) + "}"
+    def rule(value: Any, old: Any, path: str, updating: bool) -> RuleResult:
+        present = [member for member in members if is_set(value, member)]
+        if updating and old and present == [member for member in members if is_set(old, member)]:
+            return VALID
+        if len(present) > 1:
+            shown = "{" + ", ".join(present) + "}"
             return [invalid(path, shown, f"must specify exactly one of: {allowed}")], False
-        return FINE if found else ([invalid(path, "", f"must specify one of: {allowed}")], False)
+        return VALID if present else ([invalid(path, "", f"must specify one of: {allowed}")], False)
 
     return rule

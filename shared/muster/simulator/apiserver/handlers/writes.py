@@ -1,7 +1,7 @@
-"""POST, PUT and PATCH: from a body to a stored object, in the order in which the real server does it.
+"""POST, PUT and PATCH, in the order of the real server.
 
-Decode, default, note who owns which field, admit, prepare, validate, store. The store's lock is held
-throughout, so a patch never meets a conflict with another patch, as on the real server after its retries.
+Decode, set defaults, track field managers, run admission, prepare for the endpoint, validate, store. The lock
+of the store is held from read to write, so concurrent patches never conflict; the real server retries them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from muster.simulator.apiserver import admission, defaults, strategies
 from muster.simulator.apiserver.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.handlers.virtual import scale_of, with_scale
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import (
     Object,
@@ -28,8 +29,7 @@ from muster.simulator.apiserver.objects import (
 from muster.simulator.apiserver.patches import managed
 from muster.simulator.apiserver.patches.plain import checked_merge_patch, json_patch, merge_patch
 from muster.simulator.apiserver.patches.strategic import strategic_merge
-from muster.simulator.apiserver.requests import APPLY, Answer, Request, Target, uid_conflict
-from muster.simulator.apiserver.scale import scale_of, scaled
+from muster.simulator.apiserver.requests import APPLY, Request, RequestTarget, Response, uid_conflict
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
     ApiError,
@@ -42,7 +42,7 @@ from muster.simulator.apiserver.status import (
     unknown_patch,
     unsupported_media_type,
 )
-from muster.simulator.apiserver.store import Record, Store, encoded
+from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -51,83 +51,94 @@ GENERATE_ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes objects under the rules.
+    """Creates and updates objects.
 
     Attributes:
-        store: where they go.
-        gates: the switches now.
+        store: the objects.
+        gates: returns the current feature gates.
         release: `1.37` or `1.36`, whose admission plugins differ.
         meta: the schema of `metadata`.
-        defined: called with a CustomResourceDefinition that was created or changed.
+        define: called with every CustomResourceDefinition that is created or changed.
     """
 
     store: Store
     gates: Callable[[], Gates]
     release: str
     meta: Schema
-    defined: Callable[[Object], None]
+    define: Callable[[Object], None]
 
-    def create(self, target: Target, request: Request) -> Answer:
-        """POST of an object."""
+    def create(self, target: RequestTarget, request: Request) -> Response:
+        """POST of an object.
+
+        Raises:
+            ApiError: the request is rejected.
+        """
         request.check_options("CreateOptions")
-        obj = self._decoded(target, request, target.decodes(request))
-        _in_namespace(target, obj)
-        owners = managed.after_update(
-            _blank(target.kind), obj, target.kind.schema, self._manager(target, request)
+        obj = self._decode_with_defaults(target, request, target.object_in(request))
+        _check_namespace(target, obj)
+        managed_fields = managed.after_update(
+            _empty_object(target.kind), obj, target.kind.schema, self._manager(target, request)
         )
         with self.store.lock:
-            record = self._add(target.kind, obj, owners, request)
-        return _written(201, target.kind, record)
+            record = self._create_object(target.kind, obj, managed_fields, request)
+        return _response(201, target.kind, record)
 
-    def update(self, target: Target, request: Request) -> Answer:
-        """PUT of an object, its status or its scale."""
+    def update(self, target: RequestTarget, request: Request) -> Response:
+        """PUT of an object, its status or its scale.
+
+        Raises:
+            ApiError: the request is rejected.
+        """
         request.check_options("UpdateOptions")
         with self.store.lock:
             current = self._current(target)
             if target.subresource == "scale":
-                wanted = scaled(target.kind, current, request.json)
+                obj = with_scale(target.kind, current, request.json)
             else:
-                wanted = self._decoded(target, request, target.decodes(request))
-                _named(target, wanted)
-            given = at(wanted, "metadata", "uid")
-            if given and given != current["metadata"]["uid"]:
-                raise uid_conflict(target, str(given), current["metadata"]["uid"])
-            record = self._change(target, request, wanted, must_name_version=not target.kind.unconditional)
-        return self._answer(target, record)
+                obj = self._decode_with_defaults(target, request, target.object_in(request))
+                _check_name(target, obj)
+            uid = at(obj, "metadata", "uid")
+            if uid and uid != current["metadata"]["uid"]:
+                raise uid_conflict(target, str(uid), current["metadata"]["uid"])
+            record = self._update_object(target, request, obj, requires_version=not target.kind.unconditional)
+        return self._response_to(target, record)
 
-    def patch(self, target: Target, request: Request) -> Answer:
-        """PATCH of an object or a subresource, in any of the four forms."""
+    def patch(self, target: RequestTarget, request: Request) -> Response:
+        """PATCH of an object or subresource, in any of the four patch types.
+
+        Raises:
+            ApiError: the request is rejected.
+        """
         request.check_options("PatchOptions")
         if request.content_type == APPLY:
             return self._apply(target, request)
         with self.store.lock:
             current = self._current(target)
             if target.subresource == "scale":
-                wanted = self._patched_scale(target, request, current)
+                obj = self._patched_scale(target, request, current)
             else:
                 patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
                 target.check_type(patched)
-                wanted = self._made_by_patch(target, request, patched)
-                _named(target, wanted)
-            record = self._change(target, request, wanted)
-        return self._answer(target, record)
+                obj = self._decoded_patch(target, request, patched)
+                _check_name(target, obj)
+            record = self._update_object(target, request, obj)
+        return self._response_to(target, record)
 
-    def _made_by_patch(self, target: Target, request: Request, patched: Object) -> Object:
+    def _decoded_patch(self, target: RequestTarget, request: Request, patched: Object) -> Object:
         try:
-            return self._decoded(target, request, patched)
+            return self._decode_with_defaults(target, request, patched)
         except ApiError as error:
             if target.kind.custom:
                 raise
-            why = error.message.partition(f"cannot be handled as a {target.kind.kind}: ")[2]
-            wrong = invalid("patch", json.dumps(patched, separators=(",", ":")), why)
-            raise invalid_object("", "", "", [wrong]) from error
+            detail = error.message.partition(f"cannot be handled as a {target.kind.kind}: ")[2]
+            field_error = invalid("patch", json.dumps(patched, separators=(",", ":")), detail)
+            raise invalid_object("", "", "", [field_error]) from error
 
-    def _patched_scale(self, target: Target, request: Request, current: Object) -> Object:
-        scale = scale_of(target.kind, current)
-        changed = self._patched(target, request, scale)
-        return scaled(target.kind, current, changed)
+    def _patched_scale(self, target: RequestTarget, request: Request, current: Object) -> Object:
+        scale = self._patched(target, request, scale_of(target.kind, current))
+        return with_scale(target.kind, current, scale)
 
-    def _patched(self, target: Target, request: Request, current: Object) -> Object:
+    def _patched(self, target: RequestTarget, request: Request, current: Object) -> Object:
         patch = request.json
         match request.content_type:
             case "application/json-patch+json":
@@ -141,77 +152,81 @@ class Writer:
             case _:
                 raise unknown_patch()
 
-    def _apply(self, target: Target, request: Request) -> Answer:
+    def _apply(self, target: RequestTarget, request: Request) -> Response:
         kind = target.kind
-        body = target.decodes(request)
+        body = target.object_in(request)
         if at(body, "metadata", "managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        wanted = self._read(target, request, body)
-        _named(target, wanted)
+        applied = self._decode(target, request, body)
+        _check_name(target, applied)
         force = request.query.get("force") in {"true", "1"}
         with self.store.lock:
-            record = self.store.get(kind.storage, target.key)
+            record = self.store.get(kind.group_resource, target.key)
             if record is None:
                 if target.subresource:
                     raise not_found(kind.group, kind.plural, target.name)
-                return self._apply_new(target, request, wanted)
+                return self._apply_new(target, request, applied)
             live = record.obj | {"apiVersion": kind.api_version}
-            merged, owners = managed.apply(
+            merged, managed_fields = managed.apply(
                 live,
-                wanted,
+                applied,
                 kind.schema,
                 self._manager(target, request),
                 force=force,
                 reset=strategies.reset_fields(kind, target.subresource),
             )
-            obj = self._read(target, request, merged)
-            defaults.fill(kind, obj, self.gates())
-            changed = self._change(target, request, obj, owners=owners)
-        return _written(200, kind, changed)
+            obj = self._decode_with_defaults(target, request, merged)
+            changed = self._update_object(target, request, obj, managed_fields=managed_fields)
+        return _response(200, kind, changed)
 
-    def _apply_new(self, target: Target, request: Request, wanted: Object) -> Answer:
+    def _apply_new(self, target: RequestTarget, request: Request, applied: Object) -> Response:
         kind = target.kind
-        uid = wanted["metadata"].pop("uid", "")
-        wanted["metadata"].pop("resourceVersion", None)
+        uid = applied["metadata"].pop("uid", "")
+        applied["metadata"].pop("resourceVersion", None)
         if uid:
-            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise conflict(kind.group, kind.plural, target.name, why)
+            detail = (
+                f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            )
+            raise conflict(kind.group, kind.plural, target.name, detail)
         manager = self._manager(target, request)
-        _, owners = managed.apply(_blank(kind), wanted, kind.schema, manager, force=True)
-        defaults.fill(kind, wanted, self.gates())
-        return _written(201, kind, self._add(kind, wanted, owners, request))
+        _, managed_fields = managed.apply(_empty_object(kind), applied, kind.schema, manager, force=True)
+        defaults.fill(kind, applied, self.gates())
+        return _response(201, kind, self._create_object(kind, applied, managed_fields, request))
 
-    def _manager(self, target: Target, request: Request) -> managed.Manager:
+    def _manager(self, target: RequestTarget, request: Request) -> managed.FieldManager:
         operation = "Apply" if request.content_type == APPLY else "Update"
-        return managed.Manager(request.manager, operation, target.kind.api_version, target.subresource)
+        return managed.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
 
-    def _current(self, target: Target) -> Object:
-        record = self.store.get(target.kind.storage, target.key)
+    def _current(self, target: RequestTarget) -> Object:
+        record = self.store.get(target.kind.group_resource, target.key)
         if record is None:
             raise not_found(target.kind.group, target.kind.plural, target.name)
         return record.obj
 
-    def _read(self, target: Target, request: Request, body: Any) -> Object:
+    def _decode(self, target: RequestTarget, request: Request, body: Any) -> Object:
+        """The object in a body; handles unknown fields as the parameter `fieldValidation` says."""
         decoder = Decoder(target.kind, self.meta)
         obj = decoder.read(copied(body))
-        validation = request.query.get("fieldValidation", "Warn")
-        if decoder.unknown and validation == "Strict":
+        field_validation = request.query.get("fieldValidation", "Warn")
+        if decoder.unknown and field_validation == "Strict":
             listed = ", ".join(f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown))
             kind = target.kind
             raise bad_request(
                 f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
                 f"strict decoding error: {listed}"
             )
-        if validation != "Ignore":
+        if field_validation != "Ignore":
             request.warnings += [f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown)]
         return obj
 
-    def _decoded(self, target: Target, request: Request, body: Any) -> Object:
-        obj = self._read(target, request, body)
+    def _decode_with_defaults(self, target: RequestTarget, request: Request, body: Any) -> Object:
+        obj = self._decode(target, request, body)
         defaults.fill(target.kind, obj, self.gates())
         return obj
 
-    def _add(self, kind: Kind, obj: Object, owners: list[Object], request: Request) -> Record:
+    def _create_object(
+        self, kind: Kind, obj: Object, managed_fields: list[Object], request: Request
+    ) -> ObjectRecord:
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
@@ -229,46 +244,47 @@ class Writer:
         metadata = obj["metadata"]
         metadata |= {"uid": new_uid(), "creationTimestamp": now()}
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = self._free_name(kind, obj)
+            metadata["name"] = self._generate_name(kind, obj)
         strategies.prepare_new(kind, obj, self.gates())
         if kind.kind == "Namespace" and not kind.custom:
             defaults.fill(kind, obj, self.gates())
         errors = strategies.check_new(kind, obj)
         if errors:
             raise invalid_object(kind.group, kind.kind, name_of(obj), errors)
-        taken = self.store.get(kind.storage, (namespace_of(obj), name_of(obj)))
-        if taken is not None:
-            deleting = bool(taken.obj["metadata"].get("deletionTimestamp"))
+        existing = self.store.get(kind.group_resource, (namespace_of(obj), name_of(obj)))
+        if existing is not None:
+            deleting = bool(existing.obj["metadata"].get("deletionTimestamp"))
             raise already_exists(kind.group, kind.plural, name_of(obj), deleting=deleting)
-        metadata["managedFields"] = owners
-        return self._keep(kind, obj, request)
+        metadata["managedFields"] = managed_fields
+        return self._persist(kind, obj, request)
 
-    def _free_name(self, kind: Kind, obj: Object) -> str:
+    def _generate_name(self, kind: Kind, obj: Object) -> str:
         base = obj["metadata"]["generateName"]
         for _ in range(GENERATE_ATTEMPTS):
             name = generated_name(base)
-            if self.store.get(kind.storage, (namespace_of(obj), name)) is None:
+            if self.store.get(kind.group_resource, (namespace_of(obj), name)) is None:
                 break
         return name
 
-    def _change(
+    def _update_object(
         self,
-        target: Target,
+        target: RequestTarget,
         request: Request,
         obj: Object,
         *,
-        owners: list[Object] | None = None,
-        must_name_version: bool = False,
-    ) -> Record:
-        kind, record = target.kind, self.store.get(target.kind.storage, target.key)
+        managed_fields: list[Object] | None = None,
+        requires_version: bool = False,
+    ) -> ObjectRecord:
+        kind, record = target.kind, self.store.get(target.kind.group_resource, target.key)
         assert record is not None  # noqa: S101 - the caller read it under the same lock
         old = record.obj | {"apiVersion": kind.api_version}
-        _check_version(target, obj, old, must_name_version=must_name_version)
-        self._restore(kind, obj, old, target.subresource)
-        if owners is None:
+        _check_version(target, obj, old, requires_version=requires_version)
+        self._restore_metadata(kind, obj, old, target.subresource)
+        if managed_fields is None:
             reset = strategies.reset_fields(kind, target.subresource)
-            owners = managed.after_update(old, obj, kind.schema, self._manager(target, request), reset)
-        obj["metadata"]["managedFields"] = owners
+            manager = self._manager(target, request)
+            managed_fields = managed.after_update(old, obj, kind.schema, manager, reset)
+        obj["metadata"]["managedFields"] = managed_fields
         if target.subresource == "status":
             strategies.prepare_status(kind, obj, old)
         else:
@@ -283,11 +299,11 @@ class Writer:
             obj["metadata"].pop("managedFields", None)
         if obj == old:
             return record
-        return self._keep(kind, obj, request)
+        return self._persist(kind, obj, request)
 
     @staticmethod
-    def _restore(kind: Kind, obj: Object, old: Object, subresource: str) -> None:
-        """Set what an update never changes; a wrong uid is left for the rules to find."""
+    def _restore_metadata(kind: Kind, obj: Object, old: Object, subresource: str) -> None:
+        """Restore the metadata that an update cannot change; a wrong uid is left to validation."""
         metadata, before = obj["metadata"], old["metadata"]
         metadata.setdefault("uid", before["uid"])
         for field in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
@@ -300,25 +316,25 @@ class Writer:
         if subresource and not metadata.get("name"):
             metadata["name"] = before["name"]
 
-    def _keep(self, kind: Kind, obj: Object, request: Request) -> Record:
+    def _persist(self, kind: Kind, obj: Object, request: Request) -> ObjectRecord:
         if request.dry_run:
-            return Record(obj)
+            return ObjectRecord(obj)
         if kind.kind == "CustomResourceDefinition" and not kind.custom:
-            self.defined(obj)
-        return self.store.put(kind.storage, obj)
+            self.define(obj)
+        return self.store.put(kind.group_resource, obj)
 
-    def _answer(self, target: Target, record: Record) -> Answer:
+    def _response_to(self, target: RequestTarget, record: ObjectRecord) -> Response:
         if target.subresource == "scale":
-            return Answer(200, scale_of(target.kind, record.obj))
-        return _written(200, target.kind, record)
+            return Response(200, scale_of(target.kind, record.obj))
+        return _response(200, target.kind, record)
 
 
-def _written(status: int, kind: Kind, record: Record) -> Answer:
-    return Answer(status, encoded(kind.api_version, kind.kind, record))
+def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
+    return Response(status, encoded(kind.api_version, kind.kind, record))
 
 
-def _blank(kind: Kind) -> Object:
-    """What a new object is compared with: Go's empty structs are there before anybody set anything."""
+def _empty_object(kind: Kind) -> Object:
+    """The object before a create, for managed fields: empty structs, as Go's structs are never unset."""
     empty: Object = {"metadata": {}}
     if not kind.custom:
         properties = kind.schema.get("properties") or {}
@@ -326,9 +342,9 @@ def _blank(kind: Kind) -> Object:
     return empty
 
 
-def _in_namespace(target: Target, obj: Object) -> None:
-    given = namespace_of(obj)
-    if given and given != target.namespace:
+def _check_namespace(target: RequestTarget, obj: Object) -> None:
+    namespace = namespace_of(obj)
+    if namespace and namespace != target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
@@ -336,7 +352,7 @@ def _in_namespace(target: Target, obj: Object) -> None:
         obj["metadata"]["namespace"] = target.namespace
 
 
-def _named(target: Target, obj: Object) -> None:
+def _check_name(target: RequestTarget, obj: Object) -> None:
     name = name_of(obj)
     if not name:
         if target.subresource:
@@ -347,16 +363,16 @@ def _named(target: Target, obj: Object) -> None:
         raise bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({target.name})"
         )
-    _in_namespace(target, obj)
+    _check_namespace(target, obj)
 
 
-def _check_version(target: Target, obj: Object, old: Object, *, must_name_version: bool) -> None:
+def _check_version(target: RequestTarget, obj: Object, old: Object, *, requires_version: bool) -> None:
     kind = target.kind
-    given = obj["metadata"].get("resourceVersion")
+    version = obj["metadata"].get("resourceVersion")
     current = old["metadata"]["resourceVersion"]
-    if given and given != current:
+    if version and version != current:
         raise conflict(kind.group, kind.plural, target.name)
-    if not given and must_name_version:
+    if not version and requires_version:
         error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid_object(kind.group, kind.plural, target.name, [error])
     obj["metadata"]["resourceVersion"] = current

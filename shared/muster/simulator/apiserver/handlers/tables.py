@@ -1,6 +1,7 @@
-"""Tables, which kubectl asks for when it prints: columns and cells per kind.
+"""Tables for `kubectl get`: the columns and cells of each kind.
 
-Columns as in `pkg/printers/internalversion/printers.go` (v1.37.1), custom resources' from their definition.
+Columns as in `pkg/printers/internalversion/printers.go` (v1.37.1); those of custom resources come from their
+definition.
 """
 
 from __future__ import annotations
@@ -13,25 +14,27 @@ from typing import Any
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of
 from muster.simulator.apiserver.requests import Request
-from muster.simulator.apiserver.store import Record
+from muster.simulator.apiserver.store import ObjectRecord
 
 Cells = Callable[[Object], list[Any]]
+"""Returns the cells of an object, without its name."""
 
 NAME = {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
 
 
-def wanted(request: Request) -> bool:
-    """Whether the client asks for a Table before anything else."""
+def accepts_table(request: Request) -> bool:
+    """Whether the first media type that the client accepts is a Table."""
     accepted = request.headers.get("accept", "").split(",")[0]
     return "as=Table" in accepted
 
 
-def table(kind: Kind, records: list[Record], version: str, request: Request) -> Object:
-    """The Table of some objects of a kind."""
+def table(kind: Kind, records: list[ObjectRecord], version: str, request: Request) -> Object:
+    """The Table of objects of a kind."""
     columns, cells = _layout(kind)
     include = request.query.get("includeObject", "Metadata")
     rows = [
-        {"cells": [name_of(r.obj), *cells(r.obj)], "object": _shown(kind, r.obj, include)} for r in records
+        {"cells": [name_of(r.obj), *cells(r.obj)], "object": _row_object(kind, r.obj, include)}
+        for r in records
     ]
     return {
         "kind": "Table",
@@ -42,7 +45,7 @@ def table(kind: Kind, records: list[Record], version: str, request: Request) -> 
     }
 
 
-def _shown(kind: Kind, obj: Object, include: str) -> Object | None:
+def _row_object(kind: Kind, obj: Object, include: str) -> Object | None:
     if include == "None":
         return None
     if include == "Object":
@@ -80,22 +83,23 @@ def _cell(obj: Object, column: Mapping[str, Any]) -> Any:
 
 
 def _json_path(obj: Object, path: str) -> Any:
-    """The value of a printer column's JSONPath: steps, indexes, `[-1:]`, `[?(@.key=="value")]`."""
-    found: Any = obj
+    """The value at the JSONPath of a printer column: fields, indexes, `[-1:]`, `[?(@.key=="value")]`."""
+    node: Any = obj
     for step in _steps(path):
-        if isinstance(found, list):
+        if isinstance(node, list):
             if step.startswith("?"):
                 key, _, value = step[4:-1].partition("==")
-                found = next((item for item in found if str(item.get(key)) == value.strip("\"'")), None)
+                node = next((item for item in node if str(item.get(key)) == value.strip("\"'")), None)
             else:
-                index = int(step.removesuffix(":"))  # of a slice a column shows the first entry
-                found = found[index] if -len(found) <= index < len(found) else None
+                index = int(step.removesuffix(":"))  # of a slice, the column shows the first item
+                node = node[index] if -len(node) <= index < len(node) else None
         else:
-            found = at(found, step)
-    return found
+            node = at(node, step)
+    return node
 
 
 def _steps(path: str) -> list[str]:
+    """The steps of a JSONPath; dots inside brackets do not separate steps."""
     steps, current, inside = [], "", False
     for letter in path:
         if letter in "[." and not inside:
@@ -114,13 +118,13 @@ def _created(obj: Object) -> str:
 
 
 def age(timestamp: str) -> str:
-    """How long ago, as kubectl prints it: `42s`, `5m12s`, `3h`, `12d`."""
+    """The age of a timestamp as kubectl prints it: `42s`, `5m12s`, `3h`, `12d`."""
     try:
         seconds = int(time.time()) - timegm(time.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
         return "<unknown>"
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:  # noqa: PLR2004 - the steps of k8s.io/apimachinery/pkg/util/duration
+    if seconds < 120:  # noqa: PLR2004 - the thresholds of k8s.io/apimachinery/pkg/util/duration
         return f"{max(seconds, 0)}s"
     if minutes < 10:  # noqa: PLR2004
         return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
@@ -182,11 +186,11 @@ def _node(obj: Object) -> list[Any]:
 
 
 def _event(obj: Object) -> list[Any]:
-    about = obj.get("involvedObject") or {}
+    involved = obj.get("involvedObject") or {}
     return [
         obj.get("type", ""),
         obj.get("reason", ""),
-        f"{about.get('kind', '')}/{about.get('name', '')}",
+        f"{involved.get('kind', '')}/{involved.get('name', '')}",
         obj.get("message", ""),
     ]
 

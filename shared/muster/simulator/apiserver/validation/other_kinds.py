@@ -1,4 +1,4 @@
-"""The rules of the smaller built-in kinds.
+"""Validation of PriorityClass, ConfigMap, Secret, Event, MutatingAdmissionPolicy and its binding.
 
 Sources (v1.37.1): `pkg/apis/{scheduling,core,admissionregistration}/validation/validation.go`.
 """
@@ -18,34 +18,34 @@ from muster.simulator.apiserver.status import (
 )
 from muster.simulator.apiserver.validation import names
 
-HIGHEST_USER_PRIORITY = 1_000_000_000
+MAX_USER_PRIORITY = 1_000_000_000
 SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-PREEMPTION = ("PreemptLowerPriority", "Never")
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 CONFIG_KEY = r"[-._a-zA-Z0-9]+"
 
 
 def new_priority_class(obj: Object) -> list[FieldError]:
-    """What is wrong with a new PriorityClass."""
+    """The errors of a new PriorityClass."""
     errors: list[FieldError] = []
     name, value = name_of(obj), int(obj.get("value", 0))
     if name.startswith("system-"):
         if SYSTEM_CLASSES.get(name) != value:
-            why = f"{name} is not a known system priority class"
             detail = (
-                f"priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+                "priority class names with 'system-' prefix are reserved for system use only. "
+                f"error: {name} is not a known system priority class"
             )
             errors.append(forbidden("metadata.name", detail))
-    elif value > HIGHEST_USER_PRIORITY:
-        detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+    elif value > MAX_USER_PRIORITY:
+        detail = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
         errors.append(forbidden("value", detail))
     policy = obj.get("preemptionPolicy")
-    if policy is not None and policy not in PREEMPTION:
-        errors.append(not_supported("preemptionPolicy", policy, PREEMPTION))
+    if policy is not None and policy not in PREEMPTION_POLICIES:
+        errors.append(not_supported("preemptionPolicy", policy, PREEMPTION_POLICIES))
     return errors
 
 
 def changed_priority_class(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a changed PriorityClass."""
+    """The errors of an updated PriorityClass."""
     errors: list[FieldError] = []
     if new.get("value") != old.get("value"):
         errors.append(forbidden("value", "may not be changed in an update."))
@@ -55,12 +55,12 @@ def changed_priority_class(new: Object, old: Object) -> list[FieldError]:
 
 
 def new_config_map(obj: Object) -> list[FieldError]:
-    """What is wrong with a ConfigMap."""
+    """The errors of a ConfigMap."""
     message = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
     examples = "'key.name',  or 'KEY_NAME',  or 'key-name', "
-    shown = f"{message} (e.g. {examples}regex used for validation is '{CONFIG_KEY}')"
+    detail = f"{message} (e.g. {examples}regex used for validation is '{CONFIG_KEY}')"
     errors = [
-        invalid(f"{field}[{key}]", key, shown)
+        invalid(f"{field}[{key}]", key, detail)
         for field in ("data", "binaryData")
         for key in obj.get(field) or {}
         if not re.fullmatch(CONFIG_KEY, key)
@@ -71,7 +71,7 @@ def new_config_map(obj: Object) -> list[FieldError]:
 
 
 def changed_config_map(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a changed ConfigMap: an immutable one keeps its data."""
+    """The errors of an updated ConfigMap; if it is immutable, its data must not change."""
     errors = new_config_map(new)
     if old.get("immutable"):
         if not new.get("immutable"):
@@ -85,12 +85,12 @@ def changed_config_map(new: Object, old: Object) -> list[FieldError]:
 
 
 def new_secret(obj: Object) -> list[FieldError]:
-    """What is wrong with a Secret: only the form of its keys is judged."""
+    """The errors of a Secret; only the format of its keys is validated."""
     return new_config_map({"data": obj.get("data") or {}})
 
 
 def changed_secret(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a changed Secret."""
+    """The errors of an updated Secret."""
     errors = new_secret(new)
     if new.get("type") != old.get("type"):
         errors.append(immutable("type", new.get("type")))
@@ -98,18 +98,17 @@ def changed_secret(new: Object, old: Object) -> list[FieldError]:
 
 
 def new_event(obj: Object) -> list[FieldError]:
-    """What is wrong with an Event of the core group (`pkg/apis/core/validation/events.go`)."""
-    about = at(obj, "involvedObject", "namespace") or ""
-    inside = namespace_of(obj)
-    if about and about != inside:
-        return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
-    if not about and inside not in {"default", ""}:
-        return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
-    return []
+    """The errors of an Event of the core group (`pkg/apis/core/validation/events.go`)."""
+    involved = at(obj, "involvedObject", "namespace") or ""
+    namespace = namespace_of(obj)
+    matches = involved == namespace if involved else namespace in {"default", ""}
+    return (
+        [] if matches else [invalid("involvedObject.namespace", involved, "does not match event.namespace")]
+    )
 
 
 def new_policy(obj: Object) -> list[FieldError]:
-    """What is wrong with a MutatingAdmissionPolicy: the parts that must be there. CEL is not compiled."""
+    """The errors of a MutatingAdmissionPolicy: missing required fields. CEL is not compiled."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("matchConstraints"):
@@ -127,7 +126,7 @@ def new_policy(obj: Object) -> list[FieldError]:
 
 
 def new_binding(obj: Object) -> list[FieldError]:
-    """What is wrong with a MutatingAdmissionPolicyBinding."""
+    """The errors of a MutatingAdmissionPolicyBinding."""
     name = at(obj, "spec", "policyName")
     if not name:
         return [required("spec.policyName")]

@@ -1,0 +1,221 @@
+"""DELETE: preconditions, grace period, finalizers and propagation policy.
+
+Source (v1.37.1): `apiserver/pkg/registry/generic/registry/store.go` and `pkg/registry/*/strategy.go`.
+`collector.py` then deletes dependents and the content of namespaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from muster.simulator.apiserver import strategies
+from muster.simulator.apiserver.handlers.reads import list_item
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
+from muster.simulator.apiserver.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.status import (
+    bad_request,
+    conflict,
+    invalid_object,
+    not_found,
+    not_supported,
+    refused,
+    success,
+)
+from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer of a CustomResourceDefinition until its instances are deleted."""
+
+POLICIES = ("Foreground", "Background", "Orphan")
+RETURNED_KINDS = frozenset({("", "pods"), ("", "namespaces"), ("", "services"), ("", "serviceaccounts")})
+"""Resources whose deletion returns the object; the others return a Status."""
+
+UNDELETABLE_NAMESPACES = frozenset({"default", "kube-public", "kube-system"})
+NAMESPACE_BUSY = (
+    "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace "
+    "will automatically be purged by the system."
+)
+
+
+@dataclass(frozen=True)
+class DeleteOptions:
+    """The options of `metav1.DeleteOptions` that are supported.
+
+    Attributes:
+        propagation: `propagationPolicy`; empty for the default of the kind.
+        grace: `gracePeriodSeconds`; None for the default of the object.
+        uid: the precondition on the UID; empty for none.
+        version: the precondition on the resourceVersion; empty for none.
+        dry_run: whether the deletion must not be persisted.
+    """
+
+    propagation: str = ""
+    grace: int | None = None
+    uid: str = ""
+    version: str = ""
+    dry_run: bool = False
+
+
+def options_of(request: Request) -> DeleteOptions:
+    """The options in the body of a request, else in its query.
+
+    Raises:
+        ApiError: 400, the body is not a DeleteOptions; 422, the propagation policy is unknown.
+    """
+    body: Any = request.json if request.body else {}
+    if not isinstance(body, dict):
+        raise bad_request("the body is no DeleteOptions")
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise bad_request(f'{body.get("kind")} in version "v1" cannot be handled as a DeleteOptions')
+    policy = body.get("propagationPolicy") or request.query.get("propagationPolicy") or ""
+    if not policy and (body.get("orphanDependents") or request.query.get("orphanDependents") == "true"):
+        policy = "Orphan"
+    if policy and policy not in POLICIES:
+        error = not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
+        raise invalid_object("meta.k8s.io", "DeleteOptions", "", [error])
+    grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
+    return DeleteOptions(
+        propagation=policy,
+        grace=None if grace is None else int(grace),
+        uid=at(body, "preconditions", "uid") or "",
+        version=at(body, "preconditions", "resourceVersion") or "",
+        dry_run=request.dry_run or bool(body.get("dryRun")),
+    )
+
+
+@dataclass(frozen=True)
+class Deleter:
+    """Deletes objects, or sets their deletionTimestamp.
+
+    Attributes:
+        store: the objects.
+        selects: returns the matcher for the selectors of a request on a collection.
+    """
+
+    store: Store
+    selects: Callable[[Kind, RequestTarget, Request], Callable[[Object], bool]]
+
+    def delete(self, target: RequestTarget, request: Request) -> Response:
+        """DELETE of an object.
+
+        Raises:
+            ApiError: 404, no object has that name; see `options_of` and `remove`.
+        """
+        kind, options = target.kind, options_of(request)
+        with self.store.lock:
+            record = self.store.get(kind.group_resource, target.key)
+            if record is None:
+                raise not_found(kind.group, kind.plural, target.name)
+            deleted, after = self.remove(kind, record, options)
+        if deleted and kind.group_resource not in RETURNED_KINDS:
+            return Response(200, success(kind.group, kind.plural, target.name, uid_of(record.obj)))
+        return Response(200, encoded(kind.api_version, kind.kind, after))
+
+    def delete_all(self, target: RequestTarget, request: Request) -> Response:
+        """DELETE of a collection; returns the list of the deleted objects."""
+        kind, options = target.kind, options_of(request)
+        matches = self.selects(kind, target, request)
+        deleted = []
+        with self.store.lock:
+            for record in self.store.all(kind.group_resource, target.namespace):
+                if matches(record.obj):
+                    self.remove(kind, record, options)
+                    deleted.append(record)
+        items = b",".join(list_item(kind, record) for record in deleted)
+        head = (
+            f'{{"kind":"{kind.kind}List","apiVersion":"{kind.api_version}","metadata":{{"resourceVersion":"'
+        )
+        return Response(
+            200, head.encode() + str(self.store.version).encode() + b'"},"items":[' + items + b"]}"
+        )
+
+    def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
+        """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first.
+
+        Returns:
+            Whether the object was removed, and its last or current state.
+
+        Raises:
+            ApiError: 403, the namespace cannot be deleted; 409, a precondition does not hold.
+        """
+        obj = record.obj
+        _check_preconditions(kind, obj, options)
+        if kind.group_resource == ("", "namespaces"):
+            return False, self._terminate_namespace(kind, record, options)
+        finalizers = _finalizers(kind, obj["metadata"], options)
+        immediate, seconds = strategies.graceful_deletion(kind, obj, options.grace)
+        if not immediate or finalizers or strategies.marks_before_removal(kind):
+            record = self._mark(kind, record, finalizers, seconds, dry_run=options.dry_run)
+        if not immediate or finalizers:
+            return False, record
+        if not options.dry_run:
+            return True, self.store.remove(kind.group_resource, (namespace_of(obj), name_of(obj)))
+        return True, record
+
+    def _mark(
+        self, kind: Kind, record: ObjectRecord, finalizers: list[str], seconds: int, *, dry_run: bool
+    ) -> ObjectRecord:
+        obj = record.obj
+        metadata = dict(obj["metadata"])
+        if not metadata.get("deletionTimestamp"):
+            metadata = strategies.deletion_metadata(obj, seconds)
+        elif seconds == 0:
+            metadata["deletionGracePeriodSeconds"] = 0
+        metadata.pop("finalizers", None)
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        changed = obj | {"metadata": metadata}
+        if changed == obj:
+            return record
+        return ObjectRecord(changed) if dry_run else self.store.put(kind.group_resource, changed)
+
+    def _terminate_namespace(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> ObjectRecord:
+        obj = record.obj
+        if name_of(obj) in UNDELETABLE_NAMESPACES:
+            raise refused("", "namespaces", name_of(obj), "this namespace may not be deleted")
+        if obj["metadata"].get("deletionTimestamp"):
+            raise conflict("", "namespaces", name_of(obj), NAMESPACE_BUSY)
+        metadata = strategies.deletion_metadata(obj, 0)
+        metadata.pop("deletionGracePeriodSeconds")
+        changed = obj | {"metadata": metadata, "status": {"phase": "Terminating"}}
+        return ObjectRecord(changed) if options.dry_run else self.store.put(kind.group_resource, changed)
+
+
+def _check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None:
+    metadata = obj["metadata"]
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    if options.uid and options.uid != uid:
+        message = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(kind.group, kind.kind, name_of(obj), message)
+    if options.version and options.version != version:
+        message = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion "
+            f"in record ({version}). The object might have been modified"
+        )
+        raise conflict(kind.group, kind.kind, name_of(obj), message)
+
+
+def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[str]:
+    """The finalizers after a DELETE with these options; by default the dependents of a Job are orphaned."""
+    current = list(metadata.get("finalizers") or ())
+    policy = options.propagation
+    if not policy:
+        if ORPHAN in current or FOREGROUND in current:
+            return current
+        policy = "Orphan" if kind.group_resource == ("batch", "jobs") else "Background"
+    kept = [name for name in current if name not in {ORPHAN, FOREGROUND}]
+    if (
+        kind.group_resource == ("apiextensions.k8s.io", "customresourcedefinitions")
+        and CRD_CLEANUP not in kept
+    ):
+        kept.append(CRD_CLEANUP)
+    added = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(policy, [])
+    return kept + added

@@ -1,0 +1,144 @@
+"""GET: objects, lists with selectors and pages, tables, and the start of watches."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+from muster.simulator.apiserver.handlers import tables
+from muster.simulator.apiserver.handlers.virtual import scale_of
+from muster.simulator.apiserver.handlers.watch import Watch
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.objects import name_of, namespace_of
+from muster.simulator.apiserver.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.selectors import Matcher, fields_matcher, labels_matcher
+from muster.simulator.apiserver.status import bad_request, expired, not_found
+from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
+
+NOW = -1
+"""The resourceVersion in a continue token that continues with the objects of the time of the request."""
+
+INCONSISTENT = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new "
+    "list without the continue parameter, or use the continue token in this response to retrieve the "
+    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+    "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+    "up in the list."
+)
+"""From `staging/src/k8s.io/apiserver/pkg/storage/etcd3/errors.go`."""
+
+
+def get(store: Store, target: RequestTarget, request: Request) -> Response:
+    """The object of a GET request, its Scale, or a Table with its row.
+
+    Raises:
+        ApiError: 404, no object has that name.
+    """
+    kind = target.kind
+    record = store.get(kind.group_resource, target.key)
+    if record is None:
+        raise not_found(kind.group, kind.plural, target.name)
+    if target.subresource == "scale":
+        return Response(200, scale_of(kind, record.obj))
+    if tables.accepts_table(request):
+        return Response(200, tables.table(kind, [record], str(record.version), request))
+    return Response(200, encoded(kind.api_version, kind.kind, record))
+
+
+def selector(kind: Kind, target: RequestTarget, request: Request) -> Matcher:
+    """The matcher for a request's namespace, label selector and field selector."""
+    by_label = labels_matcher(request.query.get("labelSelector", ""))
+    by_field = fields_matcher(kind, request.query.get("fieldSelector", ""))
+    namespace = target.namespace
+
+    def matches(obj: dict[str, object]) -> bool:
+        return (
+            (not namespace or namespace_of(obj) == namespace)
+            and (by_label is None or by_label(obj))
+            and (by_field is None or by_field(obj))
+        )
+
+    return matches
+
+
+def list_objects(store: Store, target: RequestTarget, request: Request) -> Response:
+    """The objects of a kind as a list or a Table, in pages if the request has a limit.
+
+    Raises:
+        ApiError: 400, the continue token is malformed; 410, it is too old. The 410 carries a new token.
+    """
+    kind = target.kind
+    matches = selector(kind, target, request)
+    with store.lock:
+        version = store.version
+        records = [
+            record for record in store.all(kind.group_resource, target.namespace) if matches(record.obj)
+        ]
+        records, version = _after(store, records, request.query.get("continue", ""), version)
+    limit = int(request.query.get("limit") or 0)
+    rest = records[limit:] if limit else []
+    records = records[:limit] if limit else records
+    metadata: dict[str, object] = {"resourceVersion": str(version)}
+    if kind.custom:
+        metadata["continue"] = ""
+    if rest:
+        last = records[-1].obj
+        metadata["continue"] = _token(namespace_of(last), name_of(last), version)
+        if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
+            metadata["remainingItemCount"] = len(rest)
+    if tables.accepts_table(request):
+        table = tables.table(kind, records, str(version), request)
+        return Response(200, table | {"metadata": metadata})
+    return Response(200, _joined(kind, records, metadata))
+
+
+def _joined(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]) -> bytes:
+    head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
+    start = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"items":['
+    return start + b",".join(list_item(kind, record) for record in records) + b"]}"
+
+
+def list_item(kind: Kind, record: ObjectRecord) -> bytes:
+    """The JSON of an object as an item of a list; items of built-in kinds carry no apiVersion and kind."""
+    return encoded(kind.api_version, kind.kind, record) if kind.custom else b"{" + record.tail
+
+
+def _token(namespace: str, name: str, version: int) -> str:
+    text = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": [namespace, name]})
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _after(
+    store: Store, records: list[ObjectRecord], token: str, version: int
+) -> tuple[list[ObjectRecord], int]:
+    """The records after the position in a continue token, and the resourceVersion of the list."""
+    if not token:
+        return records, version
+    try:
+        position = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, name = position["start"]
+        token_version = int(position["rv"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+    if token_version == NOW:
+        token_version = version
+    elif token_version < store.compacted_at:
+        raise expired(INCONSISTENT, _token(namespace, name, NOW))
+    start = namespace, name
+    rest = [record for record in records if (namespace_of(record.obj), name_of(record.obj)) > start]
+    return rest, token_version
+
+
+def watch(store: Store, target: RequestTarget, request: Request, stopped: Callable[[], bool]) -> Response:
+    """The watch of a kind, or of a single object by its name."""
+    kind = target.kind
+    as_table = tables.accepts_table(request)
+
+    def encode(record: ObjectRecord) -> bytes:
+        if as_table:
+            return json.dumps(tables.table(kind, [record], str(record.version), request)).encode()
+        return encoded(kind.api_version, kind.kind, record)
+
+    stream = Watch(store, kind, request, selector(kind, target, request), encode, stopped)
+    return Response(200, stream=stream.events)

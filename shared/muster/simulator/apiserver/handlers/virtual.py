@@ -1,0 +1,152 @@
+"""Virtual resources, operations without an object of their own: Binding, Scale, SelfSubjectAccessReview."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.objects import Object, at, copied, now
+from muster.simulator.apiserver.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.schemas import Schema
+from muster.simulator.apiserver.status import (
+    FieldError,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_object,
+    not_found,
+    required,
+)
+from muster.simulator.apiserver.store import Store
+
+_EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_NOT_BOTH = "cannot be specified in combination with resourceAttributes"
+
+CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+"""The response to a Binding and to an Eviction."""
+
+
+def bind(store: Store, target: RequestTarget, request: Request) -> Response:
+    """Bind a pod to a node: POST of a Binding (`pkg/registry/core/pod/storage/storage.go`, v1.37.1).
+
+    Raises:
+        ApiError: 400, the body is not a Binding of this pod; 422, it names no node; 404, there is no such
+            pod; 409, the pod is being deleted, already bound or gated.
+    """
+    body: Any = request.json
+    if not isinstance(body, dict) or body.get("kind", "Binding") != "Binding":
+        raise bad_request("not a Binding object")
+    if at(body, "metadata", "name") not in {target.name, None}:
+        raise bad_request("name in URL does not match name in Binding object")
+    node = at(body, "target", "name")
+    if not node:
+        raise invalid_object("", "Binding", target.name, [required("target.name")])
+    with store.lock:
+        record = store.get(target.kind.group_resource, target.key)
+        if record is None:
+            raise not_found("", "pods", target.name)
+        _check_bindable(target.name, record.obj, body)
+        bound: Object = copied(record.obj)
+        bound["spec"]["nodeName"] = node
+        for field in ("annotations", "labels"):
+            added = at(body, "metadata", field) or {}
+            if added:
+                bound["metadata"][field] = (bound["metadata"].get(field) or {}) | added
+        status = bound.setdefault("status", {})
+        status.pop("nominatedNodeName", None)
+        _set_scheduled(status)
+        if not request.dry_run:
+            store.put(target.kind.group_resource, bound)
+    return Response(201, CREATED)
+
+
+def _check_bindable(name: str, pod: Object, body: Object) -> None:
+    uid, current_uid = at(body, "metadata", "uid"), pod["metadata"]["uid"]
+    if uid and uid != current_uid:
+        message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}"
+        raise conflict("", "pods", name, message)
+    message = ""
+    if pod["metadata"].get("deletionTimestamp"):
+        message = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif pod["spec"].get("nodeName"):
+        message = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+    elif pod["spec"].get("schedulingGates"):
+        message = f"pod {name} has non-empty .spec.schedulingGates"
+    if message:
+        raise conflict("", "pods/binding", name, message)
+
+
+def _set_scheduled(status: Object) -> None:
+    conditions = [c for c in status.get("conditions") or [] if c.get("type") != "PodScheduled"]
+    scheduled = {"lastProbeTime": None, "lastTransitionTime": now(), "status": "True", "type": "PodScheduled"}
+    status["conditions"] = [*conditions, scheduled]
+
+
+def scale_of(kind: Kind, obj: Object) -> Object:
+    """The Scale of a custom resource, read from the paths in its definition."""
+    paths = kind.scale or {}
+    metadata = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: Object = {"replicas": at(obj, *_path(paths.get("statusReplicasPath", ""))) or 0}
+    selector = at(obj, *_path(paths.get("labelSelectorPath", ""))) if paths.get("labelSelectorPath") else None
+    if selector:
+        status["selector"] = selector
+    replicas = at(obj, *_path(paths.get("specReplicasPath", "")))
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {} if replicas is None else {"replicas": replicas},
+        "status": status,
+    }
+
+
+def with_scale(kind: Kind, obj: Object, scale: Any) -> Object:
+    """A copy of a custom resource with the replicas of a Scale.
+
+    Raises:
+        ApiError: 400, the body is not a Scale.
+    """
+    if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
+        raise bad_request("the object provided is unrecognized (must be of type Scale)")
+    replicas = at(scale, "spec", "replicas") or 0
+    changed: Object = copied(obj)
+    *parents, field = _path((kind.scale or {}).get("specReplicasPath", ""))
+    section = changed
+    for step in parents:
+        section = section.setdefault(step, {})
+    section[field] = replicas
+    version = at(scale, "metadata", "resourceVersion")
+    if version:
+        changed["metadata"]["resourceVersion"] = version
+    return changed
+
+
+def _path(dotted: str) -> list[str]:
+    return [step for step in dotted.split(".") if step]
+
+
+def review_access(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
+    """The response to a SelfSubjectAccessReview: everything is allowed, since nobody authenticates here.
+
+    Raises:
+        ApiError: 422, neither resourceAttributes nor nonResourceAttributes is set, or both are.
+    """
+    request.check_options("CreateOptions")
+    review = Decoder(target.kind, meta).read(target.object_in(request))
+    spec = review.get("spec") or {}
+    if ("resourceAttributes" in spec) == ("nonResourceAttributes" in spec):
+        raise invalid_object(target.kind.group, "", "", [_attributes_error(spec, release)])
+    identity = {"apiVersion": target.kind.api_version, "kind": target.kind.kind}
+    return Response(201, {**identity, "metadata": {}, "spec": spec, "status": {"allowed": True}})
+
+
+def _attributes_error(spec: Object, release: str) -> FieldError:
+    """The error of the attributes, as each release words it (`pkg/apis/authorization/validation`)."""
+    resource = spec.get("resourceAttributes")
+    if release != "1.36":
+        return invalid("spec", resource, _EXACTLY_ONE)
+    if resource is not None:
+        return invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], _NOT_BOTH)
+    return invalid("spec.resourceAttributes", None, _EXACTLY_ONE)
