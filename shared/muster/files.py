@@ -1,4 +1,4 @@
-"""Where the files lie that are no Python: the manifests of eventing/ and the folders of functions/."""
+"""Paths of files that are not Python: the manifests of eventing/ and the func projects of functions/."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads the folders of eventing/ the way `kubectl kustomize` does, as far as they use it.
+"""Build the kustomizations of eventing/ without kubectl.
 
-The local stack is wired by the same files as a cluster, and must not need kubectl for it. Only what those
-files use is known here; anything else is refused, so that the two can never quietly differ.
+The local stack is wired by the same files as a cluster. Only the kustomize fields that those files use are
+implemented; any other field is refused, so that the result never differs from `kubectl kustomize`.
 """
 
 from __future__ import annotations
@@ -17,59 +17,61 @@ from muster import yaml_files
 from muster.files import EVENTING
 
 Manifest = dict[str, Any]
-"""One Kubernetes object as YAML holds it."""
+"""A Kubernetes object as parsed YAML."""
 
 CLUSTER = EVENTING / "overlays" / "cluster"
 """The overlay that `muster run` and `kubectl apply -k` share."""
 
 _KNOWN = {"apiVersion", "kind", "resources", "components", "patches", "namespace", "images"}
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-"""Kinds that `namespace` leaves where they are. Admission policies are not among those kustomize knows."""
+"""Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
 
 class UnsupportedManifestError(ValueError):
-    """A kustomization or manifest uses something that only the real thing understands."""
+    """A kustomization or manifest uses a feature that is not implemented here."""
 
 
 def load(folder: Path = CLUSTER) -> list[Manifest]:
-    """All objects that a kustomization folder builds, in the order in which its files name them.
+    """Return all objects that a kustomization folder builds, in the order of its files.
 
     Raises:
-        UnsupportedManifestError: the kustomization has a field that is not read here.
+        UnsupportedManifestError: the kustomization has a field that is not implemented.
     """
     kustomization = _kustomization(folder)
-    objects = [found for entry in kustomization.get("resources") or [] for found in _resource(folder / entry)]
+    objects = _resources(folder, kustomization)
     for component in kustomization.get("components") or []:
-        objects = _changed(objects, folder / component, _kustomization(folder / component))
-    return _changed(objects, folder, kustomization)
+        objects = _customize(objects, folder / component, _kustomization(folder / component))
+    return _customize(objects, folder, kustomization)
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
-    read: dict[str, Any] = yaml_files.load((folder / "kustomization.yaml").read_text())
-    if unknown := sorted(set(read) - _KNOWN):
+    kustomization: dict[str, Any] = yaml_files.load((folder / "kustomization.yaml").read_text())
+    if unknown := sorted(set(kustomization) - _KNOWN):
         raise UnsupportedManifestError(f"{folder}/kustomization.yaml: {', '.join(unknown)} is not read here")
-    return read
+    return kustomization
 
 
-def _changed(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
-    """What a kustomization makes of objects, in the order in which kustomize applies its fields."""
+def _customize(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
+    """Apply the fields of a kustomization to objects, in the order in which kustomize does."""
     if kustomization.get("kind") == "Component":  # kustomize takes a file without kind as a Kustomization
-        objects = [
-            *objects,
-            *(found for entry in kustomization.get("resources") or [] for found in _resource(folder / entry)),
-        ]
+        objects = [*objects, *_resources(folder, kustomization)]
     for patch in kustomization.get("patches") or []:
-        objects = _patched(objects, patch, folder)
+        objects = _apply_patch(objects, patch, folder)
     if namespace := kustomization.get("namespace"):
-        objects = _moved(objects, namespace)
+        objects = _set_namespace(objects, namespace)
     for image in kustomization.get("images") or []:
-        objects = [_with_image(found, image) for found in objects]
+        objects = [_set_image(manifest, image) for manifest in objects]
     return objects
 
 
 def of_kind(objects: Iterable[Manifest], kind: str) -> list[Manifest]:
-    """The objects of one kind; kinds of eventing/ are told apart by name alone."""
-    return [found for found in objects if found["kind"] == kind]
+    """Return the objects of a kind; no two API groups in eventing/ share the name of a kind."""
+    return [manifest for manifest in objects if manifest["kind"] == kind]
+
+
+def _resources(folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
+    entries = kustomization.get("resources") or []
+    return [manifest for entry in entries for manifest in _resource(folder / entry)]
 
 
 def _resource(path: Path) -> list[Manifest]:
@@ -78,7 +80,7 @@ def _resource(path: Path) -> list[Manifest]:
     return yaml_files.load_all(path.read_text())
 
 
-def _patched(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:
+def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:
     operations: Any = yaml_files.load(patch["patch"]) if "patch" in patch else None
     target = patch.get("target") or {}
     deletes = isinstance(operations, dict) and operations.get("$patch") == "delete"
@@ -88,44 +90,48 @@ def _patched(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> li
             " for a kind and a name"
         )
     if deletes:
-        return [found for found in objects if not _is_target(found, target)]
+        return [manifest for manifest in objects if not _is_target(manifest, target)]
     return [
-        jsonpatch.apply_patch(found, operations) if _is_target(found, target) else found for found in objects
+        jsonpatch.apply_patch(manifest, operations) if _is_target(manifest, target) else manifest
+        for manifest in objects
     ]
 
 
-def _is_target(found: Manifest, target: dict[str, str]) -> bool:
-    """Whether kind and name match; both are regular expressions over the whole word."""
-    has = {"kind": found["kind"], "name": found["metadata"]["name"]}
-    return all(re.fullmatch(pattern, has[field]) for field, pattern in target.items())
+def _is_target(manifest: Manifest, target: dict[str, str]) -> bool:
+    """Whether kind and name match in full; both are regular expressions."""
+    values = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
+    return all(re.fullmatch(pattern, values[field]) for field, pattern in target.items())
 
 
-def _moved(objects: list[Manifest], namespace: str) -> list[Manifest]:
-    accounts = {found["metadata"]["name"] for found in of_kind(objects, "ServiceAccount")}
-    moved = []
-    for found in objects:
-        if found["kind"] not in _CLUSTER_SCOPED:
-            found = {**found, "metadata": {**found["metadata"], "namespace": namespace}}  # noqa: PLW2901 - a copy
-        if "subjects" in found:
-            subjects = [
-                {**one, "namespace": namespace} if one["name"] in accounts else one
-                for one in found["subjects"]
+def _set_namespace(objects: list[Manifest], namespace: str) -> list[Manifest]:
+    """Set the namespace of objects, and of the subjects of bindings that are among them."""
+    accounts = {manifest["metadata"]["name"] for manifest in of_kind(objects, "ServiceAccount")}
+    changed = []
+    for manifest in objects:
+        copy = dict(manifest)
+        if manifest["kind"] not in _CLUSTER_SCOPED:
+            copy["metadata"] = {**manifest["metadata"], "namespace": namespace}
+        if "subjects" in manifest:
+            copy["subjects"] = [
+                {**subject, "namespace": namespace} if subject["name"] in accounts else subject
+                for subject in manifest["subjects"]
             ]
-            found = {**found, "subjects": subjects}  # noqa: PLW2901 - a copy
-        moved.append(found)
-    return moved
+        changed.append(copy)
+    return changed
 
 
-def _with_image(found: Manifest, image: dict[str, str]) -> Manifest:
-    """The object with an image renamed, where it is a pod template that has it."""
-    template = found.get("spec", {}).get("template", {}).get("spec", {})
-    if not any(one["image"] == image["name"] for one in template.get("containers", [])):
-        return found
-    renamed = f"{image['newName']}:{image['newTag']}"
+def _set_image(manifest: Manifest, image: dict[str, str]) -> Manifest:
+    """Return the object with an image renamed in the containers of its pod template."""
+    pod_spec = manifest.get("spec", {}).get("template", {}).get("spec", {})
+    containers = pod_spec.get("containers", [])
     operations = [
-        {"op": "replace", "path": f"/spec/template/spec/containers/{number}/image", "value": renamed}
-        for number, one in enumerate(template["containers"])
-        if one["image"] == image["name"]
+        {
+            "op": "replace",
+            "path": f"/spec/template/spec/containers/{number}/image",
+            "value": f"{image['newName']}:{image['newTag']}",
+        }
+        for number, container in enumerate(containers)
+        if container["image"] == image["name"]
     ]
-    patched: Manifest = jsonpatch.apply_patch(found, operations)
+    patched: Manifest = jsonpatch.apply_patch(manifest, operations)
     return patched

@@ -1,7 +1,7 @@
-"""The steps: found by their folder in functions/, loaded by their file.
+"""List and load the steps in functions/.
 
 A func project is no package (its code is called `function` in every folder), so a step is loaded from its
-path. In a checkout the folders lie beside shared/, in an installed package below muster/data.
+path. In a checkout the folders are beside shared/, in an installed package below muster/data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from muster.runtime.step import Step
 
 
 def step_names() -> list[str]:
-    """The names of all steps: `create_workload` for functions/create_workload/function/step.py."""
+    """Return the names of all steps: `create_workload` for functions/create_workload/function/step.py."""
     return sorted(path.parents[1].name for path in FUNCTIONS.glob("*/function/step.py"))
 
 
 def step_named(name: str) -> Step:
-    """The step of a function, `create_workload` or `create-workload`.
+    """Return the step of a function, `create_workload` or `create-workload`.
 
     Raises:
         LookupError: there is no such function; the message lists all names.
@@ -32,7 +32,7 @@ def step_named(name: str) -> Step:
 
 
 def load_step(path: Path) -> Step:
-    """The `STEP` of a file; the file is executed once per process."""
+    """Return the `STEP` of a file, which is executed once per process."""
     name = f"functions.{path.parents[1].name}.function.step"
     module = sys.modules.get(name)
     if module is None:

@@ -30,7 +30,7 @@ import urllib3
 import yaml
 
 from muster.objects.resources import by_kind
-from muster.replay.recorded_requests import Capture
+from muster.replay.recorded_requests import RecordedRequest
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.requests import Request
 from tests.replays.golden import cases
@@ -62,7 +62,7 @@ class Served:
     log: Path
     http: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False, timeout=30))
 
-    def send(self, capture: Capture) -> urllib3.BaseHTTPResponse:
+    def send(self, capture: RecordedRequest) -> urllib3.BaseHTTPResponse:
         """Deliver an event as a broker does."""
         return self.http.request("POST", self.url, headers=dict(capture.headers), body=capture.body)
 
@@ -228,7 +228,7 @@ def test_probes_tell_of_the_process_and_of_the_api_server(served: tuple[str, Ser
 def test_what_no_event_is_has_an_answer_that_ends_it(served: tuple[str, Served]) -> None:
     """400 with a reason: a broker hands it to the dead letter instead of sending it for ever."""
     _, function = served
-    answer = function.send(Capture({"content-type": "text/plain"}, b"no event", "here"))
+    answer = function.send(RecordedRequest({"content-type": "text/plain"}, b"no event", "here"))
     assert (answer.status, answer.json()["reason"]) == (400, "UnreadableEvent")
 
 
@@ -240,7 +240,7 @@ def test_dead_letters_are_kept(install: Install, environment: Path, staged: Path
             function, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}]
         )
         headers = {"ce-specversion": "1.0", "ce-id": "lost", "ce-source": "/tests", "ce-type": "any"}
-        assert function.send(Capture(headers, b"{}", "here")).status == 202
+        assert function.send(RecordedRequest(headers, b"{}", "here")).status == 202
         (kept,) = (one for one in function.server.snapshot() if one["kind"] == "ConfigMap")
         assert kept["metadata"]["namespace"] == "muster-system"
 
@@ -295,7 +295,7 @@ def test_traces_arrive(environment: Path, staged: Path, tmp_path: Path) -> None:
             case = next(one for one in cases() if one.sentence == "a new PodGroup lets its three pods go")
             _start_over(function, case.objects)
             headers = {**case.capture.headers, "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
-            function.send(Capture(headers, case.capture.body, "here"))
+            function.send(RecordedRequest(headers, case.capture.body, "here"))
             spans = b""
             while b"muster.outcome" not in spans:  # the span of the event as a whole ends last
                 spans += sent.get(timeout=60)

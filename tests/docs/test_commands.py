@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from muster.cli import main
 from muster.files import EVENTING
 from muster.local.functions import InThreads
-from muster.local.stack import Options, Stack
-from muster.local.stories.catalogue import story_named
+from muster.local.stack import Stack, StackOptions
+from muster.local.stories.story import story_named
 from muster.manifests import load, of_kind
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
 from muster.runtime.config import Settings
@@ -43,7 +43,7 @@ def _cases(program: str) -> list[object]:
 @pytest.fixture(name="kubeconfig", scope="module")
 def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Of the local stack, with the namespace and the jobs that the documents speak of."""
-    with Stack(Options()) as stack:
+    with Stack(StackOptions()) as stack:
         labels = {"muster.dev/gang-jobs": "enabled"}
         team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": labels}}
         system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.client import Client
-from muster.operator.preflight import Level, of_the_cluster
+from muster.operator.check import Level, check_cluster
 from tests.cluster import kubectl, manifests
 from tests.cluster.cluster import Cluster, Options
 from tests.cluster.control_plane import Release
@@ -71,7 +71,7 @@ def _nothing_is_listed_deleted_or_scheduled(later: Later) -> None:
     assert until(lambda: "v1alpha2" in later.api.request("GET", groups).message, 60)
     assert later.api.request("DELETE", f"{groups}/{min(later.names)}").status == 500
     client = Client.from_kubeconfig(str(later.kubeconfig))
-    (found,) = [one for one in of_the_cluster(client, "default") if one.about == "stored groups"]
+    (found,) = [one for one in check_cluster(client, "default") if one.about == "stored groups"]
     assert (found.level, "docs/install.md" in found.message) == (Level.FAIL, True)
     later.create_a_pod_without_a_group()
     assert not until(lambda: "alone" in later.running(), 10)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from muster.files import EVENTING
-from muster.replay.snapshots import first, read_worlds
+from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
 from tests.cluster import manifests
 from tests.e2e.support.owners import Object, a_job, a_trainjob
@@ -24,7 +24,7 @@ RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 def example(name: str) -> list[Object]:
     """The objects of an example, without its namespace: each story has one of its own."""
-    objects = first(read_worlds([EVENTING / "examples" / f"{name}.yaml"])).objects
+    objects = first(read_snapshots([EVENTING / "examples" / f"{name}.yaml"])).objects
     return [copy.deepcopy(one) for one in objects if one["kind"] != "Namespace"]
 
 

@@ -18,7 +18,7 @@ import pytest
 import urllib3
 
 from muster.local import stack as stack_module
-from muster.local.stack import Options, Stack
+from muster.local.stack import Stack, StackOptions
 from muster.objects.resources import (
     EVENTS,
     JOBS,
@@ -80,7 +80,7 @@ def is_away_for_two_seconds() -> Fault:
 @contextmanager
 def a_cluster(fault: Fault | None = None, seed: int = 1) -> Iterator[Stack]:
     """The local stack, whose functions (and nobody else) meet a fault."""
-    with Stack(Options()) as stack:
+    with Stack(StackOptions()) as stack:
         assert stack.server is not None
         labels = {"muster.dev/gang-jobs": "enabled"}
         namespace = {
@@ -207,7 +207,7 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
 ) -> None:
     """A third of the events never comes, another third comes twice: sweeps find what was missed."""
     chance = random.Random(seed)  # noqa: S311 - chance that can be repeated is the point
-    whole = stack_module._into
+    whole = stack_module._publish_to
 
     def lossy(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
         publish = whole(broker)
@@ -219,7 +219,7 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
 
         return sink
 
-    monkeypatch.setattr(stack_module, "_into", lossy)
+    monkeypatch.setattr(stack_module, "_publish_to", lossy)
     with a_cluster() as stack:
         stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
         stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
@@ -230,7 +230,7 @@ def test_what_a_first_hop_answers_500_to_is_dropped_and_found_by_a_sweep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A source sends again after 503, never after 500: each of these events was sent once, and is gone."""
-    whole, refused = stack_module._into, list[str]()
+    whole, refused = stack_module._publish_to, list[str]()
 
     def broken(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
         publish = whole(broker)
@@ -244,7 +244,7 @@ def test_what_a_first_hop_answers_500_to_is_dropped_and_found_by_a_sweep(
         return sink
 
     hop_is_broken = True
-    monkeypatch.setattr(stack_module, "_into", broken)
+    monkeypatch.setattr(stack_module, "_publish_to", broken)
     with a_cluster() as stack:
         stack.client.create(JOBS, an_indexed_job("early", 3), manager="tests")
         end = time.monotonic() + PATIENCE

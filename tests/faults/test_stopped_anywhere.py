@@ -18,7 +18,7 @@ from muster import manifests
 from muster.cluster.errors import Unavailable
 from muster.cluster.versioned import Versioned
 from muster.local.stories.laws import LAWS
-from muster.local.stories.watching import KINDS, Recorder
+from muster.local.stories.watching import KINDS, TimelineRecorder
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.objects.resources import (
@@ -296,9 +296,9 @@ def server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture(scope="module")
-def recorder(server: ApiServer) -> Iterator[Recorder]:
+def recorder(server: ApiServer) -> Iterator[TimelineRecorder]:
     """Sees all that happens."""
-    with Recorder(Direct.to(server), (*KINDS, COMPOSITE_POD_GROUPS)) as recorder:
+    with TimelineRecorder(Direct.to(server), (*KINDS, COMPOSITE_POD_GROUPS)) as recorder:
         yield recorder
 
 
@@ -308,7 +308,7 @@ NUMBERS = itertools.count(1)
 @pytest.mark.parametrize("comes", [("resize_gang", "patch_pods"), STEPS], ids=["an event", "a sweep"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 def test_a_resize_may_be_stopped_anywhere(
-    server: ApiServer, recorder: Recorder, change: Change, comes: tuple[str, ...]
+    server: ApiServer, recorder: TimelineRecorder, change: Change, comes: tuple[str, ...]
 ) -> None:
     """After any number of writes the numbers come right, all pods run, and no gang is ever bound in part."""
     for writes in range(change.writes + 1):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster import yaml_files
-from muster.replay.recorded_requests import STRUCTURED, Capture
+from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from tests.replays import recorded
 
@@ -62,10 +62,10 @@ class Excerpt:
         event: Object = recorded.slim(recorded.event(self.recording, self.event, self.number, self.mode))
         return event
 
-    def capture(self) -> Capture:
+    def capture(self) -> RecordedRequest:
         """The event as a function gets it; raises as `envelope` does."""
         body = json.dumps(self.envelope(), ensure_ascii=False, separators=(",", ":"))
-        return Capture({"content-type": STRUCTURED}, body.encode(), f"{self.recording}: {self.event}")
+        return RecordedRequest({"content-type": STRUCTURED}, body.encode(), f"{self.recording}: {self.event}")
 
     def objects(self) -> Objects:
         """The objects of the moment, without what no step reads.

@@ -15,9 +15,9 @@ from pathlib import Path
 import yaml
 
 from muster import steps
-from muster.operator import planning
-from muster.replay.recorded_requests import Capture, read_events, time_of
-from muster.replay.snapshots import Objects, read_worlds
+from muster.operator.plan import as_yaml, plan_step
+from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
+from muster.replay.snapshots import Objects, read_snapshots
 from muster.runtime.step import Step
 from tests.replays.excerpts import Excerpt
 
@@ -51,7 +51,7 @@ class Case:
         return steps.step_named(self.folder.parent.name)
 
     @property
-    def capture(self) -> Capture:
+    def capture(self) -> RecordedRequest:
         """Its event."""
         return _capture(self.folder)
 
@@ -72,11 +72,11 @@ class Case:
 
     def planned(self) -> str:
         """The plan as `muster plan` prints it today."""
-        return planning.as_yaml(planning.plan_on(self.step, self.capture, self.objects, self.now))
+        return as_yaml(plan_step(self.step, self.capture, self.objects, self.now))
 
 
 @cache
-def _capture(folder: Path) -> Capture:
+def _capture(folder: Path) -> RecordedRequest:
     excerpt = _excerpt(folder)
     if excerpt is not None:
         return excerpt.capture()
@@ -87,7 +87,7 @@ def _capture(folder: Path) -> Capture:
 @cache
 def _objects(folder: Path) -> Objects:
     excerpt = _excerpt(folder)
-    return read_worlds([folder / "cluster.yaml"])[0].objects if excerpt is None else excerpt.objects()
+    return read_snapshots([folder / "cluster.yaml"])[0].objects if excerpt is None else excerpt.objects()
 
 
 @cache

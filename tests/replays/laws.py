@@ -20,7 +20,7 @@ from muster.cluster.versioned import Versioned
 from muster.events.model import ResourceEvent, Sweep
 from muster.events.parse import parse
 from muster.policy.model import Decision, Nothing, Plan
-from muster.replay.recorded_requests import STRUCTURED, Capture
+from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -104,7 +104,7 @@ LAWS: tuple[Callable[[Step, Case], None], ...] = (
 )
 
 
-def subjects(step: Step, capture: Capture, cluster: Cluster) -> list[Any]:
+def subjects(step: Step, capture: RecordedRequest, cluster: Cluster) -> list[Any]:
     """The objects a step looks at because of an event, or its Nothing."""
     event = parse(capture.headers, capture.body)
     if isinstance(event, Sweep):
@@ -113,7 +113,7 @@ def subjects(step: Step, capture: Capture, cluster: Cluster) -> list[Any]:
     return [step.subject(event)]
 
 
-def decisions(step: Step, capture: Capture, cluster: Cluster, now: datetime) -> list[Decision]:
+def decisions(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
     """What a step decides about an event."""
     return [
         subject if isinstance(subject, Nothing) else step.plan(step.observed(cluster, subject), now)
@@ -121,7 +121,7 @@ def decisions(step: Step, capture: Capture, cluster: Cluster, now: datetime) -> 
     ]
 
 
-def carry_out(step: Step, capture: Capture, cluster: Cluster, now: datetime) -> None:
+def carry_out(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> None:
     """Run a step on an event, again while it asks for that."""
     for _ in range(AGAIN):
         decided = decisions(step, capture, cluster, now)
@@ -141,7 +141,7 @@ def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
         yield Versioned(Direct.to(server, user_agent=step.manager))
 
 
-def older_than(capture: Capture) -> Iterator[Capture]:
+def older_than(capture: RecordedRequest) -> Iterator[RecordedRequest]:
     """Recorded events about the same object, up to this one, each in both modes."""
     event = recorded.envelope(capture)
     if not event["type"].startswith("dev.knative.apiserver."):
@@ -152,7 +152,7 @@ def older_than(capture: Capture) -> Iterator[Capture]:
             yield from reference_to(other)
 
 
-def reference_to(capture: Capture) -> Iterator[Capture]:
+def reference_to(capture: RecordedRequest) -> Iterator[RecordedRequest]:
     """The event as mode Reference sends it, if it came in mode Resource."""
     event = recorded.envelope(capture)
     if event["type"].startswith("dev.knative.apiserver.resource."):
@@ -162,8 +162,8 @@ def reference_to(capture: Capture) -> Iterator[Capture]:
         yield _structured({**event, "type": event["type"].replace(".resource.", ".ref."), "data": data})
 
 
-def _structured(event: Mapping[str, Any]) -> Capture:
-    return Capture({"content-type": STRUCTURED}, json.dumps(event).encode(), "older")
+def _structured(event: Mapping[str, Any]) -> RecordedRequest:
+    return RecordedRequest({"content-type": STRUCTURED}, json.dumps(event).encode(), "older")
 
 
 def _version(event: Mapping[str, Any]) -> int:

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from muster.replay.recorded_requests import Capture, read_events
-from muster.replay.snapshots import Object, World, read_worlds
+from muster.replay.recorded_requests import RecordedRequest, read_events
+from muster.replay.snapshots import Object, RecordedObjects, read_snapshots
 
 FOLDER = Path(__file__).parent / "recordings"
 STORIES = ("1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit")
@@ -17,33 +17,33 @@ STORIES = ("1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit")
 
 
 @cache
-def events(story: str, mode: str = "resource") -> tuple[Capture, ...]:
+def events(story: str, mode: str = "resource") -> tuple[RecordedRequest, ...]:
     """All events of a story, in order of arrival."""
     ending = ".gz" if mode == "resource" else ""
     return tuple(read_events(FOLDER / f"{story}.{mode}.jsonl{ending}"))
 
 
 @cache
-def moments(story: str) -> tuple[World, ...]:
+def moments(story: str) -> tuple[RecordedObjects, ...]:
     """All moments of a story."""
-    return tuple(read_worlds([FOLDER / f"{story}.objects.yaml.gz"]))
+    return tuple(read_snapshots([FOLDER / f"{story}.objects.yaml.gz"]))
 
 
-def world_at(story: str, moment: str) -> World:
+def world_at(story: str, moment: str) -> RecordedObjects:
     """One moment of a story.
 
     Raises:
         LookupError: there is none of that name.
     """
     for world in moments(story):
-        if world.moment == moment:
+        if world.checkpoint == moment:
             return world
     raise LookupError(f"{story}: no moment {moment!r}")
 
 
 @cache
-def _about(story: str) -> dict[tuple[str, ...], list[Capture]]:
-    found: dict[tuple[str, ...], list[Capture]] = {}
+def _about(story: str) -> dict[tuple[str, ...], list[RecordedRequest]]:
+    found: dict[tuple[str, ...], list[RecordedRequest]] = {}
     for capture in events(story):
         found.setdefault(subject(envelope(capture)), []).append(capture)
     return found
@@ -54,12 +54,12 @@ def subject(event: Object) -> tuple[str, ...]:
     return tuple(event[key] for key in ("kind", "namespace", "name"))
 
 
-def events_about(event: Object) -> list[Capture]:
+def events_about(event: Object) -> list[RecordedRequest]:
     """All recorded events about the same object, of whatever story."""
     return [capture for story in STORIES for capture in _about(story).get(subject(event), [])]
 
 
-def envelope(capture: Capture) -> Object:
+def envelope(capture: RecordedRequest) -> Object:
     """A recorded event as JSON."""
     event: Object = json.loads(capture.body)
     return event

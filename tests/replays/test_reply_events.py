@@ -16,7 +16,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.events.replies import REPLIES
 from muster.events.reply import reply_event
 from muster.policy.model import Plan
-from muster.replay.replay import Order, replay
+from muster.replay.replay import ReplayInput, replay
 from tests.replays import recorded
 from tests.replays.golden import Case, cases
 from tests.replays.laws import decisions
@@ -89,5 +89,5 @@ def test_what_does_not_fit_is_seen(data: dict[str, Any]) -> None:
 def test_replies_on_the_stream_disturb_nobody() -> None:
     """A whole recording, whose replies go back into the broker, ends without a dead letter."""
     world = recorded.world_at("1-torch", "before patch_pods")
-    end = replay(Order(recorded.events("1-torch")), [world], NOW)
+    end = replay(ReplayInput(recorded.events("1-torch")), [world], NOW)
     assert end.dead_letters == ()

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.replay import summary as outline
-from muster.replay.recorded_requests import Capture
+from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.replay import (
-    Delivery,
-    End,
-    Order,
-    Stage,
+    DeliveredEvent,
+    ReplayInput,
+    ReplayResult,
+    ReplayStack,
     event_of,
     is_musters_group,
     replay,
-    walk,
+    replay_each,
 )
-from muster.replay.snapshots import Object, Objects, World
+from muster.replay.snapshots import Object, Objects, RecordedObjects
+from muster.replay.summary import is_gated, summarize
 from tests.replays import recorded
 from tests.replays.golden import CONDITIONS
 
@@ -42,7 +42,7 @@ class Moment:
     ends_as: str
 
     @property
-    def world(self) -> World:
+    def world(self) -> RecordedObjects:
         """The cluster as it was."""
         return recorded.world_at(self.story, self.at)
 
@@ -130,9 +130,9 @@ FIRST = [
 ]
 
 
-def run(moment: Moment, captures: tuple[Capture, ...], *, sweep: bool = False) -> End:
+def run(moment: Moment, captures: tuple[RecordedRequest, ...], *, sweep: bool = False) -> ReplayResult:
     """Replay at a moment; nothing may end as a dead letter."""
-    end = replay(Order(captures, sweep=sweep), [moment.world], NOW)
+    end = replay(ReplayInput(captures, sweep=sweep), [moment.world], NOW)
     assert end.dead_letters == ()
     return end
 
@@ -147,8 +147,8 @@ def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> Non
     end = run(moment, recorded.events(moment.story))
     assert groups_of(end.objects) == moment.expected
     if moment.expected:
-        assert [pod for pod in end.of_kind("Pod") if outline.is_gated(pod)] == []
-    assert outline.outline(end.objects)["owners"] == golden[moment.story][moment.at]
+        assert [pod for pod in end.of_kind("Pod") if is_gated(pod)] == []
+    assert summarize(end.objects)["owners"] == golden[moment.story][moment.at]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -180,25 +180,25 @@ def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> 
     that made somebody write are left out, one at a time.
     """
     stream = recorded.events(moment.story, mode)
-    deliveries: list[Delivery] = []
-    replay(Order(stream), [moment.world], NOW, told=deliveries.append)
+    deliveries: list[DeliveredEvent] = []
+    replay(ReplayInput(stream), [moment.world], NOW, listener=deliveries.append)
     mattered = [number for number, one in enumerate(deliveries) if one.changed]
     assert mattered
     for number in mattered:
         end = run(moment, (*stream[:number], *stream[number + 1 :]), sweep=True)
-        assert groups_of(end.objects) == moment.expected, stream[number].place
-        assert [pod for pod in end.of_kind("Pod") if outline.is_gated(pod)] == []
+        assert groups_of(end.objects) == moment.expected, stream[number].location
+        assert [pod for pod in end.of_kind("Pod") if is_gated(pod)] == []
 
 
 @pytest.mark.parametrize("moment", FIRST)
 def test_an_event_after_which_nobody_wrote_left_the_cluster_as_it_was(moment: Moment) -> None:
     """What the test above relies on: `changed` is false only where no object got a new resourceVersion."""
-    with Stage(moment.world.objects, NOW) as stage:
+    with ReplayStack(moment.world.objects, NOW) as stage:
         before = versions(stage.server.snapshot())
         for capture in recorded.events(moment.story):
             changed = stage.deliver(event_of(capture))
             after = versions(stage.server.snapshot())
-            assert changed == (after != before), capture.place
+            assert changed == (after != before), capture.location
             before = after
 
 
@@ -224,7 +224,7 @@ def test_a_job_is_followed_through_all_its_sizes() -> None:
         "deleted",
     )
     worlds = [recorded.world_at("4-job-scaled", at) for at in moments]
-    ends = walk(Order(recorded.events("4-job-scaled")), worlds, NOW)
+    ends = replay_each(ReplayInput(recorded.events("4-job-scaled")), worlds, NOW)
     sizes = [[minimum(one) for one in end.of_kind("Workload", "PodGroup")] for end in ends]
     assert sizes == [[4, 4], [4, 4], [4, 4], [6, 6], [2, 2], []]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 
-from muster.replay import summary as outline
-from muster.replay.replay import Order, replay
+from muster.replay.replay import ReplayInput, replay
 from muster.replay.snapshots import Object
+from muster.replay.summary import summarize
 from tests.replays import recorded
 from tests.replays.excerpts import SWEPT_AT
 from tests.replays.golden import CONDITIONS, cases, write
@@ -31,8 +31,8 @@ def conditions(story: str) -> dict[str, list[Object]]:
     """What the owners say after the stream, at every moment."""
     told = {}
     for world in recorded.moments(story):
-        end = replay(Order(recorded.events(story)), [world], LATER)
-        told[world.moment] = outline.outline(end.objects)["owners"]
+        end = replay(ReplayInput(recorded.events(story)), [world], LATER)
+        told[world.checkpoint] = summarize(end.objects)["owners"]
     return told
 
 

@@ -10,16 +10,16 @@ from typing import Any
 import urllib3
 import yaml
 
-from muster.local.stack import Options, Stack
-from muster.local.stories.catalogue import story_named
-from muster.local.stories.watching import Recorder
+from muster.local.stack import Stack, StackOptions
+from muster.local.stories.story import story_named
+from muster.local.stories.watching import TimelineRecorder
 from muster.manifests import CLUSTER
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, by_kind
 from muster.policy.marks import GATE
-from muster.replay import summary as outline
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
+from muster.replay.summary import muster_conditions
 
 SECONDS = 20.0
 TEAM = "team-a"
@@ -28,7 +28,7 @@ TEAM = "team-a"
 class Stage:
     """The local stack without one step, and an opted-in namespace."""
 
-    def __init__(self, stack: Stack, recorder: Recorder, activities: list[Activity]) -> None:
+    def __init__(self, stack: Stack, recorder: TimelineRecorder, activities: list[Activity]) -> None:
         self.stack = stack
         self.recorder = recorder
         self.activities = activities
@@ -76,7 +76,7 @@ class Stage:
     def says(self, kind: str) -> dict[str, Any]:
         """Muster's condition of that kind on the Job."""
         (job,) = self.all("Job")
-        return next((one for one in outline.conditions_of(job) if one["type"] == kind), {})
+        return next((one for one in muster_conditions(job) if one["type"] == kind), {})
 
     def patch_runtime(self, name: str, change: Object) -> None:
         """Change a ClusterTrainingRuntime as a person would."""
@@ -94,7 +94,7 @@ class Stage:
         self.settle()
 
     def _swept(self) -> list[Activity]:
-        return [one for one in self.activities if one.happened == "sweep" and not one.about]
+        return [one for one in self.activities if one.trigger == "sweep" and not one.about]
 
     def settle(self) -> None:
         """Wait until every event so far was answered, also those that answers cause."""
@@ -119,8 +119,8 @@ def without_all_of(target: dict[str, str], folder: Path) -> Iterator[Stage]:
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
     activities: list[Activity] = []
     with (
-        Stack(Options(overlay=folder), activities.append) as stack,
-        Recorder(stack.client) as recorder,
+        Stack(StackOptions(overlay=folder), activities.append) as stack,
+        TimelineRecorder(stack.client) as recorder,
     ):
         stage = Stage(stack, recorder, activities)
         labels = {"muster.dev/gang-jobs": "enabled"}

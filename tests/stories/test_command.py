@@ -57,8 +57,8 @@ def test_run_fails_with_the_timeline_when_a_story_does_not_hold(wording: Wording
         "from muster.policy.reasons import Reason\n"
         "idle = lambda observed, now: Nothing(Reason.UP_TO_DATE)\n"
         "step.STEP = dataclasses.replace(step.STEP, plan=idle)\n"
-        "from muster.local.stories import scene\n"
-        "scene.Scene.until.__defaults__ = (2.0,)\n"
+        "from muster.local.stories import story\n"
+        "story.StoryRun.until.__defaults__ = (2.0,)\n"
         "from muster.cli import main\n"
         "main()\n"
     )

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from muster.files import EVENTING
-from muster.local.stack import Options, Stack
+from muster.local.stack import Stack, StackOptions
 from muster.local.stories.laws import LAWS
-from muster.local.stories.watching import KINDS, Recorder
+from muster.local.stories.watching import KINDS, TimelineRecorder
 from muster.objects.patches import PatchType
 from muster.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, PODS
 from muster.replay.snapshots import Object, Objects
@@ -27,7 +27,7 @@ SECONDS = 20.0
 class Chat:
     """The JobSet on the local stack, and what is seen of it."""
 
-    def __init__(self, stack: Stack, recorder: Recorder) -> None:
+    def __init__(self, stack: Stack, recorder: TimelineRecorder) -> None:
         self.stack, self.recorder = stack, recorder
         self._uids: set[str] = set()
 
@@ -99,7 +99,7 @@ def jobset() -> Iterator[Chat]:
     """Where the events of CompositePodGroups are heard too."""
     overlay = EVENTING / "overlays" / "composite-pod-groups"
     kinds = (*KINDS, COMPOSITE_POD_GROUPS)
-    with Stack(Options(overlay=overlay)) as stack, Recorder(stack.client, kinds) as recorder:
+    with Stack(StackOptions(overlay=overlay)) as stack, TimelineRecorder(stack.client, kinds) as recorder:
         yield Chat(stack, recorder)
 
 

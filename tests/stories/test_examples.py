@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from muster.files import EVENTING
-from muster.local.stack import Options, Stack
-from muster.local.stories.watching import Recorder
+from muster.local.stack import Stack, StackOptions
+from muster.local.stories.watching import TimelineRecorder
 from muster.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
 from muster.policy.marks import GATE, stamped_name
-from muster.replay.snapshots import Object, Objects, first, read_worlds
+from muster.replay.snapshots import Object, Objects, first, read_snapshots
 from muster.simulator.controllers import node
 
 EXAMPLES = EVENTING / "examples"
@@ -25,7 +25,7 @@ ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 class Stage:
     """The local stack with two zones of two racks, and what is seen on it."""
 
-    def __init__(self, stack: Stack, recorder: Recorder) -> None:
+    def __init__(self, stack: Stack, recorder: TimelineRecorder) -> None:
         self.stack = stack
         self.recorder = recorder
 
@@ -59,7 +59,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     """Eight more nodes of four CPUs: two zones of two racks of two."""
-    with Stack(Options()) as stack, Recorder(stack.client) as recorder:
+    with Stack(StackOptions()) as stack, TimelineRecorder(stack.client) as recorder:
         for number in range(8):
             labels = {ZONE: f"zone-{number // 4}", RACK: f"rack-{number // 2}"}
             body = node(f"rack-node-{number}", cpu="4", labels=labels)
@@ -80,7 +80,7 @@ def room(stage: Stage) -> Iterator[None]:
 
 def objects_of(name: str) -> Objects:
     """The objects of an example."""
-    return copy.deepcopy(first(read_worlds([EXAMPLES / f"{name}.yaml"])).objects)
+    return copy.deepcopy(first(read_snapshots([EXAMPLES / f"{name}.yaml"])).objects)
 
 
 def namespace_of(objects: Objects) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.local.stories.catalogue import story_named
+from muster.local.stories.story import story_named
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS
 from muster.replay.snapshots import Object

@@ -20,10 +20,10 @@ from click.testing import CliRunner
 
 from muster.cli import main
 from muster.local.functions import AsProcesses
-from muster.local.stories.catalogue import story_named
-from muster.replay import summary as outline
+from muster.local.stories.story import story_named
 from muster.replay.replay import without_groups
-from muster.replay.snapshots import Objects, World, read_worlds
+from muster.replay.snapshots import Objects, RecordedObjects, read_snapshots
+from muster.replay.summary import is_gated
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
@@ -55,7 +55,7 @@ class Recorded:
 
     events: Path
     objects: Path
-    end: World
+    end: RecordedObjects
 
 
 @pytest.fixture(name="story", scope="module")
@@ -77,8 +77,8 @@ def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
             assert recorder.end() == 0
             recorder.line(f"{events}: ")
             recorder.line(f"{objects}: ")
-    worlds = read_worlds([objects])
-    assert (worlds[0].moment, worlds[-1].moment) == ("start", "end")
+    worlds = read_snapshots([objects])
+    assert (worlds[0].checkpoint, worlds[-1].checkpoint) == ("start", "end")
     return Recorded(events, objects, worlds[-1])
 
 
@@ -141,8 +141,8 @@ def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arrange
             assert result.exit_code == 0, result.output
         end = server.snapshot()
     assert groups_of(end) == groups_of(story.end.objects) != []
-    assert [pod for pod in end if pod["kind"] == "Pod" and outline.is_gated(pod)] == []
-    assert [pod for pod in story.end.objects if pod["kind"] == "Pod" and outline.is_gated(pod)] != []
+    assert [pod for pod in end if pod["kind"] == "Pod" and is_gated(pod)] == []
+    assert [pod for pod in story.end.objects if pod["kind"] == "Pod" and is_gated(pod)] != []
 
 
 @contextmanager

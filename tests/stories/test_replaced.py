@@ -15,8 +15,8 @@ from muster import manifests, steps
 from muster.policy.model import Nothing
 from muster.policy.reasons import Reason
 from muster.replay import replay as replaying
-from muster.replay import summary as outline
-from muster.replay.replay import End, Order, replay
+from muster.replay.replay import ReplayInput, ReplayResult, replay
+from muster.replay.summary import summarize
 from muster.runtime.step import Step
 from muster.simulator.broker import Wiring
 from tests.replays import recorded
@@ -65,18 +65,18 @@ def test_every_step_is_replaced_below() -> None:
 
 
 @cache
-def as_it_is(step: str) -> End:
+def as_it_is(step: str) -> ReplayResult:
     """How the recording of a step ends with Muster's own functions."""
     return run(step)
 
 
-def run(step: str) -> End:
+def run(step: str) -> ReplayResult:
     """The recording of a step through all functions."""
     story, moment = WORLDS[step]
-    return replay(Order(recorded.events(story)), [recorded.world_at(story, moment)], NOW)
+    return replay(ReplayInput(recorded.events(story)), [recorded.world_at(story, moment)], NOW)
 
 
-def writers(end: End) -> set[str]:
+def writers(end: ReplayResult) -> set[str]:
     """Which functions wrote anything."""
     return {one.step for one in end.activities if one.actions}
 
@@ -88,7 +88,7 @@ def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swa
     swap(steps.step_named(step))
     after = run(step)
     assert groups_of(after.objects) == groups_of(before.objects)
-    assert outline.outline(after.objects) == outline.outline(before.objects)
+    assert summarize(after.objects) == summarize(before.objects)
     assert after.dead_letters == ()
     assert writers(after) == writers(before) - {step} | {"team_step"}
 
@@ -107,11 +107,11 @@ def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str,
     assert after.dead_letters == ()
 
 
-def heard(end: End, step: str) -> set[tuple[str, str]]:
+def heard(end: ReplayResult, step: str) -> set[tuple[str, str]]:
     """What of the recorded objects a function was told of."""
     recorded_kinds = {"TrainJob", "JobSet", "Job", "Pod", "TrainingRuntime", "ClusterTrainingRuntime"}
     return {
-        (one.about, one.happened)
+        (one.about, one.trigger)
         for one in end.activities
         if one.step == step and one.about.partition(" ")[0] in recorded_kinds
     }

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.local.display import drawing
-from muster.local.stories import STORIES, Scene, Story, rules, story_named
+from muster.local import display
+from muster.local.stories import STORIES, LocalStory, StoryRun, checks, story_named
 from muster.local.stories.watching import Entry
 from muster.policy.marks import GATE
 from tests.conftest import Wording
@@ -20,24 +20,24 @@ History = list[Entry]
 
 
 @pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
-def test_a_story_holds(told: Told, story: Story) -> None:
+def test_a_story_holds(told: Told, story: LocalStory) -> None:
     """All that had to happen happened, from the first pod to the owner's conditions."""
-    scene = Scene(story, told.stack.client, told.recorder)
-    scene.play()
-    history = told.recorder.history(story.place)
-    timeline = "\n".join(drawing.timeline(scene, history, told.activities))
-    assert [check for check in scene.checks if not check.held] == [], timeline
-    assert len(scene.checks) >= len(rules.SENTENCES) + 2
+    run = StoryRun(story, told.stack.client, told.recorder)
+    run.run()
+    history = told.recorder.history(story.namespace)
+    timeline = "\n".join(display.timeline(run, history, told.activities))
+    assert [check for check in run.checks if not check.passed] == [], timeline
+    assert len(run.checks) >= len(checks.DESCRIPTIONS) + 2
     assert told.stack.dead_letters == []
 
 
 @pytest.fixture(scope="module")
 def history(told: Told) -> History:
     """What was seen of a story of three pods, told once more under another name."""
-    story = replace(story_named("torch"), namespace="torch-again")
-    scene = Scene(story, told.stack.client, told.recorder)
-    assert scene.play()
-    return told.recorder.history(story.place)
+    story = replace(story_named("torch"), own_namespace="torch-again")
+    run = StoryRun(story, told.stack.client, told.recorder)
+    assert run.run()
+    return told.recorder.history(story.namespace)
 
 
 def changed(history: History, which: Callable[[Entry], bool], change: Callable[[Entry], None]) -> History:
@@ -114,25 +114,27 @@ def with_a_pod_that_waits(history: History) -> History:
 
 
 BROKEN = [
-    pytest.param(rules.stamped_at_birth, without_gate, id="a pod that is born without a gate"),
-    pytest.param(rules.groups_as_asked, with_smaller_group, id="a PodGroup of the wrong size"),
-    pytest.param(rules.all_groups_before_any_binding, with_late_group, id="a PodGroup after a binding"),
-    pytest.param(rules.all_bound, with_a_pod_that_waits, id="a pod that is never bound"),
-    pytest.param(rules.specs_untouched, with_a_changed_owner, id="a changed owner"),
+    pytest.param(checks.stamped_at_birth, without_gate, id="a pod that is born without a gate"),
+    pytest.param(checks.groups_as_asked, with_smaller_group, id="a PodGroup of the wrong size"),
+    pytest.param(checks.all_groups_before_any_binding, with_late_group, id="a PodGroup after a binding"),
+    pytest.param(checks.all_bound, with_a_pod_that_waits, id="a pod that is never bound"),
+    pytest.param(checks.specs_untouched, with_a_changed_owner, id="a changed owner"),
 ]
 
 
-@pytest.mark.parametrize(("rule", "broken"), BROKEN)
-def test_a_rule_notices(history: History, rule: rules.Rule, broken: Callable[[History], History]) -> None:
-    """The rule finds nothing in what happened, and a fault in what did not."""
+@pytest.mark.parametrize(("expectation", "broken"), BROKEN)
+def test_a_rule_notices(
+    history: History, expectation: checks.Expectation, broken: Callable[[History], History]
+) -> None:
+    """The expectation finds nothing in what happened, and a fault in what did not."""
     groups = story_named("torch").groups
-    assert list(rule(history, groups)) == []
-    assert list(rule(broken(history), groups)) != []
+    assert list(expectation(history, groups)) == []
+    assert list(expectation(broken(history), groups)) != []
 
 
 def test_every_rule_has_a_history_that_breaks_it() -> None:
-    """A rule that nothing can break would be none."""
-    every = {rule for of_sentence in rules.RULES.values() for rule in of_sentence}
+    """A expectation that nothing can break would be none."""
+    every = {expectation for of_sentence in checks.EXPECTATIONS.values() for expectation in of_sentence}
     assert {case.values[0] for case in BROKEN} == every
 
 
@@ -150,31 +152,35 @@ def test_a_broken_law_fails_the_sentence_of_it(
 ) -> None:
     """Sentences 2, 3 and 4 are about order, gates and binding together; 0 is about birth."""
     told = sorted(broken(history), key=lambda one: one.version)
-    failed = [check.sentence for check in rules.checks(told, story_named("torch").groups) if not check.held]
-    assert failed == [rules.SENTENCES[number] for number in sorted(sentences)]
+    failed = [
+        check.description
+        for check in checks.check_timeline(told, story_named("torch").groups)
+        if not check.passed
+    ]
+    assert failed == [checks.DESCRIPTIONS[number] for number in sorted(sentences)]
 
 
 def test_an_empty_history_breaks_the_rules() -> None:
     """Where nothing was seen, nothing is taken for granted."""
-    found = rules.checks([], story_named("torch").groups)
-    assert not all(check.held for check in found)
+    found = checks.check_timeline([], story_named("torch").groups)
+    assert not all(check.passed for check in found)
 
 
 def test_the_tree_shows_owner_workload_and_groups(told: Told, history: History, wording: Wording) -> None:
     """A TrainJob stands over its Workload, that one over its gang, and all is well."""
     namespace = history[0].namespace
     assert told.recorder.until(lambda: _is_scheduled(told, namespace), 5)
-    (tree,) = drawing.forest(told.recorder.objects(namespace))
-    (workload,) = tree.below
-    (gang,) = workload.below
-    assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", drawing.GOOD)
+    (tree,) = display.owner_trees(told.recorder.objects(namespace))
+    (workload,) = tree.children
+    (gang,) = workload.children
+    assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", display.GOOD)
     assert workload.text == "Workload llama"
-    assert ("trainer 3/3" in gang.text, gang.mark) == (True, drawing.GOOD)
+    assert ("trainer 3/3" in gang.text, gang.mark) == (True, display.GOOD)
     wording(gang.text)
 
 
 def _is_scheduled(told: Told, namespace: str) -> bool:
-    return drawing.forest(told.recorder.objects(namespace))[0].mark == drawing.GOOD
+    return display.owner_trees(told.recorder.objects(namespace))[0].mark == display.GOOD
 
 
 def test_gated_pods_are_told_in_the_tree(history: History, wording: Wording) -> None:
@@ -182,9 +188,9 @@ def test_gated_pods_are_told_in_the_tree(history: History, wording: Wording) -> 
     born = [one.object for one in history if is_birth(one)]
     groups = [one.object for one in history if one.kind == "PodGroup" and one.change == "ADDED"]
     owners = [one.object for one in history if one.kind == "TrainJob" and one.change == "ADDED"]
-    (tree,) = drawing.forest([*owners, *groups, *born])
-    assert tree.mark == drawing.WAITING
-    group = tree.below[0].text
+    (tree,) = display.owner_trees([*owners, *groups, *born])
+    assert tree.mark == display.WAITING
+    group = tree.children[0].text
     assert "trainer" in group
     assert re.findall(r"\d+", group) == ["0", "3", "3"]
     wording(group)

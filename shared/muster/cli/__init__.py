@@ -1,4 +1,4 @@
-"""The command `muster`. A subcommand is imported only when it is called: `apiserver` must be up at once."""
+"""The command `muster`; a subcommand is imported only when it is called, so that `apiserver` starts fast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 class _Subcommands(click.Group):
-    """A group that knows its commands by name and help, and imports the one that is called."""
+    """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -28,8 +28,8 @@ class _Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"muster.cli.{cmd_name}").command
-        return found
+        command: click.Command = importlib.import_module(f"muster.cli.{cmd_name}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
         with formatter.section("Commands"):

@@ -1,4 +1,4 @@
-"""`muster apiserver`: the embedded API server alone."""
+"""`muster apiserver`: serve the embedded API server alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`muster check`: is a cluster fit, is Muster installed, may it be taken away."""
+"""`muster check`: check a cluster, the installation of Muster, or whether it can be uninstalled."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from muster.cli.cluster_option import connected, kubeconfig_option
+from muster.cli.cluster import connected, kubeconfig_option
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.manifests import CLUSTER, load
-from muster.operator.preflight import Finding, Level, before_uninstalling, of_the_cluster, of_the_installation
+from muster.operator.check import Finding, Level, check_cluster, check_installation, check_uninstall
 
 
 @click.command("check")
@@ -49,8 +49,8 @@ def _findings(
     client: Client, overlay: Path, namespace: str, *, before: bool, uninstall: bool
 ) -> Iterator[Finding]:
     if uninstall:
-        yield from before_uninstalling(Versioned(client))
+        yield from check_uninstall(Versioned(client))
         return
-    yield from of_the_cluster(client, namespace)
+    yield from check_cluster(client, namespace)
     if not before:
-        yield from of_the_installation(client, load(overlay))
+        yield from check_installation(client, load(overlay))

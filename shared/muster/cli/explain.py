@@ -1,4 +1,4 @@
-"""`muster explain`: why an owner is grouped as it is."""
+"""`muster explain`: explain how an owner is grouped."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from muster.cli.bad_input import BadInput, told_in_one_line
+from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import JOBS, JOBSETS, TRAINJOBS
-from muster.operator.explanation import Explanation, as_mermaid, as_text, explain
-from muster.operator.explanation.assume import Imagined, cluster_of
-from muster.replay import snapshots as worlds
+from muster.operator.explain import Explanation, as_mermaid, as_text, explain
+from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
+from muster.replay.snapshots import first, read_snapshots
 
 _KINDS = {
     name: resource
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 @click.command("explain")
-@click.argument("what", metavar="KIND/NAME|FILE")
+@click.argument("target", metavar="KIND/NAME|FILE")
 @click.option("-n", "--namespace", default="default", help="Of the owner, in a cluster.")
 @click.option(
     "--kubeconfig",
@@ -35,33 +35,34 @@ _KINDS = {
     help="Of the cluster; $KUBECONFIG where none is named.",
 )
 @click.option("--mermaid", is_flag=True, help="A flowchart instead of text.")
-def command(what: str, namespace: str, kubeconfig: Path | None, *, mermaid: bool) -> None:
+def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bool) -> None:
     """Tell which policy rules an owner, what groups come of it, and what each step would do.
 
     KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests is explained without any: every
     job in it, as if it were applied together with what else is in the file; a runtime that the Trainer ships
     need not be. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing is written.
     """
-    with told_in_one_line():
-        found = list(
-            _of_file(Path(what)) if Path(what).is_file() else _of_cluster(what, namespace, kubeconfig)
+    with errors_as_bad_input():
+        explanations = list(
+            _of_file(Path(target)) if Path(target).is_file() else _of_cluster(target, namespace, kubeconfig)
         )
-    click.echo("\n".join((as_mermaid if mermaid else as_text)(one) for one in found), nl=False)
+    render = as_mermaid if mermaid else as_text
+    click.echo("\n".join(map(render, explanations)), nl=False)
 
 
 def _of_file(path: Path) -> Iterator[Explanation]:
-    assumed = cluster_of(worlds.first(worlds.read_worlds([path])).objects)
+    assumed = assume_cluster(first(read_snapshots([path])).objects)
     for note in assumed.notes:
         click.echo(f"muster: {note}", err=True)
     for owner in assumed.owners:
-        yield explain(Imagined(assumed.objects), KubernetesObject.read(owner).ref, _now())
+        yield explain(DryRunCluster(assumed.objects), KubernetesObject.read(owner).ref, _now())
 
 
-def _of_cluster(what: str, namespace: str, kubeconfig: Path | None) -> Iterator[Explanation]:
-    kind, slash, name = what.partition("/")
+def _of_cluster(target: str, namespace: str, kubeconfig: Path | None) -> Iterator[Explanation]:
+    kind, slash, name = target.partition("/")
     resource = _KINDS.get(kind.lower())
     if not slash or resource is None:
-        raise BadInput(f"{what}: is no file, and no trainjob/NAME, jobset/NAME or job/NAME")
+        raise BadInput(f"{target}: is no file, and no trainjob/NAME, jobset/NAME or job/NAME")
     if kubeconfig is None:
         raise BadInput("no cluster: name one by --kubeconfig or $KUBECONFIG")
     try:
@@ -75,4 +76,4 @@ def _of_cluster(what: str, namespace: str, kubeconfig: Path | None) -> Iterator[
 
 
 def _now() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251 - a command line has the time of its caller
+    return datetime.now(UTC)  # noqa: TID251 - a command uses the real time

@@ -1,4 +1,4 @@
-"""`muster plan`: what a function would do, without any server."""
+"""`muster plan`: print what a function would do, without any server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from muster import steps
-from muster.cli.bad_input import BadInput, told_in_one_line
-from muster.operator import planning
-from muster.replay import snapshots as worlds
-from muster.replay.recorded_requests import Capture, read_events, time_of
+from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.operator.plan import as_yaml, plan_step
+from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
+from muster.replay.snapshots import choose, first, read_snapshots
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -57,28 +57,28 @@ def command(
         - {verb, apiVersion, kind, namespace, name, body}
 
     A write to the status has `subresource: status` as well; a deletion has no body.
-    """  # noqa: D301 - \b is click's mark of a paragraph that is left as it is
-    with told_in_one_line():
+    """  # noqa: D301 - click does not wrap a paragraph after \b
+    with errors_as_bad_input():
         step = steps.step_named(function)
-        capture = _only(event_file, read_events(event_file))
-        world = worlds.choose(worlds.read_worlds(object_files), moment, worlds.first)
-        now = _time(now_text) if now_text else time_of(capture, _EPOCH)
-        documents = planning.plan_on(step, capture, world.objects, now)
+        request = _single(event_file, read_events(event_file))
+        snapshot = choose(read_snapshots(object_files), moment, first)
+        now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
+        documents = plan_step(step, request, snapshot.objects, now)
     if not documents:
         click.echo(f"a sweep of {step.name} has nothing to look at", err=True)
         return
-    click.echo(planning.as_yaml(documents), nl=False)
+    click.echo(as_yaml(documents), nl=False)
 
 
-def _only(path: Path, captures: list[Capture]) -> Capture:
-    if len(captures) > 1:
-        raise BadInput(f"{path}: holds {len(captures)} events; plan takes one, replay takes many")
-    return captures[0]
+def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:
+    if len(requests) > 1:
+        raise BadInput(f"{path}: holds {len(requests)} events; plan takes one, replay takes many")
+    return requests[0]
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
-        given = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise BadInput(f"--now {text}: is no time such as 2026-11-21T08:17:25Z") from None
-    return given if given.tzinfo else given.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

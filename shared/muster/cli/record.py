@@ -1,31 +1,49 @@
-"""`muster record`: events into a file, from a cluster or from whoever sends them."""
+"""`muster record`: record events into a file, from a cluster or from the senders to an address."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from math import inf
 from pathlib import Path
 from time import monotonic
+from typing import Protocol
 
 import click
 
-from muster import manifests
-from muster.cli.bad_input import BadInput
-from muster.cli.cluster_option import connected, kubeconfig_option
-from muster.cli.loopback import beyond_option
-from muster.cli.record_from import Door, Origin, Watched
-from muster.cli.stopping import told_to_stop
-from muster.replay.appending import Pieces
-from muster.replay.checkpoints import Moments
-from muster.replay.files import kind_of
-from muster.replay.recording import Recording
+from muster.cli.arguments import (
+    BadInput,
+    beyond_option,
+    errors_as_bad_input,
+    keep_to_this_machine,
+    parse_endpoint,
+    stop_signals,
+)
+from muster.cli.cluster import connected, kubeconfig_option
+from muster.cluster.client import Client
+from muster.local.serving import WsgiServer
+from muster.manifests import CLUSTER, Manifest, UnsupportedManifestError, load, of_kind
+from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
+from muster.replay.recording.checkpoints import CheckpointWriter
+from muster.replay.recording.events import BODY_LIMIT, EventRecorder, sink_app
+from muster.replay.recording.redaction import is_secret
+from muster.simulator.broker import CloudEvent
+from muster.simulator.source import Source, SourceSpec, start_all
 
 TICK_SECONDS = 0.5
-"""Between two looks at the time, and at what is told on a terminal."""
+"""How often the time is checked and the count on a terminal is updated."""
+
+WATCH_TIMEOUT_SECONDS = 10.0
+"""How long to wait for the watches at the start; an API may not be served yet."""
+
+WATCH_SECONDS = 5
+"""How long a watch request lasts."""
 
 
 @click.command("record")
@@ -39,7 +57,7 @@ TICK_SECONDS = 0.5
 @click.option(
     "--sources",
     type=click.Path(path_type=Path, exists=True),
-    default=manifests.CLUSTER,
+    default=CLUSTER,
     help="Kustomization or file whose ApiServerSources say what is watched; else eventing/overlays/cluster.",
 )
 @click.option(
@@ -89,91 +107,200 @@ def command(  # noqa: PLR0913 - one argument for each option
 
     Exits with 1 when less than --count events came, or the file could not be written any more.
     """
-    if kind_of(file) not in {".jsonl", ".ndjson"}:
+    if format_suffix(file) not in {".jsonl", ".ndjson"}:
         raise BadInput(f"{file}: one event a line is called .jsonl or .jsonl.gz")
-    with told_to_stop() as stop, _on_a_full_disk(), ExitStack() as parts:
-        connect = partial(_connected, parts, kubeconfig, sources)
-        origin: Origin = connect() if listen is None else Door.at(listen, beyond=beyond)
-        shown = None if objects_file is None else connect()
-        recording = Recording(_pieces(parts, file, overwrite=overwrite), limit=count, full=stop.set)
-        parts.callback(recording.end)
-        moments = None
-        if shown is not None and objects_file is not None:
-            pieces = _pieces(parts, objects_file, overwrite=overwrite)
-            moments = Moments(pieces, shown.client, shown.specs, every)
-            moments.take("start")
-        with origin.into(recording) as what:
-            click.echo(f"recording {what}; Ctrl-C stops it", err=True)
-            took = _wait(stop, seconds, recording, moments)
-        if moments is not None:
-            moments.try_take("end")
-    _tell(file, recording, took)
-    if moments is not None:
-        click.echo(f"{objects_file}: moments {', '.join(moments.names)}")
-    if recording.error is not None:
-        raise click.ClickException(f"{file}: {recording.error.strerror}")
-    if recording.kept.total() < count:
-        raise click.ClickException(f"{recording.kept.total()} of {count} events came")
+    with stop_signals() as stop, _write_errors(), ExitStack() as exits:
+        connect = partial(_connect, exits, kubeconfig, sources)
+        origin: Origin = connect() if listen is None else HttpSink.at(listen, beyond=beyond)
+        cluster = None if objects_file is None else connect()
+        recorder = EventRecorder(_open(exits, file, overwrite=overwrite), limit=count, full=stop.set)
+        exits.callback(recorder.stop)
+        checkpoints = None
+        if cluster is not None and objects_file is not None:
+            output = _open(exits, objects_file, overwrite=overwrite)
+            checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every)
+            checkpoints.write("start")
+        with origin.record(recorder) as description:
+            click.echo(f"recording {description}; Ctrl-C stops it", err=True)
+            duration = _wait(stop, seconds, recorder, checkpoints)
+        if checkpoints is not None:
+            checkpoints.try_write("end")
+    _report(file, recorder, duration)
+    if checkpoints is not None:
+        click.echo(f"{objects_file}: moments {', '.join(checkpoints.names)}")
+    if recorder.error is not None:
+        raise click.ClickException(f"{file}: {recorder.error.strerror}")
+    if recorder.recorded.total() < count:
+        raise click.ClickException(f"{recorder.recorded.total()} of {count} events came")
 
 
-def _connected(parts: ExitStack, kubeconfig: Path | None, sources: Path) -> Watched:
-    return Watched.by(parts.enter_context(connected(kubeconfig, "record")), sources)
+class Origin(Protocol):
+    """A source of events."""
+
+    def record(self, recorder: EventRecorder) -> AbstractContextManager[str]:
+        """Record its events within the block; yield a description of the source."""
+        ...
 
 
-def _pieces(parts: ExitStack, path: Path, *, overwrite: bool) -> Pieces:
+@dataclass(frozen=True)
+class HttpSink:
+    """An address that receives events over HTTP."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def at(cls, text: str, *, beyond: bool) -> HttpSink:
+        """Return the sink at `HOST:PORT`.
+
+        Raises:
+            BadInput: the text is no endpoint, or other machines could reach it and `beyond` is false.
+        """
+        host, port = parse_endpoint("--listen", text)
+        keep_to_this_machine("--listen", host, "anybody could write into the file", beyond=beyond)
+        return cls(host, port)
+
+    @contextmanager
+    def record(self, recorder: EventRecorder) -> Iterator[str]:
+        """Record the events that are sent to the address."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        try:
+            server = WsgiServer(
+                sink_app(recorder.take), "sink", self.host, self.port, max_request_body_size=BODY_LIMIT
+            )
+        except OSError as error:
+            raise BadInput(f"--listen {host}:{self.port}: {os.strerror(error.errno or 0)}") from None
+        try:
+            yield f"what is sent to http://{host}:{server.port}"
+        finally:
+            server.stop()
+
+
+@dataclass(frozen=True)
+class ClusterWatch:
+    """A cluster, and the sources whose kinds are watched in it."""
+
+    client: Client
+    specs: tuple[SourceSpec, ...]
+
+    @classmethod
+    def of(cls, client: Client, sources: Path) -> ClusterWatch:
+        """Return a cluster with the sources of a kustomization folder or file.
+
+        Raises:
+            BadInput: the sources are missing or invalid, or one of them watches Secrets.
+            ClusterError: the API server does not answer.
+        """
+        client.served_versions("apps")
+        return cls(client, _source_specs(sources))
+
+    @contextmanager
+    def record(self, recorder: EventRecorder) -> Iterator[str]:
+        """Record the events that Knative's ApiServerSource would send."""
+
+        def take(headers: Mapping[str, str], body: bytes) -> int:
+            recorder.take(CloudEvent.from_http(headers, body))
+            return HTTPStatus.ACCEPTED
+
+        url = self.client.url
+        sources = [
+            Source(spec, self.client, take, api_server=url, watch_seconds=WATCH_SECONDS)
+            for spec in self.specs
+        ]
+        try:
+            start_all(sources, WATCH_TIMEOUT_SECONDS)
+            yield f"{', '.join(kind.resource.kind for spec in self.specs for kind in spec.kinds)} of {url}"
+        finally:
+            for source in sources:
+                source.stop()
+
+
+def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
+    """Return the ApiServerSources of a kustomization folder or a file."""
+    with errors_as_bad_input():
+        documents = _build(path) if path.is_dir() else yaml_documents(path, read_text(path))
     try:
-        pieces = Pieces(path, overwrite=overwrite)
+        specs = tuple(map(SourceSpec.from_manifest, of_kind(documents, "ApiServerSource")))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path}: {error}") from None
+    if not specs:
+        raise BadInput(f"{path}: has no ApiServerSource in it")
+    for spec in specs:
+        for kind in spec.kinds:
+            if is_secret({"kind": kind.resource.kind, "apiVersion": kind.resource.api_version}):
+                raise BadInput(f"{path}: ApiServerSource {spec.name}: Secrets are never recorded")
+    return specs
+
+
+def _build(folder: Path) -> list[Manifest]:
+    try:
+        return load(folder)
+    except (OSError, UnsupportedManifestError) as error:
+        raise BadInput(f"{folder}: {error}") from None
+
+
+def _connect(exits: ExitStack, kubeconfig: Path | None, sources: Path) -> ClusterWatch:
+    return ClusterWatch.of(exits.enter_context(connected(kubeconfig, "record")), sources)
+
+
+def _open(exits: ExitStack, path: Path, *, overwrite: bool) -> AppendedFile:
+    try:
+        output = AppendedFile(path, overwrite=overwrite)
     except FileExistsError:
         raise BadInput(f"{path}: is there already; --overwrite lets it go") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
-    parts.callback(pieces.close)
-    parts.push(partial(_discard_empty, path))
-    return pieces
+    exits.callback(output.close)
+    exits.push(partial(_delete_if_empty, path))
+    return output
 
 
-def _discard_empty(path: Path, _kind: object, error: BaseException | None, _trace: object) -> None:
-    """Where the recording never began, the same command works again."""
+def _delete_if_empty(path: Path, _kind: object, error: BaseException | None, _trace: object) -> None:
+    """Delete an empty file after an error, so that the command can be repeated without --overwrite."""
     if error is not None and path.stat().st_size == 0:
         path.unlink()
 
 
 def _wait(
-    stop: threading.Event, seconds: float | None, recording: Recording, moments: Moments | None
+    stop: threading.Event,
+    seconds: float | None,
+    recorder: EventRecorder,
+    checkpoints: CheckpointWriter | None,
 ) -> float:
-    """Until it is told to stop or the time is over; the seconds that took."""
+    """Write checkpoints until stopped or the time is over; return how many seconds it took."""
     began = monotonic()
     end = began + (inf if seconds is None else seconds)
     while not stop.wait(min(TICK_SECONDS, max(0.0, end - monotonic()))) and monotonic() < end:
-        if moments is not None:
-            moments.take_if_due(recording.kept.total())
-        _show(recording)
+        if checkpoints is not None:
+            checkpoints.write_if_due(recorder.recorded.total())
+        _show_count(recorder)
     return monotonic() - began
 
 
-def _show(recording: Recording) -> None:
-    """Count on a terminal, on one line."""
+def _show_count(recorder: EventRecorder) -> None:
+    """Update the line with the count if standard error is a terminal."""
     if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{recording.kept.total()} events, the last {recording.last}", nl=False, err=True)
+        click.echo(
+            f"\r\x1b[K{recorder.recorded.total()} events, the last {recorder.last}", nl=False, err=True
+        )
 
 
-def _tell(file: Path, recording: Recording, seconds: float) -> None:
-    """What was recorded, by kind and verb, and what was not."""
+def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
+    """Print the number of recorded events by kind and verb, and of those left out by reason."""
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", nl=False, err=True)
-    click.echo(f"{file}: {recording.kept.total()} events in {seconds:.1f} s")
-    for kind in dict.fromkeys(kind for kind, _ in sorted(recording.kept)):
-        counts = [
-            f"{count} {verb}".rstrip() for (of, verb), count in sorted(recording.kept.items()) if of == kind
-        ]
+    click.echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
+    counted = sorted(recorder.recorded.items())
+    for kind in dict.fromkeys(kind for (kind, _), _ in counted):
+        counts = [f"{count} {verb}".rstrip() for (other, verb), count in counted if other == kind]
         click.echo(f"  {kind}: {', '.join(counts)}")
-    for why, count in sorted(recording.left_out.items()):
-        click.echo(f"  left out: {count} {why}")
+    for reason, count in sorted(recorder.left_out.items()):
+        click.echo(f"  left out: {count} {reason}")
 
 
 @contextmanager
-def _on_a_full_disk() -> Iterator[None]:
-    """What could not be written at the very end is told in one line."""
+def _write_errors() -> Iterator[None]:
+    """Turn an OSError at the end of a recording, such as a full disk, into a one-line message."""
     try:
         yield
     except OSError as error:

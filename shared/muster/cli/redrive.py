@@ -1,4 +1,4 @@
-"""`muster redrive`: events that no function took, and sending them again."""
+"""`muster redrive`: list dead letters, and send them to the broker again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from pathlib import Path
 
 import click
 
-from muster.cli.bad_input import BadInput
-from muster.cli.cluster_option import connected, kubeconfig_option, table
+from muster.cli.arguments import BadInput
+from muster.cli.cluster import connected, kubeconfig_option, table
 from muster.cluster.client import Client
-from muster.operator.redrive import Kept, NoBrokerError, forget, kept, redrive, through_api_server, to_url
+from muster.operator.redrive import (
+    NoBrokerError,
+    StoredLetter,
+    forget,
+    list_letters,
+    redrive,
+    through_api_server,
+    to_url,
+)
 
-HEADS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
+HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
 
 
 @click.command("redrive")
@@ -46,60 +54,60 @@ def command(
     if everything and names:
         raise BadInput("--all: either all of them or those that are named")
     with connected(kubeconfig, "redrive") as client:
-        found = kept(client, namespace)
+        letters = list_letters(client, namespace)
         if not (everything or names):
-            _print(found)
+            _print(letters)
             return
-        chosen = found if everything else _named(found, names)
+        chosen = letters if everything else _by_name(letters, names)
         if only_forget:
-            for one in chosen:
-                forget(client, namespace, one)
-                click.echo(f"{one.name}: forgotten")
+            for stored in chosen:
+                forget(client, namespace, stored)
+                click.echo(f"{stored.name}: forgotten")
             return
         _send(client, namespace, chosen, url, broker)
 
 
-def _send(client: Client, namespace: str, chosen: Sequence[Kept], url: str, broker: str) -> None:
-    if not chosen:
+def _send(client: Client, namespace: str, letters: Sequence[StoredLetter], url: str, broker: str) -> None:
+    if not letters:
         click.echo("no dead letters")
         return
     try:
         send = to_url(url) if url else through_api_server(client, namespace, broker)
     except NoBrokerError as error:
         raise click.ClickException(str(error)) from None
-    troubles = 0
-    for one in chosen:
-        trouble = redrive(client, namespace, one, send)
-        troubles += bool(trouble)
-        click.echo(f"{one.name}: {f'kept: {trouble}' if trouble else 'sent again'}")
-    if troubles:
+    failures = 0
+    for stored in letters:
+        failure = redrive(client, namespace, stored, send)
+        failures += bool(failure)
+        click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
+    if failures:
         raise SystemExit(1)
 
 
-def _named(found: Sequence[Kept], names: Sequence[str]) -> list[Kept]:
-    known = {one.name: one for one in found}
+def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[StoredLetter]:
+    by_name = {stored.name: stored for stored in letters}
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise BadInput(f"{name}: there is no such dead letter")
-    return [known[name] for name in names]
+    return [by_name[name] for name in names]
 
 
-def _print(found: Sequence[Kept]) -> None:
-    if not found:
+def _print(letters: Sequence[StoredLetter]) -> None:
+    if not letters:
         click.echo("no dead letters")
         return
-    click.echo(table(HEADS, [_row(one) for one in found]))
+    click.echo(table(HEADERS, [_row(stored) for stored in letters]))
 
 
-def _row(one: Kept) -> tuple[str, ...]:
-    if one.letter is None:
-        return (one.name, one.since, "-", one.trouble, "-", "-")
-    letter = one.letter
+def _row(stored: StoredLetter) -> tuple[str, ...]:
+    if stored.letter is None:
+        return (stored.name, stored.since, "-", stored.error, "-", "-")
+    letter = stored.letter
     answer = f"{letter.code} {letter.answer}".strip() or "none in time"
-    # What a function answered may have lines; a row has one.
+    # The answer of a function may have several lines, which are joined.
     return (
-        one.name,
-        one.since,
+        stored.name,
+        stored.since,
         letter.function or "-",
         " ".join(answer.split())[:80],
         str(letter.event["type"]),

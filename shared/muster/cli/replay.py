@@ -1,40 +1,97 @@
-"""`muster replay`: recorded events through the functions, against the embedded API server."""
+"""`muster replay`: replay recorded events through the functions, or send them to a URL."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import yaml
 
-from muster.cli.bad_input import BadInput, told_in_one_line
-from muster.cli.replay_to import is_over_http, options_to, send_to
-from muster.replay import snapshots as worlds
-from muster.replay import summary as outline
+from muster.cli.arguments import (
+    BadInput,
+    beyond_option,
+    errors_as_bad_input,
+    keep_to_this_machine,
+    stop_signals,
+)
 from muster.replay.activity import Activity
-from muster.replay.arranging import Arrangement
-from muster.replay.recorded_requests import read_events, time_of
+from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
+from muster.replay.recording.events import describe
 from muster.replay.replay import (
-    Delivery,
-    End,
+    Arrangement,
+    DeliveredEvent,
     NeverQuietError,
-    Order,
+    ReplayInput,
+    ReplayResult,
     event_of,
     replay,
     without_groups,
 )
-from muster.replay.snapshots import World
-from muster.simulator.broker import CloudEvent
+from muster.replay.resending import ContentMode, Pace, SentEvent, outgoing, resend
+from muster.replay.snapshots import RecordedObjects, choose, first_with_pods, read_snapshots
+from muster.replay.summary import Summary, as_lines, summarize
+from muster.simulator.broker import CloudEvent, HttpTarget
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_A_WHILE = 50
-"""Deliveries from which on a replay may take seconds."""
+_PROGRESS_FROM = 50
+"""From this number of deliveries on, a replay takes seconds and shows its progress."""
+
+
+class _Speed(click.ParamType[float]):
+    """A number from 0, or `max`, which is 0."""
+
+    name = "speed"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            speed = 0.0 if value == "max" else float(value)
+        except ValueError:
+            speed = -1.0
+        if not 0 <= speed < float("inf"):
+            self.fail(f"{value!r} is neither a number from 0 nor max", param, ctx)
+        return speed
+
+
+_HTTP_OPTIONS = (
+    click.option(
+        "--to", "url", metavar="URL", help="Send to this function or broker, one event after the other."
+    ),
+    click.option(
+        "--speed",
+        type=_Speed(),
+        metavar="N",
+        help="With --to: 1 is as recorded by the attribute time, 2 twice as fast; else (max) none waits.",
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice([mode.value for mode in ContentMode]),
+        help="With --to: how an event stands in its request; else binary, as ApiServerSource sends it.",
+    ),
+    click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --to: send so many at most."),
+    click.option(
+        "--for",
+        "seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="With --to: send for so long at most.",
+    ),
+    beyond_option("With --to: send to another machine, whose functions then write into its cluster."),
+)
+
+
+def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of `muster replay --to` to a command."""
+    for option in reversed(_HTTP_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command("replay")
@@ -69,7 +126,7 @@ _A_WHILE = 50
 )
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @click.option("--output", type=click.Choice(["text", "yaml"]), default="text", show_default=True)
-@options_to
+@_http_options
 def command(  # noqa: PLR0913 - one argument for each option
     event_files: tuple[Path, ...],
     object_files: tuple[Path, ...],
@@ -83,7 +140,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     twice: bool,
     reverse: bool,
     sweep: bool,
-    **over_http: Any,
+    **http_options: Any,
 ) -> None:
     """Deliver the events in FILE... to the functions and print what they made of the cluster.
 
@@ -98,57 +155,62 @@ def command(  # noqa: PLR0913 - one argument for each option
     Exits with 1 when an event could not be delivered or was refused, with 2 when a file cannot be used.
     """
     arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
-    with told_in_one_line():
-        captures = [capture for path in event_files for capture in read_events(path)]
-        for capture in captures:
-            _warn(capture.place, event_of(capture))
-        stream = arrangement.of(captures)
-        if is_over_http(over_http):
+    with errors_as_bad_input():
+        requests = [request for path in event_files for request in read_events(path)]
+        for request in requests:
+            _warn(request.location, event_of(request))
+        stream = arrangement.apply(requests)
+        if _is_over_http(http_options):
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
-            send_to(stream, **over_http)
+            _send(stream, **http_options)
             return
-        chosen = _worlds(object_files, moments, drop_groups=drop_groups)
-        now = max((time_of(capture, _EPOCH) for capture in captures), default=_EPOCH)
-        with _progress(len(stream) * len(chosen)) as told:
-            end = _replayed(Order(tuple(stream), sweep), chosen, now, told)
-    told_of = outline.outline(end.objects)
+        snapshots = _snapshots(object_files, moments, drop_groups=drop_groups)
+        now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
+        with _progress(len(stream) * len(snapshots)) as listener:
+            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, listener)
+    summary = summarize(result.objects)
     if output == "yaml":
-        click.echo(
-            yaml.safe_dump({**told_of, "functions": _counts(end)}, sort_keys=False, width=110), nl=False
-        )
+        document = {**summary, "functions": _counts(result)}
+        click.echo(yaml.safe_dump(document, sort_keys=False, width=110), nl=False)
     else:
-        _print(end, told_of, len(stream) * len(chosen))
-    _complain(end)
+        _print(result, summary, len(stream) * len(snapshots))
+    _report_dead_letters(result)
 
 
-def _warn(place: str, event: CloudEvent) -> None:
-    """Say so where an event of ApiServerSource lacks what the triggers of eventing/ choose by."""
+def _warn(location: str, event: CloudEvent) -> None:
+    """Print a warning if an event of ApiServerSource lacks the attributes that triggers filter by."""
     if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
         click.echo(
-            f"muster: {place}: without the extensions apiversion and kind no trigger lets it through",
+            f"muster: {location}: without the extensions apiversion and kind no trigger lets it through",
             err=True,
         )
 
 
-def _replayed(order: Order, chosen: Sequence[World], now: datetime, told: Callable[[Delivery], None]) -> End:
+def _replay(
+    events: ReplayInput,
+    snapshots: Sequence[RecordedObjects],
+    now: datetime,
+    listener: Callable[[DeliveredEvent], None],
+) -> ReplayResult:
     try:
-        return replay(order, chosen, now, told=told)
+        return replay(events, snapshots, now, listener=listener)
     except NeverQuietError as error:
         raise click.ClickException(str(error)) from None
 
 
-def _worlds(paths: Sequence[Path], moments: Sequence[str], *, drop_groups: bool) -> list[World]:
-    there = worlds.read_worlds(paths)
-    names = moments or ("",)
-    chosen = [worlds.choose(there, name, worlds.first_with_pods) for name in names]
-    return [without_groups(world) for world in chosen] if drop_groups else chosen
+def _snapshots(
+    paths: Sequence[Path], checkpoints: Sequence[str], *, drop_groups: bool
+) -> list[RecordedObjects]:
+    snapshots = read_snapshots(paths)
+    chosen = [choose(snapshots, name, first_with_pods) for name in checkpoints or ("",)]
+    return [without_groups(snapshot) for snapshot in chosen] if drop_groups else chosen
 
 
 def _refuse_with_to(**options: object) -> None:
-    """Refuse what is about the embedded API server.
+    """Refuse the options of the embedded API server.
 
     Raises:
-        BadInput: such an option was given.
+        BadInput: one of them was given.
     """
     for name, value in options.items():
         if value:
@@ -158,45 +220,107 @@ def _refuse_with_to(**options: object) -> None:
 
 
 @contextmanager
-def _progress(length: int) -> Iterator[Callable[[Delivery], None]]:
-    """A bar on standard error for long replays that somebody watches."""
-    hidden = length < _A_WHILE or not sys.stderr.isatty()
+def _progress(length: int) -> Iterator[Callable[[DeliveredEvent], None]]:
+    """Show a progress bar for a long replay if standard error is a terminal; yield its listener."""
+    hidden = length < _PROGRESS_FROM or not sys.stderr.isatty()
     with click.progressbar(length=length, label="events", file=sys.stderr, hidden=hidden) as bar:
-        yield lambda _delivery: bar.update(1)
+        yield lambda _event: bar.update(1)
 
 
-def _counts(end: End) -> dict[str, dict[str, int]]:
-    """Of each function: events that reached it, and how often each reason was given."""
+def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
+    """Return the number of activities by function and reason."""
     counts: dict[str, Counter[str]] = {}
-    for one in end.activities:
-        counts.setdefault(one.step, Counter())[one.reason] += 1
+    for activity in result.activities:
+        counts.setdefault(activity.step, Counter())[activity.reason] += 1
     return {step: dict(sorted(reasons.items())) for step, reasons in sorted(counts.items())}
 
 
-def _print(end: End, told_of: outline.Outline, delivered: int) -> None:
-    acted = [one for one in end.activities if one.acted]
+def _print(result: ReplayResult, summary: Summary, events: int) -> None:
+    acted = [activity for activity in result.activities if activity.acted]
     click.echo(
-        f"{delivered} events, {len(end.activities)} deliveries to functions, {len(acted)} of them acted:"
+        f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} of them acted:"
     )
-    for one in acted:
-        click.echo(f"  {_line(one)}")
+    for activity in acted:
+        click.echo(f"  {_activity_line(activity)}")
     click.echo("")
-    for line in outline.lines(told_of):
+    for line in as_lines(summary):
         click.echo(line)
 
 
-def _line(one: Activity) -> str:
-    about = f"{one.about} {one.happened}" if one.about else one.happened
-    writes = f"{one.actions} write{'' if one.actions == 1 else 's'}"
-    return f"{one.step:<18} {about}: {one.reason}, {writes}"
+def _activity_line(activity: Activity) -> str:
+    event = f"{activity.about} {activity.trigger}" if activity.about else activity.trigger
+    writes = f"{activity.actions} write{'' if activity.actions == 1 else 's'}"
+    return f"{activity.step:<18} {event}: {activity.reason}, {writes}"
 
 
-def _complain(end: End) -> None:
-    for event in end.dead_letters:
+def _report_dead_letters(result: ReplayResult) -> None:
+    """Print each event that could not be delivered; exit with 1 if there was any."""
+    for event in result.dead_letters:
         click.echo(
             f"muster: event {event['id']} ({event['type']} {event['subject']}) could not be delivered: "
             f"HTTP {event['knativeerrorcode']}",
             err=True,
         )
-    if end.dead_letters:
+    if result.dead_letters:
         raise SystemExit(1)
+
+
+def _is_over_http(options: Mapping[str, Any]) -> bool:
+    """Whether --to was given.
+
+    Raises:
+        BadInput: it was not, but an option that needs it.
+    """
+    if options["url"] is None and any(options.values()):
+        raise BadInput("--speed, --mode, --count, --for and --beyond-this-machine go with --to")
+    return options["url"] is not None
+
+
+def _send(
+    stream: Sequence[RecordedRequest],
+    *,
+    url: str,
+    speed: float | None,
+    mode: str | None,
+    count: int | None,
+    seconds: float | None,
+    beyond: bool,
+) -> None:
+    """Send events to a URL, and print the answer to each and the number of each kind of answer.
+
+    Raises:
+        BadInput: the URL is invalid, or of another machine without --beyond-this-machine.
+        SystemExit: with 1, an event was refused.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise BadInput(f"--to: {url!r} is no URL of a function or broker")
+    keep_to_this_machine("--to", parts.hostname, "an event makes a function write", beyond=beyond)
+    content_mode = ContentMode(mode or ContentMode.BINARY)
+    events = [outgoing(request, content_mode) for request in stream[:count]]
+    sent: list[SentEvent] = []
+    began = monotonic()
+    with stop_signals() as stop:
+        for event in resend(events, HttpTarget(url), Pace(speed or 0.0, seconds), stop):
+            sent.append(event)
+            click.echo(f"{len(sent):>4} {_answer_line(event)}")
+    _print_answers(sent, len(stream), monotonic() - began)
+    if not all(event.delivered for event in sent):
+        raise SystemExit(1)
+
+
+def _answer_line(sent: SentEvent) -> str:
+    parts = [str(sent.status or "no answer"), sent.reply, sent.reason]
+    if sent.retry_after:
+        parts.insert(1, f"Retry-After {sent.retry_after}")
+    return f"{describe(sent.event)}: {' '.join(filter(None, parts))}"
+
+
+def _print_answers(sent: Sequence[SentEvent], total: int, seconds: float) -> None:
+    delivered = sum(event.delivered for event in sent)
+    counts = f"{delivered} taken, {len(sent) - delivered} refused"
+    click.echo(f"{len(sent)} of {total} events sent in {seconds:.1f} s: {counts}")
+    for status, times in sorted(Counter(event.status for event in sent).items()):
+        click.echo(f"  {status or 'no answer'}: {times}")
+    for reply, times in sorted(Counter(event.reply for event in sent if event.reply).items()):
+        click.echo(f"  {reply}: {times}")

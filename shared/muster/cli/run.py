@@ -1,4 +1,4 @@
-"""`muster run`: the local stack, its stories, and what came of them."""
+"""`muster run`: run the local stack and its stories, and report the results."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from muster.cli.bad_input import BadInput, told_in_one_line
+from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cluster.errors import ClusterError
-from muster.local.display import drawing
-from muster.local.display.live import Follower, follower
+from muster.local import display
 from muster.local.functions import FunctionDownError
-from muster.local.stack import Options, Stack
-from muster.local.stories import STORIES, Scene, Story, story_named
-from muster.local.stories.watching import Recorder
+from muster.local.stack import Stack, StackOptions
+from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
+from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 from muster.simulator.broker import CloudEvent, Report
 
-_ANSWERS_WITHIN = 2.0
-"""Seconds to wait for the functions' last answers, so that the summary has them."""
+_SETTLE_SECONDS = 2.0
+"""How long to wait for the functions' last answers, so that the report has them."""
 
 _NAMES = ", ".join(story.name for story in STORIES)
 
@@ -59,71 +58,74 @@ _NAMES = ", ".join(story.name for story in STORIES)
 def command(
     names: tuple[str, ...], kubeconfig: Path | None, port: int, *, keep: bool, processes: bool
 ) -> None:
-    """Run the stack; the help text stands above because it names the stories."""
-    with told_in_one_line():
+    """Run the stack; the help text is in the decorator because it lists the stories."""
+    with errors_as_bad_input():
         stories = [story_named(name) for name in names] or list(STORIES)
     if kubeconfig is not None and names:
         raise BadInput("--story: stories are told on the embedded cluster, not on that of a --kubeconfig")
     if kubeconfig is not None and not kubeconfig.is_file():
         raise BadInput(f"{kubeconfig}: No such file")
-    # A shell starts what runs in its background with SIGINT ignored.
+    # A shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    options = Options(kubeconfig, processes, port)
-    with _said_in_one_line():
-        held = _tell(options, stories, keep=keep) if kubeconfig is None else _work(options)
-    if not held:
+    options = StackOptions(kubeconfig, processes, port)
+    with _cluster_errors():
+        passed = _run_stories(options, stories, keep=keep) if kubeconfig is None else _serve_cluster(options)
+    if not passed:
         raise SystemExit(1)
 
 
-def _tell(options: Options, stories: Sequence[Story], *, keep: bool) -> bool:
-    console = drawing.console()
-    shown = follower(console)
+def _run_stories(options: StackOptions, stories: Sequence[LocalStory], *, keep: bool) -> bool:
+    """Run the stories on the embedded cluster; return whether all passed."""
+    console = display.console()
+    follower = display.follower(console)
     activities: list[Activity] = []
 
     def listen(activity: Activity) -> None:
         activities.append(activity)
-        shown.did(activity)
+        follower.add_activity(activity)
 
-    with Stack(options, listen) as stack, Recorder(stack.client) as recorder:
-        with shown:
-            scenes = [_told(story, stack, recorder, shown) for story in stories]
-        _report(console, scenes, recorder, activities)
+    with Stack(options, listen) as stack, TimelineRecorder(stack.client) as recorder:
+        with follower:
+            runs = [_run_story(story, stack, recorder, follower) for story in stories]
+        _report(console, runs, recorder, activities)
         for letter in stack.dead_letters:
-            _tell_not_delivered(console, letter)
+            _report_dead_letter(console, letter)
         if keep:
-            _stay(console, stack)
-    return all(scene.held for scene in scenes)
+            _keep_up(console, stack)
+    return all(run.passed for run in runs)
 
 
-def _told(story: Story, stack: Stack, recorder: Recorder, shown: Follower) -> Scene:
-    scene = Scene(story, stack.client, recorder)
-    shown.began(scene)
-    scene.play()
-    stack.settle(_ANSWERS_WITHIN)
-    shown.ended(scene)
-    return scene
+def _run_story(
+    story: LocalStory, stack: Stack, recorder: TimelineRecorder, follower: display.Follower
+) -> StoryRun:
+    run = StoryRun(story, stack.client, recorder)
+    follower.story_began(run)
+    run.run()
+    stack.settle(_SETTLE_SECONDS)
+    follower.story_ended(run)
+    return run
 
 
 def _report(
-    console: Console, scenes: Sequence[Scene], recorder: Recorder, activities: Sequence[Activity]
+    console: Console, runs: Sequence[StoryRun], recorder: TimelineRecorder, activities: Sequence[Activity]
 ) -> None:
     console.print()
-    for scene in scenes:
-        console.print(drawing.summary(scene, activities))
-        if not scene.held:
-            for line in drawing.timeline(scene, recorder.history(scene.story.place), activities):
+    for run in runs:
+        console.print(display.story_report(run, activities))
+        if not run.passed:
+            for line in display.timeline(run, recorder.history(run.story.namespace), activities):
                 console.print(line, markup=False, soft_wrap=True)
-    held = sum(scene.held for scene in scenes)
+    passed = sum(run.passed for run in runs)
     console.print(
-        f"{held} of {len(scenes)} stories held", style="green" if held == len(scenes) else "bold red"
+        f"{passed} of {len(runs)} stories held", style="green" if passed == len(runs) else "bold red"
     )
 
 
-def _stay(console: Console, stack: Stack) -> None:
-    """Wait for Ctrl-C."""
-    assert stack.server is not None  # noqa: S101 - stories are told on the embedded one only
+def _keep_up(console: Console, stack: Stack) -> None:
+    """Print a kubeconfig for the embedded API server, and wait for Ctrl-C."""
+    assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
     with tempfile.TemporaryDirectory(prefix="muster-") as folder:
         path = Path(folder) / "kubeconfig"
         path.write_text(stack.server.kubeconfig())
@@ -134,22 +136,22 @@ def _stay(console: Console, stack: Stack) -> None:
         _wait()
 
 
-def _work(options: Options) -> bool:
-    """Work on a real cluster until Ctrl-C."""
-    console = drawing.console()
-    shown = follower(Console(force_terminal=False, width=drawing.PLAIN_WIDTH))
+def _serve_cluster(options: StackOptions) -> bool:
+    """Run source, broker and functions on a real cluster until Ctrl-C."""
+    console = display.console()
+    follower = display.follower(Console(force_terminal=False, width=display.PLAIN_WIDTH))
 
-    def heard(report: Report) -> None:
+    def report_delivery(report: Report) -> None:
         if report.dead_letter is not None:
-            _tell_not_delivered(console, report.event)
+            _report_dead_letter(console, report.event)
 
-    with Stack(options, shown.did, heard) as stack:
+    with Stack(options, follower.add_activity, report_delivery) as stack:
         console.print(f"at work on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
     return True
 
 
-def _tell_not_delivered(console: Console, letter: CloudEvent) -> None:
+def _report_dead_letter(console: Console, letter: CloudEvent) -> None:
     console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow", soft_wrap=True)
 
 
@@ -161,7 +163,8 @@ def _wait() -> None:
 
 
 @contextmanager
-def _said_in_one_line() -> Iterator[None]:
+def _cluster_errors() -> Iterator[None]:
+    """Turn errors of the cluster, the functions and the port into one-line messages."""
     try:
         yield
     except (ClusterError, FunctionDownError) as error:

@@ -1,4 +1,4 @@
-"""`muster status`: what waits, since when, and why."""
+"""`muster status`: list what waits, since when, and why."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from muster.cli.cluster_option import connected, kubeconfig_option, table
+from muster.cli.cluster import connected, kubeconfig_option, table
 from muster.cluster.versioned import Versioned
 from muster.operator.status import Waiting, waiting
 
-HEADS = ("NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE")
+HEADERS = ("NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE")
 
 
 @click.command("status")
@@ -28,24 +28,24 @@ def command(namespace: str, output: str, kubeconfig: Path | None) -> None:
     are held by Muster's gate or belong to a PodGroup that does not exist. Nothing is written.
     """
     with connected(kubeconfig, "status") as client:
-        found = waiting(Versioned(client), namespace)
+        items = waiting(Versioned(client), namespace)
     if output == "json":
-        click.echo(json.dumps([asdict(one) for one in found], indent=2))
-    elif found:
-        click.echo(table(HEADS, _rows(found, datetime.now(UTC))))  # noqa: TID251 - a command has the time
+        click.echo(json.dumps([asdict(item) for item in items], indent=2))
+    elif items:
+        click.echo(table(HEADERS, _rows(items, datetime.now(UTC))))  # noqa: TID251 - a command uses the real time
     else:
         click.echo("nothing waits")
 
 
-def _rows(found: Sequence[Waiting], now: datetime) -> list[tuple[str, ...]]:
+def _rows(items: Sequence[Waiting], now: datetime) -> list[tuple[str, ...]]:
     return [
-        (one.namespace, one.what, _age(one.since, now), one.reason, " ".join(one.message.split()))
-        for one in found
+        (item.namespace, item.what, _age(item.since, now), item.reason, " ".join(item.message.split()))
+        for item in items
     ]
 
 
 def _age(since: str, now: datetime) -> str:
-    """How long ago, in the two largest units: `3d4h`, `12m`."""
+    """Return the time since `since` in its two largest units, `3d4h` or `12m`; "-" if unknown."""
     if not since:
         return "-"
     seconds = max(now - datetime.fromisoformat(since), timedelta()) // timedelta(seconds=1)

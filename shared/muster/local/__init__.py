@@ -1,1 +1,1 @@
-"""The whole stack on one machine, and the stories that `muster run` plays on it."""
+"""Run the whole stack on one machine, and the stories of `muster run` on it."""

@@ -1,4 +1,4 @@
-"""The functions on one machine: their Flask apps behind waitress, in threads here or as processes."""
+"""Run the functions on one machine behind waitress, in threads of this process or as processes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import IO, Protocol
 
 from muster import steps
 from muster.files import FUNCTIONS
-from muster.local.serving import Served
-from muster.replay.activity import Activity, Listening
+from muster.local.serving import WsgiServer
+from muster.replay.activity import Activity, ActivityHandler
 from muster.runtime.app import app_of, wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
@@ -25,46 +25,46 @@ Listener = Callable[[Activity], None]
 
 
 class FunctionDownError(Exception):
-    """A function did not come up; the message says which, and what it said."""
+    """A function did not start; the message has its name and its first line of output."""
 
 
 class Functions(Protocol):
-    """Functions that serve on this machine."""
+    """Running functions."""
 
     @property
     def urls(self) -> dict[str, str]:
-        """Where each one is, by the name of its Service: `create-workload`."""
+        """The URL of each function by the name of its Service, `create-workload`."""
         ...
 
     def stop(self) -> None:
-        """End them all."""
+        """Stop all functions."""
         ...
 
 
 class InThreads:
-    """Every function behind a waitress of its own, in threads of this process: up within milliseconds."""
+    """Runs each function in threads of this process, where it starts within milliseconds."""
 
     def __init__(self, services: Iterable[str], settings: Settings, listener: Listener) -> None:
         self.urls: dict[str, str] = {}
         self._stops = ExitStack()
-        self._stops.enter_context(Listening(listener))
+        self._stops.enter_context(ActivityHandler(listener))
         for service in services:
             step = steps.step_named(service)
             cluster = connect(settings, user_agent=step.manager)
             handler = Handler(step, cluster, settings, wall_clock)
-            server = Served(
+            server = WsgiServer(
                 app_of(handler, Readiness.of(handler, cluster)), service, threads=settings.workers
             )
             self._stops.callback(server.stop)
             self.urls[service] = f"http://127.0.0.1:{server.port}"
 
     def stop(self) -> None:
-        """End them all."""
+        """Stop all functions."""
         self._stops.close()
 
 
 class AsProcesses:
-    """Every function in a process of its own, as in containers; what it did is read from its log lines."""
+    """Runs each function in a process of its own, as in a container, and parses its log lines."""
 
     def __init__(self, services: Iterable[str], settings: Settings, listener: Listener) -> None:
         self.urls: dict[str, str] = {}
@@ -72,15 +72,16 @@ class AsProcesses:
         self._processes = {service: _start(service, settings) for service in services}
         for service, process in self._processes.items():
             assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-            said = process.stdout.readline()
-            if " on http://" not in said:
+            first_line = process.stdout.readline()
+            # Printed by muster/runtime/serve.py once it listens: "create_workload listens on http://0.0.0.0:8080".
+            if " on http://" not in first_line:
                 self.stop()
-                raise FunctionDownError(f"{service}: {said.strip() or 'ended without a word'}")
-            self.urls[service] = said.split()[-1]
+                raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a word'}")
+            self.urls[service] = first_line.split()[-1]
             threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
 
     def stop(self) -> None:
-        """End them all, and wait until they have."""
+        """Terminate all processes and wait until they have ended."""
         for process in self._processes.values():
             process.terminate()
         for process in self._processes.values():
@@ -104,7 +105,7 @@ def _start(service: str, settings: Settings) -> subprocess.Popen[str]:
         "MUSTER_LOG_LEVEL": "INFO",
     }
     step = FUNCTIONS / service.replace("-", "_") / "function" / "step.py"
-    return subprocess.Popen(  # noqa: S603 - this very interpreter
+    return subprocess.Popen(  # noqa: S603 - the command is this interpreter
         [sys.executable, "-m", "muster.runtime.serve", str(step), "--port", "0"],
         env=environment,
         stdout=subprocess.PIPE,

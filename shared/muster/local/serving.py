@@ -1,4 +1,4 @@
-"""A WSGI app on this machine: waitress in a thread of its own."""
+"""Serve a WSGI app with waitress in a thread."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
-class Served:
-    """An app that serves from the beginning until `stop`.
+class WsgiServer:
+    """A server that listens from its creation until `stop`.
 
     Args:
-        app: what to serve.
-        name: of its thread.
-        host: where to listen; this machine only where none is named.
-        port: 0 takes any free one.
-        options: waitress's own.
+        app: the WSGI app.
+        name: of the thread.
+        host: address to listen on.
+        port: 0 takes any free port.
+        options: waitress's adjustments.
 
     Attributes:
-        port: the one it listens on.
+        port: the port it listens on.
 
     Raises:
-        OSError: the port is taken, or the host is none of this machine.
+        OSError: the port is taken, or the host is not an address of this machine.
     """
 
     def __init__(
         self, app: WSGIApplication, name: str, host: str = "127.0.0.1", port: int = 0, **options: Any
     ) -> None:
-        # Waitress warns of every event that waits for a thread.
+        # Waitress logs a warning for every request that waits for a thread.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        # Bound here: waitress leaves the socket open where it cannot bind it.
+        # The socket is bound here, since waitress does not close its socket if it cannot bind it.
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        door = socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
         self._server: BaseWSGIServer | MultiSocketServer = create_server(
-            app, sockets=[door], ident="muster", **options
+            app, sockets=[listener], ident="muster", **options
         )
         self._stopping = threading.Event()
-        self.port: int = door.getsockname()[1]
+        self.port: int = listener.getsockname()[1]
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Close the listening socket."""
         self._stopping.set()
         self._server.close()
 
@@ -55,6 +55,6 @@ class Served:
         try:
             self._server.run()
         except OSError:
-            # Waitress has no way to stop but to close the socket that its loop waits for.
+            # `stop` closes the socket that waitress selects on, since waitress has no other way to stop.
             if not self._stopping.is_set():
                 raise

@@ -1,4 +1,4 @@
-"""Everything on one machine: API server, controllers, source, broker and functions, wired by eventing/."""
+"""Run API server, controllers, source, broker and functions on one machine, wired by eventing/."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from muster import manifests
 from muster.cluster.client import Client
 from muster.local.functions import AsProcesses, InThreads
-from muster.manifests import Manifest
+from muster.manifests import CLUSTER, Manifest, load
 from muster.replay.activity import Activity
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -31,53 +30,53 @@ from muster.simulator.broker import (
 from muster.simulator.controllers import Controllers, KubeletOptions, node, shipped_runtimes
 from muster.simulator.source import Source, start_all
 
-WATCHES_BEGIN_WITHIN = 10.0
-"""Seconds; a source whose API is not served goes on trying, and the rest runs without it."""
+WATCH_TIMEOUT_SECONDS = 10.0
+"""How long to wait for the watches; a source whose API is not served goes on trying meanwhile."""
 
 ADMISSION = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
-"""What of eventing/ the embedded API server acts on itself."""
+"""The kinds of eventing/ that are loaded into the embedded API server."""
 
 NODES = tuple(node(f"node-{number}", cpu="8", memory="32Gi", gpu=4) for number in (1, 2, 3))
-"""What the embedded cluster has room for."""
+"""The nodes of the embedded cluster."""
 
-LETTERS_KEPT = 100
-"""As many as the function dead_letter keeps unless told otherwise; the oldest make room."""
+MAX_DEAD_LETTERS = 100
+"""How many of the latest dead letters are kept; the default of the function dead_letter."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """How the stack runs.
+class StackOptions:
+    """The options of a local stack.
 
     Attributes:
         kubeconfig: of a real cluster; None for the embedded one.
-        processes: each function in a process of its own.
-        port: of the embedded API server; 0 takes any free one.
-        overlay: the kustomization folder that says which steps there are and what they hear.
+        processes: whether each function runs in a process of its own.
+        port: of the embedded API server; 0 takes any free port.
+        overlay: the kustomization folder with the functions, triggers and sources.
     """
 
     kubeconfig: Path | None = None
     processes: bool = False
     port: int = 0
-    overlay: Path = manifests.CLUSTER
+    overlay: Path = CLUSTER
 
 
 class Stack:
-    """The local stack, running from `start` to `stop`.
+    """The local stack, which runs from `start` to `stop`.
 
     Args:
-        options: how it runs.
-        listener: hears of everything the functions do, from their threads.
-        reporter: hears of every delivery of the broker.
+        options: its options.
+        listener: called for each activity of the functions, from their threads.
+        reporter: called for each delivery of the broker.
 
     Attributes:
         server: the embedded API server; None with a real cluster.
         client: a client of the API server.
-        dead_letters: events that no retry could deliver, the last LETTERS_KEPT of them.
+        dead_letters: the last MAX_DEAD_LETTERS events that no retry could deliver.
     """
 
     def __init__(
         self,
-        options: Options,
+        options: StackOptions,
         listener: Callable[[Activity], None] = lambda _activity: None,
         reporter: Callable[[Report], None] = lambda _report: None,
     ) -> None:
@@ -85,18 +84,18 @@ class Stack:
         self._listener = listener
         self._reporter = reporter
         self._stops = ExitStack()
-        self._letters = threading.Lock()
+        self._dead_letters_lock = threading.Lock()
         self._url = ""
         self.server: ApiServer | None = None
         self.dead_letters: list[CloudEvent] = []
 
     def start(self) -> Self:
-        """Start everything, in the order in which each needs the other.
+        """Start all parts, each after those that it needs.
 
         Raises:
             OSError: the port is taken.
             ClusterError: the real cluster does not answer.
-            FunctionDownError: a function did not come up.
+            FunctionDownError: a function did not start.
         """
         try:
             self._start()
@@ -106,7 +105,7 @@ class Stack:
         return self
 
     def stop(self) -> None:
-        """Stop what was started, last first."""
+        """Stop all parts, in reverse order."""
         self._stops.close()
 
     def __enter__(self) -> Self:
@@ -119,21 +118,21 @@ class Stack:
 
     @property
     def url(self) -> str:
-        """Where the API server is."""
+        """URL of the API server."""
         return self._url
 
     @property
     def broker_url(self) -> str:
-        """Where anybody may POST an event."""
+        """URL of the broker, to which events can be POSTed."""
         return self._ingress.url
 
     def settle(self, seconds: float) -> bool:
-        """Wait until every event that came so far was answered; whether that was so in time."""
+        """Wait until every event received so far was answered; return whether they were in time."""
         return self._broker.drain(seconds)
 
     def _start(self) -> None:
-        objects = manifests.load(self._options.overlay)
-        settings = self._connected(objects)
+        objects = load(self._options.overlay)
+        settings = self._connect(objects)
         wiring = Wiring.from_manifests(objects)
         services = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = (AsProcesses if self._options.processes else InThreads)(
@@ -146,45 +145,45 @@ class Stack:
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
             part.start()
             self._stops.callback(part.stop)
-        sources = Source.all_of(objects, self.client, _into(broker), api_server=self._url)
+        sources = Source.all_of(objects, self.client, _publish_to(broker), api_server=self._url)
         for source in sources:
             self._stops.callback(source.stop)
-        start_all(sources, WATCHES_BEGIN_WITHIN)
+        start_all(sources, WATCH_TIMEOUT_SECONDS)
 
-    def _connected(self, objects: list[Manifest]) -> Settings:
-        """A client of the cluster; the embedded one is started and furnished."""
+    def _connect(self, objects: list[Manifest]) -> Settings:
+        """Connect to the cluster, or start the embedded one; return the settings of the functions."""
         if self._options.kubeconfig is not None:
             path = str(self._options.kubeconfig)
             self.client = Client.from_kubeconfig(path, user_agent="muster-run")
             self._url = self.client.url
-            self.client.served_versions("apps")  # raises where nobody answers
+            self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
             return Settings(kubeconfig=path)
         self.server = ApiServer(port=self._options.port).start()
         self._stops.callback(self.server.stop)
         self.server.load(resource_definitions())
-        admission = [one for one in objects if one["kind"] in ADMISSION]
+        admission = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
         self.server.load([*admission, *shipped_runtimes(), *NODES])
         self._url = self.server.url
         self.client = Client.for_server(self._url, user_agent="muster-run")
         controllers = Controllers(self._url, kubelet=KubeletOptions())
         self._stops.callback(controllers.stop)
         controllers.start()
-        # A server of their own is not spared by functions that take turns.
+        # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self._url, sweep_jitter_seconds=0)
 
     def _dead_letter_sinks(self, wiring: Wiring) -> dict[str, Target]:
         names = {trigger.delivery.dead_letter for trigger in wiring.triggers}
-        return {name: self._bury for name in names if name}
+        return {name: self._store_dead_letter for name in names if name}
 
-    def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
-        with self._letters:
+    def _store_dead_letter(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
+        with self._dead_letters_lock:
             self.dead_letters.append(CloudEvent.from_http(headers, body))
-            del self.dead_letters[:-LETTERS_KEPT]
+            del self.dead_letters[:-MAX_DEAD_LETTERS]
         return Answer(202)
 
 
-def _into(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
-    """The broker as a source's sink: it takes events in at once, as with the async-handler annotation."""
+def _publish_to(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
+    """Return a sink for sources that answers at once, as a broker with the async-handler annotation does."""
 
     def publish(headers: Mapping[str, str], body: bytes) -> int:
         try:

@@ -1,4 +1,4 @@
-"""Dead letters of a cluster: which there are, and how they get back into the stream."""
+"""List the dead letters of a cluster and send them to the broker again."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from muster.simulator.broker import CloudEvent, NoAnswerError
 from muster.simulator.broker.targets import HttpTarget
 
 BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
-SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0
+"""How long a broker may take to answer."""
 
 Sender = Callable[[Mapping[str, Any]], str]
-"""Sends a structured event; in words why it was not taken, or nothing."""
+"""Sends a structured CloudEvent; returns why the broker refused it, or ""."""
 
 
 class NoBrokerError(Exception):
@@ -26,56 +27,64 @@ class NoBrokerError(Exception):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """One dead letter of a cluster.
+class StoredLetter:
+    """A ConfigMap that holds a dead letter.
 
     Attributes:
-        name: of its ConfigMap.
-        uid: likewise.
-        since: when it was stored, RFC 3339.
-        letter: what it holds; None where somebody made it unreadable.
-        trouble: why it cannot be sent again; empty where it can.
+        name: of the ConfigMap.
+        uid: of the ConfigMap.
+        since: when it was created, RFC 3339.
+        letter: the dead letter; None if the ConfigMap cannot be parsed.
+        error: why the letter cannot be sent again; "" if it can.
     """
 
     name: str
     uid: str
     since: str
     letter: DeadLetter | None
-    trouble: str
+    error: str
 
 
-def kept(client: Client, namespace: str) -> list[Kept]:
-    """All dead letters, oldest first."""
-    found = [_read(body) for body in client.list(CONFIGMAPS, namespace, labels=SELECTOR)]
-    return sorted(found, key=lambda one: (one.since, one.name))
+def list_letters(client: Client, namespace: str) -> list[StoredLetter]:
+    """Return all dead letters of a namespace, oldest first.
 
-
-def redrive(client: Client, namespace: str, one: Kept, send: Sender) -> str:
-    """Send a dead letter again, and forget it once it was taken; in words why not, or nothing.
-
-    Its name differs from turn to turn, so one that fails again meanwhile is not what is forgotten here.
+    Raises:
+        ClusterError: the ConfigMaps cannot be listed.
     """
-    if one.letter is None or one.trouble:
-        return one.trouble
-    trouble = send(one.letter.again())
-    if not trouble:
-        forget(client, namespace, one)
-    return trouble
+    letters = [_read(body) for body in client.list(CONFIGMAPS, namespace, labels=SELECTOR)]
+    return sorted(letters, key=lambda stored: (stored.since, stored.name))
 
 
-def forget(client: Client, namespace: str, one: Kept) -> None:
+def redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) -> str:
+    """Send a dead letter again and delete it once the broker has accepted it.
+
+    If a function fails on the event again, it is stored under another name, so the deletion here does not
+    remove the new letter.
+
+    Returns:
+        Why the letter was not sent; "" if it was.
+    """
+    if stored.letter is None or stored.error:
+        return stored.error
+    error = send(stored.letter.again())
+    if not error:
+        forget(client, namespace, stored)
+    return error
+
+
+def forget(client: Client, namespace: str, stored: StoredLetter) -> None:
     """Delete a dead letter."""
-    client.delete(CONFIGMAPS, one.name, namespace, uid=one.uid)
+    client.delete(CONFIGMAPS, stored.name, namespace, uid=stored.uid)
 
 
 def to_url(url: str) -> Sender:
-    """Send to a broker by its URL."""
+    """Return a sender that POSTs to the URL of a broker."""
     target = HttpTarget(url, connections=1)
 
     def send(event: Mapping[str, Any]) -> str:
-        again = CloudEvent.from_structured(event)
+        cloud_event = CloudEvent.from_structured(event)
         try:
-            status = target(again.headers(), again.data, SECONDS).status
+            status = target(cloud_event.headers(), cloud_event.data, TIMEOUT_SECONDS).status
         except NoAnswerError as error:
             return str(error)
         return _refusal(url, status)
@@ -84,47 +93,47 @@ def to_url(url: str) -> Sender:
 
 
 def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
-    """Send to a broker that only the cluster can reach, by the API server's proxy of Services.
+    """Return a sender that reaches a broker inside the cluster through the API server's Service proxy.
 
     Needs `create` on `services/proxy` in the namespace of the broker's ingress.
 
     Raises:
-        NoBrokerError: there is none, or it is not ready.
+        NoBrokerError: the broker does not exist or has no address yet.
     """
     try:
-        found = client.get(BROKERS, broker, namespace)
+        live = client.get(BROKERS, broker, namespace)
     except ApiGone:
-        found = None
-    url = (((found or {}).get("status") or {}).get("address") or {}).get("url", "")
+        live = None
+    url = (((live or {}).get("status") or {}).get("address") or {}).get("url", "")
     if not url:
         raise NoBrokerError(
-            f"Broker {namespace}/{broker} {'has no address yet' if found else 'does not exist'}; "
+            f"Broker {namespace}/{broker} {'has no address yet' if live else 'does not exist'}; "
             "name another one by --to"
         )
     parts = urlsplit(url)
-    service, _, rest = (parts.hostname or "").partition(".")
+    service, _, domain = (parts.hostname or "").partition(".")
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    ingress = f"{rest.partition('.')[0]}/services/{parts.scheme}:{service}:{port}"
+    ingress = f"{domain.partition('.')[0]}/services/{parts.scheme}:{service}:{port}"
     path = f"/api/v1/namespaces/{ingress}/proxy{parts.path}"
 
     def send(event: Mapping[str, Any]) -> str:
-        status, said = client.raw("POST", path, body=event, content_type="application/cloudevents+json")
-        return _refusal(url, status, said.get("message", "") if isinstance(said, dict) else "")
+        status, answer = client.raw("POST", path, body=event, content_type="application/cloudevents+json")
+        return _refusal(url, status, answer.get("message", "") if isinstance(answer, dict) else "")
 
     return send
 
 
-def _refusal(url: str, status: int, words: str = "") -> str:
-    return "" if status in range(200, 300) else f"{url} answered {status} {words}".rstrip()
+def _refusal(url: str, status: int, message: str = "") -> str:
+    return "" if status in range(200, 300) else f"{url} answered {status} {message}".rstrip()
 
 
-def _read(body: Mapping[str, Any]) -> Kept:
+def _read(body: Mapping[str, Any]) -> StoredLetter:
     metadata = body["metadata"]
-    letter, trouble = None, ""
+    letter, reason = None, ""
     try:
         letter = from_config_map(body)
     except ValueError as error:
-        trouble = str(error)
+        reason = str(error)
     if letter is not None and not letter.whole:
-        trouble = "was too large to keep its data; the next sweep repairs what it was about"
-    return Kept(metadata["name"], metadata["uid"], metadata["creationTimestamp"], letter, trouble)
+        reason = "was too large to keep its data; the next sweep repairs what it was about"
+    return StoredLetter(metadata["name"], metadata["uid"], metadata["creationTimestamp"], letter, reason)

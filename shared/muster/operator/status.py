@@ -1,4 +1,4 @@
-"""What of Muster's waits in a cluster: owners, groups and pods, since when and why."""
+"""List the owners, groups and pods of Muster that wait in a cluster, since when and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from muster.objects.meta import find_condition
 from muster.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
-from muster.policy import bodies, marks
+from muster.policy.bodies import MANAGED_BY, MUSTER, STAND_IN
+from muster.policy.marks import GATE, GROUP
 from muster.policy.reasons import Reason
 from muster.policy.status import JOB_PREFIX, PLACED, READY
 
@@ -23,20 +24,21 @@ _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (JOBSETS, JobSet),
     (JOBS, Job),
 )
+# The messages that are searched are written by the function emit_conditions, which names PodGroups and pods.
 _NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
-"""What may be the name of an object in a message."""
+"""A DNS subdomain in a condition message, which may be the name of an object."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """One thing that is not as it should be yet.
+    """An owner, group or pod that waits; `muster status --output json` prints these fields.
 
     Attributes:
-        namespace: where.
-        what: `job/llama`.
-        since: RFC 3339; empty where nobody wrote it down.
+        namespace: of the object.
+        what: the object, as `job/llama`.
+        since: RFC 3339; "" if unknown.
         reason: a `muster.policy.reasons.Reason`, or the scheduler's.
-        message: the same in words.
+        message: the message of the condition, or what it waits for.
     """
 
     namespace: str
@@ -52,20 +54,21 @@ class Waiting:
 
 
 def waiting(cluster: Cluster, namespace: str = "") -> list[Waiting]:
-    """All that waits, by namespace and then the longest first; "" looks at every namespace.
+    """Return all that waits, sorted by namespace and then by time, oldest first; "" means all namespaces.
 
-    Conditions of owners come first. A group is told of only where no condition names it: without
-    emit_conditions, that is, or before it has run.
+    A group or pod is only listed if the condition message of no owner names it: before emit_conditions has
+    run, or where that function is not installed.
     """
     owners = list(_owners(cluster, namespace))
-    told = {name for one in owners for name in _NAME.findall(one.message)}
+    named = {name for owner in owners for name in _NAME.findall(owner.message)}
     groups = [PodGroup.read(body) for body in list_if_served(cluster, POD_GROUPS, namespace)]
-    others = [one for one in (*_groups(groups), *_pods(cluster, namespace, groups)) if one.name not in told]
-    return sorted([*owners, *others], key=lambda one: (one.namespace, one.since, one.what, one.reason))
+    members = [*_groups(groups), *_pods(cluster, namespace, groups)]
+    unnamed = [member for member in members if member.name not in named]
+    return sorted([*owners, *unnamed], key=lambda item: (item.namespace, item.since, item.what, item.reason))
 
 
 def _owners(cluster: Cluster, namespace: str) -> Iterator[Waiting]:
-    """Owners whose conditions say False."""
+    """Yield each condition of Muster with status False of an owner that is still to run."""
     for resource, view in _OWNERS:
         for body in list_if_served(cluster, resource, namespace):
             owner = view.read(body)
@@ -75,54 +78,56 @@ def _owners(cluster: Cluster, namespace: str) -> Iterator[Waiting]:
             for kind in (READY, PLACED):
                 condition = find_condition(owner.status.conditions, f"{prefix}{kind}")
                 if condition is not None and condition.get("status") == "False":
-                    yield _told(body, condition)
+                    yield _of_condition(body, condition)
 
 
 def _groups(groups: list[PodGroup]) -> Iterator[Waiting]:
-    """Stand-ins, and groups of Muster's that the scheduler has no place for."""
+    """Yield basic groups that stand in for a policy that failed, and groups that cannot be scheduled."""
     for group in groups:
-        meta = group.metadata
-        what = f"podgroup/{meta.name}"
-        stand_in = meta.annotations.get(bodies.STAND_IN)
-        if stand_in is not None:
-            reason, _, message = stand_in.partition(": ")
-            yield Waiting(meta.namespace, what, "", reason, f"a stand-in, no gang: {message}")
-        elif meta.labels.get(bodies.MANAGED_BY) == bodies.MUSTER and group.refusal is not None:
+        metadata = group.metadata
+        name = f"podgroup/{metadata.name}"
+        fallback = metadata.annotations.get(STAND_IN)
+        if fallback is not None:
+            reason, _, message = fallback.partition(": ")
+            yield Waiting(metadata.namespace, name, "", reason, f"a stand-in, no gang: {message}")
+        elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
             reason, message = group.refusal
             condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
-            yield Waiting(meta.namespace, what, condition.get("lastTransitionTime", ""), reason, message)
+            yield Waiting(metadata.namespace, name, condition.get("lastTransitionTime", ""), reason, message)
 
 
 def _pods(cluster: Cluster, namespace: str, groups: list[PodGroup]) -> Iterator[Waiting]:
-    """Pods that have Muster's gate, or a group that does not exist; those of a group together."""
-    there = {(group.metadata.namespace, group.metadata.name) for group in groups}
-    held: dict[tuple[str, str, bool], list[tuple[str, str]]] = {}
-    for body in list_if_served(cluster, PODS, namespace, labels=marks.GROUP):
+    """Yield an entry per group whose pods have Muster's gate, or whose PodGroup does not exist."""
+    existing = {(group.metadata.namespace, group.metadata.name) for group in groups}
+    pods_by_group: dict[tuple[str, str, bool], list[tuple[str, str]]] = {}
+    for body in list_if_served(cluster, PODS, namespace, labels=GROUP):
         pod = Pod.read(body)
-        where = pod.metadata.namespace
-        gated = marks.GATE in pod.gates
-        lost = bool(pod.pod_group_name) and (where, pod.pod_group_name) not in there
-        if pod.finished or pod.being_deleted or pod.bound or not (gated or lost):
+        pod_namespace = pod.metadata.namespace
+        gated = GATE in pod.gates
+        orphaned = bool(pod.pod_group_name) and (pod_namespace, pod.pod_group_name) not in existing
+        if pod.finished or pod.being_deleted or pod.bound or not (gated or orphaned):
             continue
         created = body["metadata"].get("creationTimestamp", "")
-        held.setdefault((where, pod.pod_group_name, lost), []).append((created, pod.metadata.name))
-    for (where, group, lost), pods in held.items():
-        since, first = min(pods)
-        yield _held(where, group, since, f"{len(pods)} pod{'' if len(pods) == 1 else 's'}", first, lost=lost)
+        key = (pod_namespace, pod.pod_group_name, orphaned)
+        pods_by_group.setdefault(key, []).append((created, pod.metadata.name))
+    for (pod_namespace, group_name, orphaned), pods in pods_by_group.items():
+        since, oldest = min(pods)
+        count = f"{len(pods)} pod{'' if len(pods) == 1 else 's'}"
+        yield _of_pods(pod_namespace, group_name, since, count, oldest, orphaned=orphaned)
 
 
-def _held(namespace: str, group: str, since: str, count: str, first: str, *, lost: bool) -> Waiting:
+def _of_pods(namespace: str, group: str, since: str, count: str, oldest: str, *, orphaned: bool) -> Waiting:
     if not group:
         message = f"{count} with Muster's gate and no group: the API server dropped the field schedulingGroup"
-        return Waiting(namespace, f"pod/{first}", since, Reason.API_NOT_SERVED, message)
-    what = f"podgroup/{group}"
-    if lost:
+        return Waiting(namespace, f"pod/{oldest}", since, Reason.API_NOT_SERVED, message)
+    name = f"podgroup/{group}"
+    if orphaned:
         message = f"{count} of a PodGroup that does not exist"
-        return Waiting(namespace, what, since, Reason.WAITING_FOR_POD_GROUP, message)
-    return Waiting(namespace, what, since, Reason.SCHEDULING_GATED, f"{count} with Muster's gate")
+        return Waiting(namespace, name, since, Reason.WAITING_FOR_POD_GROUP, message)
+    return Waiting(namespace, name, since, Reason.SCHEDULING_GATED, f"{count} with Muster's gate")
 
 
-def _told(body: Object, condition: Mapping[str, Any]) -> Waiting:
+def _of_condition(body: Object, condition: Mapping[str, Any]) -> Waiting:
     metadata = body["metadata"]
     return Waiting(
         metadata.get("namespace", ""),

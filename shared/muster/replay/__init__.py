@@ -1,1 +1,1 @@
-"""Events and clusters on record: writing them down as they come, and playing them back."""
+"""Record events and objects of clusters into files, and replay them."""

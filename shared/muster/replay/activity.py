@@ -1,4 +1,4 @@
-"""What the functions did, told by their own log lines."""
+"""What each function did about an event, parsed from its log lines."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from muster.runtime import logs
 
 @dataclass(frozen=True)
 class Activity:
-    """What a function made of one event, or of one object of a sweep.
+    """The result of a function for one event, or for one object of a sweep.
 
     Attributes:
         at: seconds since the epoch.
         step: `create_workload`.
-        happened: the last word of the event's type, `add`; or `sweep`.
+        trigger: the last part of the event's type, `add`; or `sweep`.
         about: the object, `TrainJob team-a/llama`.
         outcome: done, nothing, come_again, unreadable or bug.
         reason: a `muster.policy.reasons.Reason` or the class of an error.
-        message: the same in words.
-        actions: writes that were carried out.
+        message: the reason as a sentence.
+        actions: how many writes were executed.
         status: the HTTP status of the answer.
         milliseconds: from the request to the answer; 0 for an object of a sweep.
     """
 
     at: float
     step: str
-    happened: str
+    trigger: str
     about: str
     outcome: str
     reason: str
@@ -41,19 +41,19 @@ class Activity:
 
     @property
     def acted(self) -> bool:
-        """Whether anything was written, or anything went wrong: what is worth a line on a screen."""
+        """Whether the function wrote anything or failed; other activities are not displayed."""
         return self.actions > 0 or self.outcome not in {"done", "nothing"}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], message: str, at: float) -> Activity:
-        """The activity that a log line tells of (`muster.runtime.logs.outcome_line`)."""
+        """Return the activity of a log line (`muster.runtime.logs.outcome_line`)."""
         namespace, name = fields.get("namespace", ""), fields.get("name", "")
-        where = f"{namespace}/{name}" if namespace else name
+        full_name = f"{namespace}/{name}" if namespace else name
         return cls(
             at=at,
             step=fields["step"],
-            happened=str(fields.get("type", "")).rpartition(".")[2],
-            about=f"{fields.get('kind', '')} {where}".strip(),
+            trigger=str(fields.get("type", "")).rpartition(".")[2],
+            about=f"{fields.get('kind', '')} {full_name}".strip(),
             outcome=fields["outcome"],
             reason=fields["reason"],
             message=message,
@@ -63,15 +63,15 @@ class Activity:
         )
 
 
-class Listening(logging.Handler):
-    """Hands every activity of the functions in this process to a listener, instead of writing log lines."""
+class ActivityHandler(logging.Handler):
+    """Passes each activity of the functions in this process to a listener, in place of log output."""
 
     def __init__(self, listener: Callable[[Activity], None]) -> None:
         super().__init__()
         self._listener = listener
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the listener of one log line, if it is one about an event or an object of a sweep."""
+        """Pass the activity of a log record to the listener; records without an outcome are ignored."""
         fields = getattr(record, "fields", {})
         if "outcome" in fields:
             self._listener(Activity.from_fields(fields, record.getMessage(), time.time()))

@@ -1,41 +1,33 @@
-"""Reading what people hand to `muster`: JSON and YAML files, with the place of whatever is wrong in them."""
+"""Read JSON and YAML files with the location of each error, and write files that grow by whole chunks."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from muster.yaml_files import SafeLoader
+from muster import yaml_files
+
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 class BadFileError(Exception):
-    """A file, or something in it, cannot be used; the message is one line and begins with the place."""
+    """A file or a value in it is invalid; the message is one line that begins with the location."""
 
-    def __init__(self, place: str, message: str) -> None:
-        super().__init__(f"{place}: {' '.join(message.split())}")
-
-
-class _Loader(SafeLoader):
-    """Times stay the strings that the API server sent, as they do in JSON."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
-}
+    def __init__(self, location: str, message: str) -> None:
+        super().__init__(f"{location}: {' '.join(message.split())}")
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, unpacked where its name ends in `.gz`.
+    """Return the text of a file, unpacked if its name ends in `.gz`.
 
     Raises:
-        BadFileError: it cannot be read, or is not UTF-8.
+        BadFileError: the file cannot be read, or is not UTF-8.
     """
     try:
         stored = path.read_bytes()
@@ -48,38 +40,89 @@ def read_text(path: Path) -> str:
         raise BadFileError(str(path), error.strerror or "cannot be read") from None
 
 
-def kind_of(path: Path) -> str:
-    """The ending that says what a file is: `.jsonl` of `events.jsonl.gz`."""
+def format_suffix(path: Path) -> str:
+    """Return the suffix of a path without `.gz`: `.jsonl` of `events.jsonl.gz`."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
 
 
 def yaml_documents(path: Path, text: str) -> list[Any]:
-    """The documents of a YAML stream, of which JSON is one; empty ones are left out.
+    """Return the documents of a YAML or JSON stream, without empty documents.
 
     Raises:
-        BadFileError: it is not YAML.
+        BadFileError: the text is not YAML.
     """
     try:
-        return [found for found in yaml.load_all(text, _Loader) if found is not None]
+        return yaml_files.load_all(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise BadFileError(place, f"is not YAML: {error.problem}") from None
+        location = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise BadFileError(location, f"is not YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadFileError(str(path), f"is not YAML: {error}") from None
 
 
 def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """Each line of a JSON Lines file with its place, `events.jsonl:3`.
+    """Yield the location, `events.jsonl:3`, and the value of each line of a JSON Lines file.
 
     Raises:
         BadFileError: a line is not JSON.
     """
-    # Not splitlines: a string in JSON may hold what else Unicode takes for an end of line.
+    # Not str.splitlines, which also splits at U+2028 and others that a JSON string may contain.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            place = f"{path}:{number}"
+            location = f"{path}:{number}"
             try:
-                yield place, json.loads(line)
+                yield location, json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise BadFileError(place, f"is not JSON: {error}") from None
+                raise BadFileError(location, f"is not JSON: {error}") from None
+
+
+class AppendedFile:
+    """A new file to which chunks are appended, each entirely or not at all.
+
+    If its name ends in `.gz` it is compressed, and `zcat` can read it after every chunk.
+
+    Args:
+        path: of the file.
+        overwrite: whether to replace an existing file.
+
+    Attributes:
+        path: of the file.
+
+    Raises:
+        OSError: the file cannot be created, or exists.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
+        self.path = path
+        self._file = path.open("wb" if overwrite else "xb", buffering=0)
+        self._encode: Callable[[bytes], bytes] = bytes
+        self._trailer: Callable[[], bytes] = bytes
+        if path.suffix == ".gz":
+            packer = zlib.compressobj(wbits=_GZIP)
+            # A flush per chunk makes the file 1.3 times as large, and leaves no chunk in the buffer.
+            self._encode = lambda chunk: packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
+            self._trailer = packer.flush
+
+    def append(self, chunk: bytes) -> None:
+        """Write a chunk.
+
+        Raises:
+            OSError: it could not be written; the file has no part of it.
+        """
+        self._write(self._encode(chunk))
+
+    def close(self) -> None:
+        """Write the end of the compressed stream, if any, and close the file."""
+        with self._file:
+            self._write(self._trailer())
+
+    def _write(self, content: bytes) -> None:
+        size = self._file.tell()
+        try:
+            remaining = memoryview(content)
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
+        except OSError:
+            self._file.truncate(size)
+            raise

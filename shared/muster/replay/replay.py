@@ -1,25 +1,27 @@
-"""Recorded events through the functions, against the embedded API server, one by one and always alike.
+"""Replay recorded events through the functions, against the embedded API server, with reproducible results.
 
-Nothing runs beside it: no controller, no timer, one thread. The cluster is what the files say, and only the
-functions change it. What they write becomes events, as ApiServerSource would send them, until nobody writes.
+There is one thread, no controller and no timer. The cluster starts as the objects from files, and only the
+functions change it. Their writes become events, as ApiServerSource would send them, until no more are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from muster import manifests, steps
+from muster import steps
 from muster.cluster.versioned import Versioned
+from muster.manifests import load, of_kind
 from muster.objects.resources import Resource, by_kind
-from muster.policy import bodies
-from muster.replay.activity import Activity, Listening
+from muster.policy.bodies import is_musters
+from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import Capture
-from muster.replay.snapshots import Object, Objects, World
+from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -27,22 +29,59 @@ from muster.simulator.broker import Answer, Broker, CloudEvent, NotAnEventError,
 from muster.simulator.direct import Direct
 from muster.simulator.source import ChangeType, Mode, SourceSpec, to_event
 
-ROUNDS = 50
-"""So often may writes follow writes before the functions are said never to come to rest."""
+MAX_ROUNDS = 50
+"""How often writes may follow writes before a replay fails with NeverQuietError."""
 
 GROUP_KINDS = ("Workload", "PodGroup", "CompositePodGroup")
 
+_Event = TypeVar("_Event")
+
 
 class NeverQuietError(Exception):
-    """The functions kept writing: each write made an event that made another write."""
+    """The functions kept writing: the event of each write caused another write."""
 
 
 @dataclass(frozen=True)
-class End:
-    """What a replay left behind.
+class Arrangement:
+    """The changes to a stream of events before it is delivered; they are reproducible.
 
     Attributes:
-        objects: all objects of the cluster then.
+        without: numbers of the events to leave out, from 1.
+        reverse: deliver the last event first.
+        duplicates: how many times each event is repeated after itself.
+        twice: deliver the whole stream twice.
+        shuffle: seed of a random order; None keeps the order.
+    """
+
+    without: tuple[int, ...] = ()
+    reverse: bool = False
+    duplicates: int = 0
+    twice: bool = False
+    shuffle: int | None = None
+
+    def apply(self, stream: Sequence[_Event]) -> list[_Event]:
+        """Return the changed stream.
+
+        Raises:
+            LookupError: the stream has no event of a number to leave out.
+        """
+        for number in self.without:
+            if not 1 <= number <= len(stream):
+                raise LookupError(f"--without {number}: there are {len(stream)} events")
+        remaining = [event for number, event in enumerate(stream, start=1) if number not in self.without]
+        ordered = remaining[::-1] if self.reverse else remaining
+        arranged = [event for event in ordered for _ in range(1 + self.duplicates)] * (1 + self.twice)
+        if self.shuffle is not None:
+            random.Random(self.shuffle).shuffle(arranged)  # noqa: S311 - a reproducible order
+        return arranged
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """The state after a replay.
+
+    Attributes:
+        objects: all objects of the cluster.
         activities: what the functions did, in order.
         dead_letters: events that no retry could deliver.
     """
@@ -52,81 +91,83 @@ class End:
     dead_letters: tuple[CloudEvent, ...]
 
     def of_kind(self, *kinds: str) -> Objects:
-        """The objects of some kinds, by namespace and name."""
-        found = [one for one in self.objects if one["kind"] in kinds]
-        return sorted(found, key=lambda one: (one["metadata"].get("namespace", ""), one["metadata"]["name"]))
+        """Return the objects of some kinds, by namespace and name."""
+        return sorted(
+            (body for body in self.objects if body["kind"] in kinds),
+            key=lambda body: (body["metadata"].get("namespace", ""), body["metadata"]["name"]),
+        )
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is delivered: a stream, and what is done to it.
+class ReplayInput:
+    """The events to deliver.
 
     Attributes:
-        captures: the recorded events.
-        sweep: whether one sweep follows them.
+        requests: the recorded events.
+        sweep: whether a sweep follows them.
     """
 
-    captures: tuple[Capture, ...]
+    requests: tuple[RecordedRequest, ...]
     sweep: bool = False
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """One event of the stream, delivered; `changed` tells whether any function wrote anything about it."""
+class DeliveredEvent:
+    """An event of the stream after its delivery; `changed` is true if any function wrote because of it."""
 
-    capture: Capture
+    request: RecordedRequest
     changed: bool
 
 
 def replay(
-    order: Order,
-    worlds: Iterable[World],
+    events: ReplayInput,
+    snapshots: Iterable[RecordedObjects],
     now: datetime,
     *,
-    told: Callable[[Delivery], None] = lambda _delivery: None,
-) -> End:
-    """Deliver the events in each world in turn, until all is quiet; how the last one ends.
+    listener: Callable[[DeliveredEvent], None] = lambda _event: None,
+) -> ReplayResult:
+    """Deliver the events in each snapshot in turn until no function writes; return the last result.
 
     Args:
-        order: the events.
-        worlds: clusters, mostly one; see `walk`.
+        events: the events.
+        snapshots: of the cluster, usually one; see `replay_each`.
         now: the time in conditions and Events.
-        told: hears of every event of the stream that was delivered.
+        listener: called for each event of the stream after its delivery.
 
     Raises:
-        BadFileError: something in a file is no CloudEvent.
-        NeverQuietError: the functions never came to rest.
+        BadFileError: a request in a file is no CloudEvent.
+        NeverQuietError: the functions never stopped writing.
     """
-    *_, end = walk(order, worlds, now, told=told)
-    return end
+    *_, result = replay_each(events, snapshots, now, listener=listener)
+    return result
 
 
-def walk(
-    order: Order,
-    worlds: Iterable[World],
+def replay_each(
+    events: ReplayInput,
+    snapshots: Iterable[RecordedObjects],
     now: datetime,
     *,
-    told: Callable[[Delivery], None] = lambda _delivery: None,
-) -> Iterator[End]:
-    """As `replay`, how each world ends.
+    listener: Callable[[DeliveredEvent], None] = lambda _event: None,
+) -> Iterator[ReplayResult]:
+    """As `replay`, but yield the result of each snapshot.
 
-    Every world but the first keeps what the functions made in the one before it, with the status that the
-    recording tells of.
+    Each snapshot but the first keeps the groups that the functions made in the one before, with the status
+    that it has recorded for them.
     """
-    end = End([], (), ())
-    for number, world in enumerate(worlds):
-        objects = carried_over(world.objects, end.objects) if number else world.objects
-        with Stage(objects, now) as stage:
-            for capture in order.captures:
-                told(Delivery(capture, changed=stage.deliver(event_of(capture))))
-            if order.sweep:
-                stage.deliver(SWEEP)
-            end = End(
-                stage.server.snapshot(),
-                (*end.activities, *stage.activities),
-                (*end.dead_letters, *stage.dead_letters),
+    result = ReplayResult([], (), ())
+    for number, snapshot in enumerate(snapshots):
+        objects = carry_over(snapshot.objects, result.objects) if number else snapshot.objects
+        with ReplayStack(objects, now) as stack:
+            for request in events.requests:
+                listener(DeliveredEvent(request, changed=stack.deliver(event_of(request))))
+            if events.sweep:
+                stack.deliver(SWEEP)
+            result = ReplayResult(
+                stack.server.snapshot(),
+                (*result.activities, *stack.activities),
+                (*result.dead_letters, *stack.dead_letters),
             )
-        yield end
+        yield result
 
 
 SWEEP = CloudEvent(
@@ -134,53 +175,58 @@ SWEEP = CloudEvent(
 )
 
 
-def event_of(capture: Capture) -> CloudEvent:
-    """A recorded event as a broker takes it.
+def event_of(request: RecordedRequest) -> CloudEvent:
+    """Return a recorded event as a broker parses it.
 
     Raises:
         BadFileError: the broker would refuse it.
     """
     try:
-        return CloudEvent.from_http(capture.headers, capture.body)
+        return CloudEvent.from_http(request.headers, request.body)
     except NotAnEventError as error:
-        raise BadFileError(capture.place, str(error)) from None
+        raise BadFileError(request.location, str(error)) from None
 
 
-def without_groups(world: World) -> World:
-    """The same world without what Muster made in it."""
-    return World(world.moment, [one for one in world.objects if not is_musters_group(one)])
+def without_groups(snapshot: RecordedObjects) -> RecordedObjects:
+    """Return a snapshot without the groups and Workloads of Muster."""
+    return RecordedObjects(
+        snapshot.checkpoint, [body for body in snapshot.objects if not is_musters_group(body)]
+    )
 
 
-def is_musters_group(found: Object) -> bool:
-    """Whether an object is a group or Workload of Muster's."""
-    return found["kind"] in GROUP_KINDS and bodies.is_musters(found["metadata"].get("labels") or {})
+def is_musters_group(body: Object) -> bool:
+    """Whether an object is a group or Workload of Muster."""
+    return body["kind"] in GROUP_KINDS and is_musters(body["metadata"].get("labels") or {})
 
 
-def carried_over(objects: Objects, before: Objects) -> Objects:
-    """A recorded world in which Muster's groups are those made so far, with their recorded status.
+def carry_over(recorded: Objects, before: Objects) -> Objects:
+    """Return recorded objects with Muster's groups replaced by those of before, with their recorded status.
 
-    A group none of whose owners is left would have been collected, and is left out.
+    A group whose owners are all gone would have been garbage collected, and is left out.
     """
-    others = [one for one in objects if not is_musters_group(one)]
-    recorded = {(one["kind"], one["metadata"]["name"]): one for one in objects if is_musters_group(one)}
-    alive = {one["metadata"].get("uid") for one in others}
-    kept: Objects = []
-    for one in sorted(filter(is_musters_group, before), key=lambda found: found["kind"] != "Workload"):
-        owners = {owner["uid"] for owner in one["metadata"].get("ownerReferences") or []}
-        status = recorded.get((one["kind"], one["metadata"]["name"]), {}).get("status")
-        if owners & alive:
-            kept.append({**one, **({"status": status} if status else {})})
-            alive.add(one["metadata"]["uid"])
-    return [*others, *kept]
+    others = [body for body in recorded if not is_musters_group(body)]
+    recorded_groups = {
+        (body["kind"], body["metadata"]["name"]): body for body in recorded if is_musters_group(body)
+    }
+    live_uids = {body["metadata"].get("uid") for body in others}
+    groups: Objects = []
+    # Workloads first, since they may own PodGroups.
+    for group in sorted(filter(is_musters_group, before), key=lambda body: body["kind"] != "Workload"):
+        owners = {owner["uid"] for owner in group["metadata"].get("ownerReferences") or []}
+        status = recorded_groups.get((group["kind"], group["metadata"]["name"]), {}).get("status")
+        if owners & live_uids:
+            groups.append({**group, **({"status": status} if status else {})})
+            live_uids.add(group["metadata"]["uid"])
+    return [*others, *groups]
 
 
 @dataclass
-class Stage:
-    """The embedded server, the broker and the functions, for as long as one world lasts.
+class ReplayStack:
+    """The embedded API server, the broker and the functions for one snapshot.
 
     Attributes:
-        objects: the cluster at the beginning.
-        now: the only time there is.
+        objects: the cluster at the start.
+        now: the only time the functions see.
         activities: what the functions did so far.
         dead_letters: what could not be delivered so far.
     """
@@ -194,35 +240,35 @@ class Stage:
     def __enter__(self) -> Self:
         self.server.start()
         self.server.load(_definitions())
-        self.server.load(_servable(self.objects))
+        self.server.load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring(), self._subscribers(), workers=0, clock=lambda: "")
-        self._known = self._seen()
+        self._watched = self._list_watched()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.server.stop()
 
     def deliver(self, event: CloudEvent) -> bool:
-        """Deliver one event, and the events that the functions' writes are, until nobody writes.
+        """Deliver an event, and then the events of the functions' writes until there are none.
 
         Returns:
             Whether anything was written.
 
         Raises:
-            NeverQuietError: that never happens.
+            NeverQuietError: the functions never stopped writing.
         """
-        with Listening(self.activities.append):
+        with ActivityHandler(self.activities.append):
             self._broker.publish(event)
-            for number in range(ROUNDS):
+            for number in range(MAX_ROUNDS):
                 before = len(self.activities)
                 self._broker.pump()
-                if not any(one.actions or one.outcome == "come_again" for one in self.activities[before:]):
+                if not any(map(_may_continue, self.activities[before:])):
                     return number > 0
-                for written in self._written():
-                    self._broker.publish(written)
+                for change in self._changes():
+                    self._broker.publish(change)
         raise NeverQuietError(
-            f"after {event['subject'] or event['type']} the functions wrote {ROUNDS} times in a row"
+            f"after {event['subject'] or event['type']} the functions wrote {MAX_ROUNDS} times in a row"
         )
 
     def _subscribers(self) -> Mapping[str, Target | str]:
@@ -230,7 +276,7 @@ class Stage:
             trigger.subscriber: self._function(trigger.subscriber) for trigger in _wiring().triggers
         }
         return subscribers | {
-            trigger.delivery.dead_letter: self._bury
+            trigger.delivery.dead_letter: self._store_dead_letter
             for trigger in _wiring().triggers
             if trigger.delivery.dead_letter
         }
@@ -248,51 +294,56 @@ class Stage:
 
         return call
 
-    def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
+    def _store_dead_letter(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
         self.dead_letters.append(CloudEvent.from_http(headers, body))
         return Answer(202)
 
-    def _written(self) -> Iterator[CloudEvent]:
-        """What changed since the last look, as the source would tell it, in order of versions."""
-        before, self._known = self._known, self._seen()
-        for key in sorted(before.keys() | self._known.keys(), key=self._version_of(before)):
-            was, is_now = before.get(key), self._known.get(key)
-            if was is None and is_now is not None:
-                yield self._event(ChangeType.ADD, is_now)
-            elif was is not None and is_now is None:
-                yield self._event(ChangeType.DELETE, was)
-            elif was is not None and is_now is not None and _version(was) != _version(is_now):
-                yield self._event(ChangeType.UPDATE, is_now)
+    def _changes(self) -> Iterator[CloudEvent]:
+        """Yield the events of all changes since the last call, in order of resourceVersion."""
+        before, self._watched = self._watched, self._list_watched()
+        for uid in sorted(before.keys() | self._watched.keys(), key=self._version_of(before)):
+            old, new = before.get(uid), self._watched.get(uid)
+            if old is None and new is not None:
+                yield self._event(ChangeType.ADD, new)
+            elif old is not None and new is None:
+                yield self._event(ChangeType.DELETE, old)
+            elif old is not None and new is not None and _version(old) != _version(new):
+                yield self._event(ChangeType.UPDATE, new)
 
     def _version_of(self, before: Mapping[str, Object]) -> Any:
-        return lambda key: _version(self._known.get(key) or before[key])
+        return lambda uid: _version(self._watched.get(uid) or before[uid])
 
-    def _seen(self) -> dict[str, Object]:
-        """All objects that the sources watch, by UID."""
+    def _list_watched(self) -> dict[str, Object]:
+        """Return all objects that the sources watch, by UID."""
         return {
-            found["metadata"]["uid"]: found
-            for resource, selector in _watched()
-            for found in self._client.list(resource, labels=selector)
+            body["metadata"]["uid"]: body
+            for resource, selector in _watched_kinds()
+            for body in self._client.list(resource, labels=selector)
         }
 
-    def _event(self, verb: ChangeType, found: Object) -> CloudEvent:
-        headers, body = to_event(verb, found, Mode.RESOURCE, self.server.url)
-        uid, version = found["metadata"]["uid"], _version(found)
+    def _event(self, verb: ChangeType, changed: Object) -> CloudEvent:
+        headers, body = to_event(verb, changed, Mode.RESOURCE, self.server.url)
+        uid, version = changed["metadata"]["uid"], _version(changed)
         return CloudEvent.from_http({**headers, "Ce-Id": f"{uid}-{version}-{verb}"}, body)
 
 
-def _version(found: Object) -> int:
-    return int(found["metadata"]["resourceVersion"])
+def _may_continue(activity: Activity) -> bool:
+    """Whether a function wrote, or the broker will deliver the event again."""
+    return activity.actions > 0 or activity.outcome == "come_again"
 
 
-def _servable(objects: Objects) -> Objects:
-    """Without what Muster does not know; a dump may hold more than the embedded server serves."""
-    return [one for one in objects if _is_known(one)]
+def _version(body: Object) -> int:
+    return int(body["metadata"]["resourceVersion"])
 
 
-def _is_known(found: Object) -> bool:
+def _known_objects(objects: Objects) -> Objects:
+    """Return the objects of kinds that the embedded API server serves; a recording may have others."""
+    return [body for body in objects if _is_known(body)]
+
+
+def _is_known(body: Object) -> bool:
     try:
-        by_kind(found["apiVersion"], found["kind"])
+        by_kind(body["apiVersion"], body["kind"])
     except LookupError:
         return False
     return True
@@ -305,10 +356,10 @@ def _definitions() -> list[Object]:
 
 @cache
 def _wiring() -> Wiring:
-    return Wiring.from_manifests(manifests.load()).without_timers()
+    return Wiring.from_manifests(load()).without_timers()
 
 
 @cache
-def _watched() -> tuple[tuple[Resource, str], ...]:
-    specs = map(SourceSpec.from_manifest, manifests.of_kind(manifests.load(), "ApiServerSource"))
+def _watched_kinds() -> tuple[tuple[Resource, str], ...]:
+    specs = map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource"))
     return tuple((kind.resource, kind.selector) for spec in specs for kind in spec.kinds)

@@ -1,4 +1,4 @@
-"""Recorded events over HTTP to a function or broker that runs, and what it answers."""
+"""Send recorded events over HTTP to a running function or broker."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from math import inf
 from time import monotonic
 
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import Capture, time_of
+from muster.replay.recorded_requests import RecordedRequest, time_of
 from muster.replay.replay import event_of
 from muster.simulator.broker import Answer, CloudEvent, NoAnswerError, NotAnEventError, Target
 from muster.simulator.broker.delivery import is_success
 from muster.simulator.broker.events import STRUCTURED, is_event
 
 ANSWER_SECONDS = 10.0
-"""As long as the triggers of eventing/ wait for a function (PT10S)."""
+"""How long to wait for an answer; the triggers of eventing/ have the same timeout (PT10S)."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class ContentMode(StrEnum):
-    """How an event stands in a request (CloudEvents HTTP binding)."""
+    """The content mode of an event in an HTTP request (CloudEvents HTTP binding)."""
 
     BINARY = "binary"
     STRUCTURED = "structured"
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What was said to one event.
+class SentEvent:
+    """An event that was sent, and the answer.
 
     Attributes:
-        event: what was sent.
-        status: of the answer; 0 where none came.
-        retry_after: seconds that it asks for, as sent.
-        reply: type of the event that the answer is.
-        reason: why it was refused, in words.
-        taken: whether a broker would count it as delivered.
+        event: the event.
+        status: HTTP status of the answer; 0 if there was none.
+        retry_after: the header Retry-After as sent.
+        reply: type of the event in the answer; "" if there was none.
+        reason: why the event was refused.
+        delivered: whether a broker would count the event as delivered.
     """
 
     event: CloudEvent
@@ -50,16 +50,16 @@ class Answered:
     retry_after: str = ""
     reply: str = ""
     reason: str = ""
-    taken: bool = False
+    delivered: bool = False
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast, and until when.
+    """The speed and duration of sending.
 
     Attributes:
-        speed: 1 is as recorded, 2 twice as fast; 0 does not wait at all.
-        seconds: after so long nothing is sent any more, and no answer waited for; None for no end.
+        speed: 1 is as recorded, 2 is twice as fast, 0 does not wait between events.
+        seconds: when to stop sending and waiting for answers; None for never.
     """
 
     speed: float = 0.0
@@ -67,14 +67,14 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Outgoing:
-    """An event as it goes out.
+class OutgoingEvent:
+    """An event and the request to send it with.
 
     Attributes:
         event: the event.
-        time: when it was sent as it was recorded.
+        time: its recorded time; 1970 if it has none.
         headers: of the request.
-        body: likewise.
+        body: of the request.
     """
 
     event: CloudEvent
@@ -83,79 +83,78 @@ class Outgoing:
     body: bytes
 
 
-def outgoing(capture: Capture, mode: ContentMode) -> Outgoing:
-    """A recorded event in the mode in which it is to be sent.
+def outgoing(request: RecordedRequest, mode: ContentMode) -> OutgoingEvent:
+    """Return a recorded event with its request in a content mode.
 
     Raises:
-        BadFileError: it is no event, or one that the mode cannot carry.
+        BadFileError: the request is no event, or one that the mode cannot carry.
     """
-    event, time = event_of(capture), time_of(capture, _EPOCH)
+    event, time = event_of(request), time_of(request, _EPOCH)
     if mode is ContentMode.BINARY:
-        return Outgoing(event, time, event.headers(), event.data)
+        return OutgoingEvent(event, time, event.headers(), event.data)
     try:
         body = json.dumps(event.structured()).encode()
     except ValueError:
-        raise BadFileError(capture.place, "its data is not the JSON that it says it is") from None
-    return Outgoing(event, time, {"Content-Type": STRUCTURED}, body)
+        raise BadFileError(request.location, "its data is not the JSON that it says it is") from None
+    return OutgoingEvent(event, time, {"Content-Type": STRUCTURED}, body)
 
 
 def resend(
-    stream: Sequence[Outgoing], target: Target, pace: Pace, stop: threading.Event
-) -> Iterator[Answered]:
-    """Send events one by one, each when the one before was answered, and tell of each answer.
+    stream: Sequence[OutgoingEvent], target: Target, pace: Pace, stop: threading.Event
+) -> Iterator[SentEvent]:
+    """Send events one after the other, each after the answer to the one before, and yield each answer.
 
-    They go out at the times that were recorded, whatever order they are in: the first time is for the first,
-    and an event without a time is due at once.
+    The recorded times are used in ascending order, whatever the order of the events: the first event is sent
+    at the earliest time. Events without a time are sent at once.
 
     Args:
-        stream: the events in the order in which they go out.
-        target: where to.
-        pace: how fast, and until when.
-        stop: ends it between two events when it is set.
+        stream: the events, in the order of sending.
+        target: the function or broker.
+        pace: speed and duration.
+        stop: ends sending before the next event once it is set.
     """
     began = monotonic()
     end = began + (inf if pace.seconds is None else pace.seconds)
-    for one, after in zip(stream, due(stream, pace.speed), strict=True):
-        if stop.wait(max(0.0, min(began + after, end) - monotonic())) or monotonic() >= end:
+    for event, delay in zip(stream, send_times(stream, pace.speed), strict=True):
+        if stop.wait(max(0.0, min(began + delay, end) - monotonic())) or monotonic() >= end:
             return
-        yield _sent(one, target, min(ANSWER_SECONDS, end - monotonic()))
+        yield _send(event, target, min(ANSWER_SECONDS, end - monotonic()))
 
 
-def due(stream: Sequence[Outgoing], speed: float) -> list[float]:
-    """Seconds after the beginning at which each event goes out; speed 0 waits for none."""
+def send_times(stream: Sequence[OutgoingEvent], speed: float) -> list[float]:
+    """Return when to send each event, in seconds after the start; 0 for all if speed is 0."""
     if not speed:
         return [0.0] * len(stream)
-    first = min((one.time for one in stream if one.time != _EPOCH), default=_EPOCH)
-    return sorted(max(0.0, (one.time - first).total_seconds()) / speed for one in stream)
+    first = min((event.time for event in stream if event.time != _EPOCH), default=_EPOCH)
+    return sorted(max(0.0, (event.time - first).total_seconds()) / speed for event in stream)
 
 
-def _sent(one: Outgoing, target: Target, seconds: float) -> Answered:
+def _send(outgoing_event: OutgoingEvent, target: Target, seconds: float) -> SentEvent:
+    event = outgoing_event.event
     try:
-        answer = target(one.headers, one.body, seconds)
+        answer = target(outgoing_event.headers, outgoing_event.body, seconds)
     except NoAnswerError as error:
-        return Answered(
-            one.event, 0, reason=f"none within {seconds:.0f} s" if error.timed_out else str(error)
-        )
-    return _read(one.event, answer)
+        return SentEvent(event, 0, reason=f"none within {seconds:.0f} s" if error.timed_out else str(error))
+    return _with_answer(event, answer)
 
 
-def _read(event: CloudEvent, answer: Answer) -> Answered:
-    named = {name.lower(): value for name, value in answer.headers.items()}
-    retry_after = named.get("retry-after", "")
+def _with_answer(event: CloudEvent, answer: Answer) -> SentEvent:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    retry_after = headers.get("retry-after", "")
     if not is_success(answer.status):
-        return Answered(event, answer.status, retry_after, reason=_reason(answer.body))
+        return SentEvent(event, answer.status, retry_after, reason=_reason(answer.body))
     if not answer.body and not is_event(answer.headers):
-        return Answered(event, answer.status, retry_after, taken=True)
+        return SentEvent(event, answer.status, retry_after, delivered=True)
     try:
         reply = CloudEvent.from_http(answer.headers, answer.body)["type"]
     except NotAnEventError:
-        return Answered(event, answer.status, retry_after, reason="with a body that is no CloudEvent")
-    return Answered(event, answer.status, retry_after, reply, taken=True)
+        return SentEvent(event, answer.status, retry_after, reason="with a body that is no CloudEvent")
+    return SentEvent(event, answer.status, retry_after, reply, delivered=True)
 
 
 def _reason(body: bytes) -> str:
-    """Why, as a function of Muster's says it; else the first line of whatever the body is."""
+    """Return reason and message of an error answer of a function, else the first line of the body."""
     with suppress(ValueError, TypeError, KeyError):
-        said = json.loads(body)
-        return " ".join(f"{said['reason']}: {said['message']}".split())
+        answer = json.loads(body)
+        return " ".join(f"{answer['reason']}: {answer['message']}".split())
     return next(iter(body.decode(errors="replace").splitlines()), "")

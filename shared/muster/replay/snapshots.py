@@ -1,4 +1,7 @@
-"""Clusters in files: YAML streams of objects and Lists, and recordings that hold several moments."""
+"""Read the objects of clusters from files: YAML streams of objects and Lists, with or without checkpoints.
+
+A List with the field `moment` is a checkpoint, as `muster.replay.recording.checkpoints` writes it.
+"""
 
 from __future__ import annotations
 
@@ -15,112 +18,120 @@ OWNERS = {"TrainJob", "JobSet", "Job"}
 
 
 @dataclass(frozen=True)
-class World:
-    """All objects there are, at one moment or for ever.
+class RecordedObjects:
+    """All objects of a cluster at one checkpoint.
 
     Attributes:
-        moment: what the recording calls it; "" where the files tell no moments.
-        objects: in the order of the files; of several with the same kind and name the last one counts.
+        checkpoint: its name in the recording; "" if the files have no checkpoints.
+        objects: in the order of the files; of several with the same kind and name only the last.
     """
 
-    moment: str
+    checkpoint: str
     objects: Objects
 
 
-def read_worlds(paths: Iterable[Path]) -> list[World]:
-    """The worlds that files tell of, in their order; one where they tell no moments.
+def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
+    """Return the objects at each checkpoint in files, in their order; one entry if they have no checkpoints.
 
-    A file holds objects and Lists of them. A List with `moment` is part of a recording: the same cluster at
-    another time. Objects without a moment are there at every moment, and moments of the same name in several
-    files are one.
+    Objects outside of checkpoints are part of each of them, and checkpoints of the same name in several files
+    are merged.
 
     Raises:
-        BadFileError: a file cannot be read, or something in it is no object.
+        BadFileError: a file cannot be read, or has a value that is no object.
     """
     always: Objects = []
-    moments: dict[str, Objects] = {}
+    checkpoints: dict[str, Objects] = {}
     for path in paths:
         for number, document in enumerate(yaml_documents(path, read_text(path)), start=1):
-            place = f"{path}: document {number}"
-            moment = document.get("moment") if isinstance(document, dict) else None
-            into = always if moment is None else moments.setdefault(str(moment), [])
-            into.extend(_objects(place, document))
-    if not moments:
-        return [World("", _merged(always))]
-    return [World(moment, _merged([*always, *objects])) for moment, objects in moments.items()]
+            location = f"{path}: document {number}"
+            checkpoint = document.get("moment") if isinstance(document, dict) else None
+            objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
+            objects.extend(_objects(location, document))
+    if not checkpoints:
+        return [RecordedObjects("", _latest(always))]
+    return [RecordedObjects(name, _latest([*always, *objects])) for name, objects in checkpoints.items()]
 
 
-def choose(worlds: Sequence[World], moment: str, otherwise: Callable[[Sequence[World]], World]) -> World:
-    """The world of a moment, or what `otherwise` takes when no moment is named.
+def choose(
+    snapshots: Sequence[RecordedObjects],
+    checkpoint: str,
+    default: Callable[[Sequence[RecordedObjects]], RecordedObjects],
+) -> RecordedObjects:
+    """Return the objects at a checkpoint, or those that `default` chooses if the name is "".
 
     Raises:
-        LookupError: there is no such moment; the message names those there are.
+        LookupError: there is no such checkpoint; the message lists their names.
     """
-    if not moment:
-        return otherwise(worlds)
-    found = next((world for world in worlds if world.moment == moment), None)
-    if found is None:
-        names = ", ".join(repr(world.moment) for world in worlds if world.moment)
-        raise LookupError(f"no moment {moment!r}; there are {names or 'no moments in these files'}")
-    return found
+    if not checkpoint:
+        return default(snapshots)
+    chosen = next((snapshot for snapshot in snapshots if snapshot.checkpoint == checkpoint), None)
+    if chosen is None:
+        names = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
+        raise LookupError(f"no moment {checkpoint!r}; there are {names or 'no moments in these files'}")
+    return chosen
 
 
-def first(worlds: Sequence[World]) -> World:
-    """The earliest."""
-    return worlds[0]
+def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
+    """Return the earliest snapshot."""
+    return snapshots[0]
 
 
-def first_with_pods(worlds: Sequence[World]) -> World:
-    """The earliest in which a pod exists: what a recording shows before any step of Muster acted."""
-    return next((world for world in worlds if any(one["kind"] == "Pod" for one in world.objects)), worlds[0])
+def first_with_pods(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
+    """Return the first snapshot with a pod, before any step of Muster acted; the first if none has a pod."""
+    return next((snapshot for snapshot in snapshots if _has_pod(snapshot)), snapshots[0])
 
 
-def _objects(place: str, document: Any) -> Iterator[Object]:
+def _has_pod(snapshot: RecordedObjects) -> bool:
+    return any(body["kind"] == "Pod" for body in snapshot.objects)
+
+
+def _objects(location: str, document: Any) -> Iterator[Object]:
     if isinstance(document, list):
         for number, entry in enumerate(document):
-            yield from _objects(f"{place}: [{number}]", entry)
+            yield from _objects(f"{location}: [{number}]", entry)
         return
     if not isinstance(document, dict):
-        raise BadFileError(place, "is no Kubernetes object")
+        raise BadFileError(location, "is no Kubernetes object")
     kind = document.get("kind")
     if isinstance(document.get("items"), list) and (kind is None or str(kind).endswith("List")):
         for number, entry in enumerate(document["items"]):
-            yield from _objects(f"{place}: items[{number}]", _typed(entry, document))
+            yield from _objects(f"{location}: items[{number}]", _with_kind(entry, document))
         return
-    yield _checked(place, document)
+    yield _checked(location, document)
 
 
-def _typed(entry: Any, collection: Mapping[str, Any]) -> Any:
-    """An item of a JobList has no kind of its own when it comes from the API itself."""
+def _with_kind(entry: Any, collection: Mapping[str, Any]) -> Any:
+    """Return an item with the kind of its typed list: the API server omits it in the items of a JobList."""
     kind = str(collection.get("kind", "")).removesuffix("List")
     if not isinstance(entry, dict) or not kind or "kind" in entry:
         return entry
     return {"apiVersion": collection.get("apiVersion"), "kind": kind, **entry}
 
 
-def _checked(place: str, found: Object) -> Object:
+def _checked(location: str, body: Object) -> Object:
     for field in ("apiVersion", "kind"):
-        _text(place, field, found.get(field))
-    metadata = found.get("metadata")
+        _require_string(location, field, body.get(field))
+    metadata = body.get("metadata")
     if not isinstance(metadata, dict):
-        raise BadFileError(f"{place}: metadata", "is missing" if metadata is None else "must be an object")
-    _text(place, "metadata.name", metadata.get("name"))
+        raise BadFileError(f"{location}: metadata", "is missing" if metadata is None else "must be an object")
+    _require_string(location, "metadata.name", metadata.get("name"))
     if metadata.get("namespace") is not None:
-        _text(place, "metadata.namespace", metadata["namespace"])
-    return found
+        _require_string(location, "metadata.namespace", metadata["namespace"])
+    return body
 
 
-def _text(place: str, path: str, value: Any) -> None:
+def _require_string(location: str, path: str, value: Any) -> None:
     if value is None:
-        raise BadFileError(f"{place}: {path}", "is missing")
+        raise BadFileError(f"{location}: {path}", "is missing")
     if not isinstance(value, str) or not value:
-        raise BadFileError(f"{place}: {path}", "must be a string that is not empty")
+        raise BadFileError(f"{location}: {path}", "must be a string that is not empty")
 
 
-def _merged(objects: Iterable[Object]) -> Objects:
-    merged: dict[tuple[str, ...], Object] = {}
-    for found in objects:
-        metadata = found["metadata"]
-        group = found["apiVersion"].rpartition("/")[0]
-        merged[group, found["kind"], metadata.get("namespace") or "", metadata["name"]] = found
-    return list(merged.values())
+def _latest(objects: Iterable[Object]) -> Objects:
+    """Return the last object of each API group, kind, namespace and name."""
+    by_key: dict[tuple[str, ...], Object] = {}
+    for body in objects:
+        metadata = body["metadata"]
+        group = body["apiVersion"].rpartition("/")[0]
+        by_key[group, body["kind"], metadata.get("namespace") or "", metadata["name"]] = body
+    return list(by_key.values())

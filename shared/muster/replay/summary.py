@@ -1,4 +1,4 @@
-"""What Muster made of a cluster, in few words: Workloads, PodGroups, minCounts and what the owners say."""
+"""Summarize the Workloads, PodGroups and owner conditions of a cluster."""
 
 from __future__ import annotations
 
@@ -10,72 +10,92 @@ from muster.policy.status import JOB_PREFIX, PLACED, READY
 from muster.replay.snapshots import Object
 
 OWNER_KINDS = ("TrainJob", "JobSet", "Job")
-OUR_CONDITIONS = (READY, PLACED)
+MUSTER_CONDITIONS = (READY, PLACED)
 
-Outline = dict[str, Any]
+Summary = dict[str, Any]
+"""A summary as plain data, in the shape that `muster replay --output yaml` prints."""
 
 
-def outline(objects: Iterable[Object]) -> Outline:
-    """The groups of a cluster as plain data, sorted by namespace and name."""
-    found = sorted(objects, key=_where)
+def summarize(objects: Iterable[Object]) -> Summary:
+    """Return the summary of a cluster, sorted by namespace and name."""
+    ordered = sorted(objects, key=_sort_key)
     return {
-        "workloads": [_workload(one) for one in found if one["kind"] == "Workload"],
-        "podGroups": [_pod_group(one, found) for one in found if one["kind"] == "PodGroup"],
-        "owners": [_owner(one) for one in found if one["kind"] in OWNER_KINDS and conditions_of(one)],
+        "workloads": [_workload(body) for body in ordered if body["kind"] == "Workload"],
+        "podGroups": [_pod_group(body, ordered) for body in ordered if body["kind"] == "PodGroup"],
+        "owners": [
+            _owner(body) for body in ordered if body["kind"] in OWNER_KINDS and muster_conditions(body)
+        ],
     }
 
 
-def conditions_of(owner: Object) -> list[Object]:
-    """The conditions that Muster wrote on an owner, without the prefix they have on a Job."""
-    told = (owner.get("status") or {}).get("conditions") or []
-    plain = [{**one, "type": one["type"].removeprefix(JOB_PREFIX)} for one in told]
-    return [one for one in plain if one["type"] in OUR_CONDITIONS]
+def muster_conditions(owner: Object) -> list[Object]:
+    """Return the conditions that Muster wrote on an owner, without the prefix they have on a Job."""
+    conditions = (owner.get("status") or {}).get("conditions") or []
+    unprefixed = [{**entry, "type": entry["type"].removeprefix(JOB_PREFIX)} for entry in conditions]
+    return [condition for condition in unprefixed if condition["type"] in MUSTER_CONDITIONS]
 
 
-def size_of(policy: Mapping[str, Any]) -> str:
-    """A schedulingPolicy in words: `minCount 3`, `basic`."""
+def policy_text(policy: Mapping[str, Any]) -> str:
+    """Return a schedulingPolicy as text: `minCount 3` or `basic`."""
     gang = policy.get("gang")
     return f"minCount {gang['minCount']}" if gang else "basic"
 
 
-def lines(told: Outline) -> Iterator[str]:
-    """An outline for people."""
-    for workload in told["workloads"]:
-        groups = ", ".join(f"{name} ({size_of(policy)})" for name, policy in workload["groups"].items())
+def as_lines(summary: Summary) -> Iterator[str]:
+    """Yield the summary as lines of text."""
+    for workload in summary["workloads"]:
+        groups = ", ".join(f"{name} ({policy_text(policy)})" for name, policy in workload["groups"].items())
         yield f"Workload {workload['namespace']}/{workload['name']} of {workload['owner']}: {groups}"
-    for group in told["podGroups"]:
+    for group in summary["podGroups"]:
         pods = group["pods"]
         counts = f"{pods['bound']} of {pods['total']} pods bound, {pods['gated']} gated"
         name = f"{group['namespace']}/{group['name']}"
         owners = ", ".join(group["owners"])
-        yield f"PodGroup {name}: {size_of(group['schedulingPolicy'])}, owners {owners}; {counts}"
-    for owner in told["owners"]:
+        yield f"PodGroup {name}: {policy_text(group['schedulingPolicy'])}, owners {owners}; {counts}"
+    for owner in summary["owners"]:
         yield f"{owner['kind']} {owner['namespace']}/{owner['name']}"
-        for one in owner["conditions"]:
-            yield f"  {one['type']:<19}{one['status']:<6} {one['reason']}: {one['message']}"
-    if not any(told.values()):
+        for condition in owner["conditions"]:
+            status = f"{condition['type']:<19}{condition['status']:<6}"
+            yield f"  {status} {condition['reason']}: {condition['message']}"
+    if not any(summary.values()):
         yield "no Workload, no PodGroup, no condition of Muster's"
 
 
-def _workload(found: Object) -> Outline:
-    controller = found["spec"].get("controllerRef") or {}
-    templates = found["spec"].get("podGroupTemplates") or []
+def is_gated(pod: Object) -> bool:
+    """Whether a pod has Muster's scheduling gate."""
+    return GATE in gates(pod)
+
+
+def gates(pod: Object) -> set[str]:
+    """Return the names of the scheduling gates of a pod."""
+    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
+
+
+def group_of(pod: Object) -> str:
+    """Return the name of the PodGroup in a pod's schedulingGroup; "" if it has none."""
+    name: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
+    return name
+
+
+def _workload(workload: Object) -> Summary:
+    controller = workload["spec"].get("controllerRef") or {}
+    templates = workload["spec"].get("podGroupTemplates") or []
     return {
-        "namespace": found["metadata"].get("namespace", ""),
-        "name": found["metadata"]["name"],
+        "namespace": workload["metadata"].get("namespace", ""),
+        "name": workload["metadata"]["name"],
         "owner": f"{controller.get('kind', '')} {controller.get('name', '')}",
-        "groups": {one["name"]: one["schedulingPolicy"] for one in templates},
+        "groups": {template["name"]: template["schedulingPolicy"] for template in templates},
     }
 
 
-def _pod_group(found: Object, everything: Sequence[Object]) -> Outline:
-    metadata = found["metadata"]
-    pods = [one for one in everything if one["kind"] == "Pod" and _is_member(one, metadata)]
+def _pod_group(group: Object, objects: Sequence[Object]) -> Summary:
+    metadata = group["metadata"]
+    pods = [body for body in objects if body["kind"] == "Pod" and _is_member(body, metadata)]
     return {
         "namespace": metadata.get("namespace", ""),
         "name": metadata["name"],
-        "owners": [f"{one['kind']} {one['name']}" for one in metadata.get("ownerReferences") or []],
-        "schedulingPolicy": found["spec"]["schedulingPolicy"],
+        "owners": [f"{owner['kind']} {owner['name']}" for owner in metadata.get("ownerReferences") or []],
+        "schedulingPolicy": group["spec"]["schedulingPolicy"],
         "pods": {
             "total": len(pods),
             "gated": sum(is_gated(pod) for pod in pods),
@@ -84,37 +104,21 @@ def _pod_group(found: Object, everything: Sequence[Object]) -> Outline:
     }
 
 
-def is_gated(pod: Object) -> bool:
-    """Whether a pod has Muster's gate."""
-    return GATE in gates(pod)
-
-
-def gates(pod: Object) -> set[str]:
-    """The names of the scheduling gates of a pod."""
-    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
-
-
-def group_of(pod: Object) -> str:
-    """The PodGroup a pod is stamped with, or "" for none."""
-    name: str = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName", "")
-    return name
-
-
 def _is_member(pod: Object, group: Mapping[str, Any]) -> bool:
     return (group_of(pod), pod["metadata"].get("namespace")) == (group["name"], group.get("namespace"))
 
 
-def _owner(found: Object) -> Outline:
+def _owner(owner: Object) -> Summary:
     return {
-        "kind": found["kind"],
-        "namespace": found["metadata"].get("namespace", ""),
-        "name": found["metadata"]["name"],
+        "kind": owner["kind"],
+        "namespace": owner["metadata"].get("namespace", ""),
+        "name": owner["metadata"]["name"],
         "conditions": [
-            {key: one.get(key, "") for key in ("type", "status", "reason", "message")}
-            for one in conditions_of(found)
+            {key: condition.get(key, "") for key in ("type", "status", "reason", "message")}
+            for condition in muster_conditions(owner)
         ],
     }
 
 
-def _where(found: Object) -> tuple[str, str, str]:
-    return found["metadata"].get("namespace", ""), found["kind"], found["metadata"]["name"]
+def _sort_key(body: Object) -> tuple[str, str, str]:
+    return body["metadata"].get("namespace", ""), body["kind"], body["metadata"]["name"]

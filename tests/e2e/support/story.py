@@ -8,7 +8,7 @@ from typing import Any
 
 from muster.local.stories.laws import LAWS, min_count
 from muster.local.stories.watching import Entry
-from muster.replay import summary as outline
+from muster.replay.summary import gates, group_of
 from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster
@@ -128,21 +128,21 @@ class Story:
 
     def members(self, group: str) -> list[Object]:
         """Returns the pods that name a PodGroup and have not ended."""
-        pods = [pod for pod in self.pods() if outline.group_of(pod) == group]
+        pods = [pod for pod in self.pods() if group_of(pod) == group]
         return [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
     def gates(self, pod: Object) -> set[str]:
         """Returns the names of a pod's scheduling gates."""
-        return outline.gates(pod)
+        return gates(pod)
 
     def ungrouped(self) -> list[Object]:
         """Returns the running pods that name no PodGroup."""
         running = [pod for pod in self.pods() if pod["status"].get("phase") == "Running"]
-        return [pod for pod in running if not outline.group_of(pod)]
+        return [pod for pod in running if not group_of(pod)]
 
     def group_name(self, pod: Object) -> str:
         """Returns the PodGroup that a pod names; empty without one."""
-        return outline.group_of(pod)
+        return group_of(pod)
 
     def running(self) -> int:
         """Returns how many pods run."""
@@ -286,7 +286,7 @@ def _line(entry: Entry, began: float) -> str:
     if entry.kind == "Pod":
         node = body["spec"].get("nodeName", "unbound")
         going = "going" if "deletionTimestamp" in body["metadata"] else ""
-        details = [status.get("phase", ""), node, outline.group_of(body), *sorted(outline.gates(body)), going]
+        details = [status.get("phase", ""), node, group_of(body), *sorted(gates(body)), going]
     if entry.kind == "PodGroup":
         details.insert(0, f"minCount {min_count(body)}")
     return f"{prefix} {entry.name} {' '.join(detail for detail in details if detail)}"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Self
 
 from muster.cluster.errors import ClusterError, Gone, Unavailable, from_answer
-from muster.local.stories.watching import Entry, Recorder
+from muster.local.stories.watching import Entry, TimelineRecorder
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
     EVENTS,
@@ -113,7 +113,7 @@ class Recording:
     def __init__(self, api: Api, namespace: str, release: str = "1.37", watch_seconds: int = 3600) -> None:
         self.began = time.time()
         self._source = Namespace(api, namespace)
-        self._recorder = Recorder(self._source, [], watch_seconds)
+        self._recorder = TimelineRecorder(self._source, [], watch_seconds)
         for resource in kinds(release):
             with contextlib.suppress(Gone):
                 self.follow(resource)

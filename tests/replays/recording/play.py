@@ -13,7 +13,7 @@ from collections.abc import Callable
 from muster import steps
 from muster.local.stories.watching import Entry, state
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from muster.replay.activity import Activity, Listening
+from muster.replay.activity import Activity, ActivityHandler
 from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
@@ -98,7 +98,7 @@ class Play(Story):
         settings = Settings(kubeconfig=str(account), deadline_seconds=60)
         handler = Handler(function, connect(settings, user_agent=function.manager), settings, wall_clock)
         done: list[Activity] = []
-        with Listening(done.append):
+        with ActivityHandler(done.append):
             handler.handle(_SWEEP, b"")
         told = "\n".join(f"{one.about}: {one.outcome} {one.reason} {one.message}" for one in done)
         assert any(one.actions for one in done), f"{step} wrote nothing\n{told}"

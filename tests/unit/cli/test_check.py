@@ -15,12 +15,12 @@ from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
 from muster.cluster.snapshot import Snapshot
 from muster.files import EVENTING
 from muster.manifests import Manifest, load, of_kind
-from muster.operator.preflight import (
+from muster.operator.check import (
     Finding,
     Level,
-    before_uninstalling,
-    of_the_cluster,
-    of_the_installation,
+    check_cluster,
+    check_installation,
+    check_uninstall,
 )
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
@@ -195,7 +195,7 @@ def test_groups_that_cannot_be_listed(
     with ApiServer() as server:
         client = Unlistable.for_server(server.url)
         client.error = error
-        found = findings(of_the_cluster(client, "default"))
+        found = findings(check_cluster(client, "default"))
     assert found["stored groups"][0] == level
     assert mentioned in found["stored groups"][1]
     wording(found["stored groups"][1])
@@ -216,7 +216,7 @@ def installed(*stored: Any) -> dict[str, tuple[Level, str]]:
     """What is found where these objects are installed."""
     with ApiServer() as server:
         server.load([*DEFINITIONS, *stored])
-        return findings(of_the_installation(Client.for_server(server.url), OBJECTS))
+        return findings(check_installation(Client.for_server(server.url), OBJECTS))
 
 
 def test_nothing_is_installed(wording: Wording) -> None:
@@ -264,7 +264,7 @@ def test_source_that_is_not_ready_is_told_with_its_reason(wording: Wording) -> N
         server.load([*DEFINITIONS, *stored])
         told = [
             (one.level, one.message)
-            for one in of_the_installation(Client.for_server(server.url), OBJECTS)
+            for one in check_installation(Client.for_server(server.url), OBJECTS)
             if one.about == "ApiServerSources"
         ]
     (ready, ready_message), (unready, unready_message) = told
@@ -289,7 +289,7 @@ def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
     roles = [one for one in load(EVENTING / "rbac") if "dead-letter" in one["metadata"]["name"]]
     replies = [Reply(201, {"status": {"allowed": allowed}}) for allowed in (True, False, True)]
     with serving(*replies, Reply(body={"items": [], "metadata": {"resourceVersion": "1"}})) as script:
-        found = findings(of_the_installation(Client.for_server(script.url), roles))
+        found = findings(check_installation(Client.for_server(script.url), roles))
     level, message = finding_about(found, " dead-letter")
     assert level == Level.FAIL
     assert_names(message, "list configmaps", "eventing/rbac")
@@ -307,7 +307,7 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     replies = [Reply(201, {"status": {"allowed": True}})] * 2
     with serving(*replies, Reply(body={"items": [], "metadata": {"resourceVersion": "1"}})) as script:
         objects = list(yaml.safe_load_all(file.read_text()))
-        found = findings(of_the_installation(Client.for_server(script.url), objects))
+        found = findings(check_installation(Client.for_server(script.url), objects))
     level, message = finding_about(found, " system:serviceaccounts:team-a")
     assert (level, "2" in message) == (Level.OK, True)
     wording(message)
@@ -340,7 +340,7 @@ def a_member(*modifiers: b.Modifier) -> Any:
 )
 def test_not_safe_to_uninstall(wording: Wording, objects: list[Any], place: int, stranded: str) -> None:
     """What would be stranded is named in its place: label, policies, gated pods, pods without a group."""
-    found = list(before_uninstalling(Snapshot(objects)))
+    found = list(check_uninstall(Snapshot(objects)))
     assert [number for number, finding in enumerate(found) if finding.level is Level.FAIL] == [place]
     assert stranded in found[place].message
     wording(f"{found[place].about}: {found[place].message}")
@@ -359,7 +359,7 @@ def test_not_safe_to_uninstall(wording: Wording, objects: list[Any], place: int,
 )
 def test_safe_to_uninstall(objects: list[Any]) -> None:
     """Nothing would be stranded."""
-    assert {finding.level for finding in before_uninstalling(Snapshot(objects))} == {Level.OK}
+    assert {finding.level for finding in check_uninstall(Snapshot(objects))} == {Level.OK}
 
 
 def test_uninstall_exits_with_1_until_it_is_safe(muster: Muster, tmp_path: Path) -> None:

@@ -251,5 +251,5 @@ def test_planning_asks_no_server() -> None:
         capture_output=True,
         text=True,
     ).stdout.split()
-    assert "muster.operator.planning" in loaded
+    assert "muster.operator.plan" in loaded
     assert {"kubernetes", "urllib3", "flask", "waitress"}.isdisjoint(loaded)

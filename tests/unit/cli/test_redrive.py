@@ -31,7 +31,7 @@ JOB_ADDED = EVENT | {"apiversion": "batch/v1"}
 
 
 @dataclass
-class World:
+class RedriveCluster:
     """An embedded API server with a broker of eventing/, whose functions take what `refuses` leaves them."""
 
     client: Client
@@ -58,12 +58,12 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> Iterator[RedriveCluster]:
     """The local broker with all triggers, behind HTTP."""
     wiring = Wiring.from_manifests(load()).without_timers()
     with ApiServer() as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        made = World(Client.for_server(server.url), str(tmp_path / "kubeconfig"))
+        made = RedriveCluster(Client.for_server(server.url), str(tmp_path / "kubeconfig"))
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
         made.client.create(NAMESPACES, namespace, manager="test")
         keeper = DeadLetters(made.client, Settings(dead_letter_namespace=HOME), lambda: NOW)
@@ -80,12 +80,12 @@ def world(tmp_path: Path) -> Iterator[World]:
         ingress.stop()
 
 
-def redrive(muster: Muster, world: World, *arguments: str) -> Result:
+def redrive(muster: Muster, world: RedriveCluster, *arguments: str) -> Result:
     """Call `muster redrive` on that world."""
     return muster("redrive", "--kubeconfig", world.kubeconfig, *arguments)
 
 
-def test_list_tells_who_failed_and_how(muster: Muster, world: World, wording: Wording) -> None:
+def test_list_tells_who_failed_and_how(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """One row for each, and nothing is sent."""
     name = world.store()
     unanswered = world.store(id="2", knativeerrordest="", knativeerrorcode="", knativeerrordata="")
@@ -106,7 +106,7 @@ def test_list_tells_who_failed_and_how(muster: Muster, world: World, wording: Wo
     assert world.heard == []
 
 
-def test_nothing_to_list(muster: Muster, world: World, wording: Wording) -> None:
+def test_nothing_to_list(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """Silence would leave open whether it had looked."""
     listed, sent = redrive(muster, world), redrive(muster, world, "--all")
     assert (listed.exit_code, sent.exit_code) == (0, 0)
@@ -115,7 +115,7 @@ def test_nothing_to_list(muster: Muster, world: World, wording: Wording) -> None
     wording(line)
 
 
-def test_all_are_sent_and_forgotten(muster: Muster, world: World) -> None:
+def test_all_are_sent_and_forgotten(muster: Muster, world: RedriveCluster) -> None:
     """Each function whose trigger lets it through hears it again, as it was but for its turn."""
     names = {world.store(), world.store(id="2")}
     sent = redrive(muster, world, "--all", "--to", world.url)
@@ -131,7 +131,7 @@ def test_all_are_sent_and_forgotten(muster: Muster, world: World) -> None:
         assert told == JOB_ADDED | {"id": event["id"]}
 
 
-def test_one_that_fails_again_comes_back(muster: Muster, world: World) -> None:
+def test_one_that_fails_again_comes_back(muster: Muster, world: RedriveCluster) -> None:
     """Under another name, so that it is not taken for the one that was forgotten."""
     name = world.store()
     world.refuses = True
@@ -141,7 +141,7 @@ def test_one_that_fails_again_comes_back(muster: Muster, world: World) -> None:
     assert name not in world.letters()
 
 
-def test_only_what_is_named(muster: Muster, world: World, wording: Wording) -> None:
+def test_only_what_is_named(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """The others stay."""
     first, second = world.store(), world.store(id="2")
     (line,) = redrive(muster, world, first, "--to", world.url).stdout.splitlines()
@@ -155,7 +155,7 @@ def test_only_what_is_named(muster: Muster, world: World, wording: Wording) -> N
     wording(line)
 
 
-def test_broker_that_does_not_answer(muster: Muster, world: World) -> None:
+def test_broker_that_does_not_answer(muster: Muster, world: RedriveCluster) -> None:
     """The letter is kept, and the command fails."""
     name = world.store()
     kept = redrive(muster, world, "--all", "--to", "http://127.0.0.1:1/muster-system/muster")
@@ -164,7 +164,7 @@ def test_broker_that_does_not_answer(muster: Muster, world: World) -> None:
     assert world.letters() == [name]
 
 
-def test_broker_that_is_not_there(muster: Muster, world: World, wording: Wording) -> None:
+def test_broker_that_is_not_there(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """On a cluster without Knative the broker has to be named."""
     name = world.store()
     sent = redrive(muster, world, "--all")
@@ -175,7 +175,7 @@ def test_broker_that_is_not_there(muster: Muster, world: World, wording: Wording
     assert world.letters() == [name]
 
 
-def test_event_without_its_data_is_kept(muster: Muster, world: World, wording: Wording) -> None:
+def test_event_without_its_data_is_kept(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """It would be refused as unreadable; the words say what to do instead."""
     name = world.store(data={"words": "x" * SIZE_LIMIT})
     sent = redrive(muster, world, "--all", "--to", world.url)
@@ -187,7 +187,7 @@ def test_event_without_its_data_is_kept(muster: Muster, world: World, wording: W
     assert world.broker.idle()
 
 
-def test_forget(muster: Muster, world: World, wording: Wording) -> None:
+def test_forget(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """Deleted, not sent."""
     name = world.store()
     (line,) = redrive(muster, world, name, "--forget").stdout.splitlines()

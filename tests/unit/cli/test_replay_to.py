@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.local.serving import Served
+from muster.local.serving import WsgiServer
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names
 from tests.unit.cli.sample import a_job, a_namespace, an_event
@@ -17,7 +17,7 @@ from tests.unit.cli.sample import a_job, a_namespace, an_event
 STREAM = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2, 3, 4)]
 
 
-class _Function:
+class _AnsweringFunction:
     """Takes every event but those it was told to refuse; knows what came."""
 
     def __init__(self) -> None:
@@ -44,17 +44,17 @@ def without_duration(summary: str) -> str:
 
 
 @pytest.fixture
-def function() -> Iterator[_Function]:
+def function() -> Iterator[_AnsweringFunction]:
     """Served on loopback."""
-    made = _Function()
-    served = Served(made, "function")
+    made = _AnsweringFunction()
+    served = WsgiServer(made, "function")
     made.url = f"http://127.0.0.1:{served.port}"
     yield made
     served.stop()
 
 
 def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
-    muster: Muster, filed: Filed, function: _Function, wording: Wording
+    muster: Muster, filed: Filed, function: _AnsweringFunction, wording: Wording
 ) -> None:
     """Status, Retry-After, the reply's type, the reason; then how often each."""
     function.refuses = {"2"}
@@ -68,7 +68,7 @@ def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
     assert counts == ["  200: 1", "  409: 1", "  dev.muster.f.created: 1"]
 
 
-def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _Function) -> None:
+def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _AnsweringFunction) -> None:
     """In order, each once."""
     result = muster("replay", filed("e.json", STREAM), "--to", function.url)
     assert result.exit_code == 0, result.output
@@ -76,7 +76,7 @@ def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _Fun
 
 
 def test_shuffled_and_doubled_is_the_same_each_time(
-    muster: Muster, filed: Filed, function: _Function
+    muster: Muster, filed: Filed, function: _AnsweringFunction
 ) -> None:
     """A seed is an order; the ids stay as they were, as those of a retry do."""
     stream = filed("e.json", STREAM)
@@ -89,14 +89,14 @@ def test_shuffled_and_doubled_is_the_same_each_time(
     assert sent[:8] != sorted(sent[:8])
 
 
-def test_structured_mode(muster: Muster, filed: Filed, function: _Function) -> None:
+def test_structured_mode(muster: Muster, filed: Filed, function: _AnsweringFunction) -> None:
     """One JSON object, and no attribute in the headers."""
     muster("replay", filed("e.json", STREAM[:1]), "--to", function.url, "--mode", "structured")
     assert function.came == [{"id": "structured", "type": "application/cloudevents+json"}]
 
 
 def test_it_keeps_within_the_count(
-    muster: Muster, filed: Filed, function: _Function, wording: Wording
+    muster: Muster, filed: Filed, function: _AnsweringFunction, wording: Wording
 ) -> None:
     """Of eight events to be sent, three are."""
     stream = filed("e.json", STREAM)
@@ -109,7 +109,7 @@ def test_it_keeps_within_the_count(
 
 
 def test_it_keeps_within_the_time(
-    muster: Muster, filed: Filed, function: _Function, wording: Wording
+    muster: Muster, filed: Filed, function: _AnsweringFunction, wording: Wording
 ) -> None:
     """An event that is due after an hour is not waited for."""
     late = an_event(id="5", time="2026-11-21T09:17:25Z")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from muster.cli import run
-from muster.local.stack import Options
+from muster.local.stack import StackOptions
 from muster.simulator.broker import CloudEvent, Report
 from tests.conftest import Wording
 
@@ -19,7 +19,7 @@ EVENT = CloudEvent({"id": "1", "type": "dev.knative.apiserver.resource.add", "su
 class _Stack:
     """A stack that delivers one event and buries another."""
 
-    def __init__(self, _options: Options, _listener: object, reporter: Callable[[Report], None]) -> None:
+    def __init__(self, _options: StackOptions, _listener: object, reporter: Callable[[Report], None]) -> None:
         self._reporter = reporter
 
     def __enter__(self) -> Any:
@@ -37,7 +37,7 @@ def test_an_event_that_no_retry_could_deliver_is_told(
     """At once: the dead letters of a local broker end with it."""
     monkeypatch.setattr(run, "Stack", _Stack)
     monkeypatch.setattr(run, "_wait", lambda: None)
-    assert run._work(Options())
+    assert run._serve_cluster(StackOptions())
     out = capsys.readouterr().out
     assert "taken" not in out
     (line,) = (line for line in out.splitlines() if EVENT["subject"] in line)

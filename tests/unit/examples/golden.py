@@ -15,11 +15,11 @@ import yaml
 from muster import steps
 from muster.files import EVENTING
 from muster.objects.meta import KubernetesObject
-from muster.operator import planning
-from muster.operator.explanation import as_text, explain
-from muster.operator.explanation.assume import Imagined, cluster_of
+from muster.operator.explain import as_text, explain
+from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
+from muster.operator.plan import to_document
 from muster.policy.model import Plan
-from muster.replay.snapshots import Objects, first, read_worlds
+from muster.replay.snapshots import Objects, first, read_snapshots
 from muster.simulator.controllers import shipped_runtimes
 
 EXAMPLES = sorted((EVENTING / "examples").glob("*.yaml"))
@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 
 def objects_of(example: Path) -> Objects:
     """The objects of an example."""
-    return first(read_worlds([example])).objects
+    return first(read_snapshots([example])).objects
 
 
 def a_trainjob_on(runtime: str) -> Objects:
@@ -48,9 +48,9 @@ def a_trainjob_on(runtime: str) -> Objects:
 
 def explained(objects: Objects) -> str:
     """The explanations of all owners in a file."""
-    assumed = cluster_of(objects)
+    assumed = assume_cluster(objects)
     found = (KubernetesObject.read(owner).ref for owner in assumed.owners)
-    return "\n".join(as_text(explain(Imagined(assumed.objects), owner, NOW)) for owner in found)
+    return "\n".join(as_text(explain(DryRunCluster(assumed.objects), owner, NOW)) for owner in found)
 
 
 def made(objects: Objects) -> list[dict[str, Any]]:
@@ -59,16 +59,14 @@ def made(objects: Objects) -> list[dict[str, Any]]:
 
 
 def _made(objects: Objects) -> Iterator[dict[str, Any]]:
-    assumed = cluster_of(objects)
+    assumed = assume_cluster(objects)
     for owner in assumed.owners:
-        cluster = Imagined(assumed.objects)
+        cluster = DryRunCluster(assumed.objects)
         for name in ("create_workload", "create_pod_groups"):
             step = steps.step_named(name)
             plan = step.plan(step.observe(cluster, KubernetesObject.read(owner).ref), NOW)
             if isinstance(plan, Plan):
-                yield from (
-                    planning.document_of(step, plan)["actions"][index]["body"] for index in _all(plan)
-                )
+                yield from (to_document(step, plan)["actions"][index]["body"] for index in _all(plan))
                 cluster = cluster.after(plan)
 
 

@@ -10,8 +10,8 @@ import pytest
 from muster.cluster.client import Client
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import by_kind
-from muster.operator.explanation import as_mermaid, explain
-from muster.operator.explanation.assume import Imagined, cluster_of
+from muster.operator.explain import as_mermaid, explain
+from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.support.holding import holds
 from tests.unit.examples import golden
@@ -61,9 +61,9 @@ def test_the_api_server_takes_what_is_made(client: Client, name: str) -> None:
 @pytest.mark.parametrize("example", golden.EXAMPLES, ids=lambda path: str(path.stem))
 def test_a_flowchart_names_every_group(example: Path) -> None:
     """One node for the owner and one for each group, all connected."""
-    assumed = cluster_of(golden.objects_of(example))
+    assumed = assume_cluster(golden.objects_of(example))
     for owner in assumed.owners:
-        explained = explain(Imagined(assumed.objects), KubernetesObject.read(owner).ref, golden.NOW)
+        explained = explain(DryRunCluster(assumed.objects), KubernetesObject.read(owner).ref, golden.NOW)
         chart = as_mermaid(explained)
         groups = [group.name for root in explained.tree for group in (*root.composites(), *root.leaves())]
         assert chart.startswith("flowchart TD\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.replay.arranging import Arrangement
+from muster.replay.replay import Arrangement
 from tests.conftest import Wording
 
 
@@ -23,13 +23,13 @@ from tests.conftest import Wording
 )
 def test_a_stream_is_arranged(arrangement: Arrangement, arranged: str) -> None:
     """Left out first, then turned round, then doubled."""
-    assert "".join(arrangement.of("abc")) == arranged
+    assert "".join(arrangement.apply("abc")) == arranged
 
 
 def test_a_seed_gives_the_same_order_each_time_and_another_one_another() -> None:
     """Every event is in it as often as before."""
     stream = list(range(20))
-    first, again, other = (Arrangement(duplicates=1, shuffle=seed).of(stream) for seed in (1, 1, 2))
+    first, again, other = (Arrangement(duplicates=1, shuffle=seed).apply(stream) for seed in (1, 1, 2))
     assert first == again != other
     assert sorted(first) == sorted(other) == sorted(stream * 2)
     assert first != sorted(first)
@@ -38,5 +38,5 @@ def test_a_seed_gives_the_same_order_each_time_and_another_one_another() -> None
 def test_an_event_that_is_not_there_cannot_be_left_out(wording: Wording) -> None:
     """Events are counted from 1."""
     with pytest.raises(LookupError, match=r"--without 4.*3") as refused:
-        Arrangement(without=(4,)).of("abc")
+        Arrangement(without=(4,)).apply("abc")
     wording(refused.value.args[0])

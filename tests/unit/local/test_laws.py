@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.local.stories import laws, rules
+from muster.local.stories import checks, laws
 from muster.local.stories.laws import Law
 from muster.local.stories.watching import Entry
 from muster.policy.marks import GATE
@@ -142,10 +142,10 @@ def test_every_law_has_a_timeline_that_breaks_it() -> None:
 
 def test_muster_run_checks_every_law() -> None:
     """Each stands behind one of the sentences that are shown."""
-    assert sorted(law.__name__ for held in rules.LAWS.values() for law in held) == sorted(
+    assert sorted(law.__name__ for held in checks.LAWS.values() for law in held) == sorted(
         law.__name__ for law in laws.LAWS
     )
-    assert {*rules.LAWS, *rules.RULES} == set(rules.SENTENCES)
+    assert {*checks.LAWS, *checks.EXPECTATIONS} == set(checks.DESCRIPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import yaml
 
 from muster.cluster.client import Client
 from muster.manifests import load, of_kind
-from muster.replay.appending import Pieces
-from muster.replay.checkpoints import Moments
-from muster.replay.snapshots import Object, read_worlds
+from muster.replay.files import AppendedFile
+from muster.replay.recording.checkpoints import CheckpointWriter
+from muster.replay.snapshots import Object, read_snapshots
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.source import SourceSpec
 
@@ -50,13 +50,13 @@ CLUSTER = [
 
 
 @pytest.fixture
-def moments(tmp_path: Path) -> Iterator[Moments]:
+def moments(tmp_path: Path) -> Iterator[CheckpointWriter]:
     """Of the cluster above."""
     with ApiServer() as server:
         server.load(resource_definitions())
         server.load(CLUSTER)
-        pieces = Pieces(tmp_path / "objects.yaml")
-        yield Moments(pieces, Client.for_server(server.url), SPECS, every=0.0)
+        pieces = AppendedFile(tmp_path / "objects.yaml")
+        yield CheckpointWriter(pieces, Client.for_server(server.url), SPECS, every=0.0)
         pieces.close()
 
 
@@ -65,12 +65,14 @@ def names(objects: list[Object]) -> set[str]:
     return {f"{one['kind']} {one['metadata']['name']}" for one in objects}
 
 
-def test_a_moment_is_what_the_sources_watch_and_the_functions_read(moments: Moments, tmp_path: Path) -> None:
+def test_a_moment_is_what_the_sources_watch_and_the_functions_read(
+    moments: CheckpointWriter, tmp_path: Path
+) -> None:
     """The selectors hold; of namespaces and ConfigMaps only those that an owner has to do with."""
-    moments.take("start")
-    moments.take("end")
-    start, end = read_worlds([tmp_path / "objects.yaml"])
-    assert (start.moment, end.moment) == ("start", "end")
+    moments.write("start")
+    moments.write("end")
+    start, end = read_snapshots([tmp_path / "objects.yaml"])
+    assert (start.checkpoint, end.checkpoint) == ("start", "end")
     assert (
         names(start.objects)
         == names(end.objects)
@@ -85,28 +87,28 @@ def test_a_moment_is_what_the_sources_watch_and_the_functions_read(moments: Mome
     )
 
 
-def test_nothing_secret_is_in_a_moment(moments: Moments, tmp_path: Path) -> None:
+def test_nothing_secret_is_in_a_moment(moments: CheckpointWriter, tmp_path: Path) -> None:
     """Not in the Trainer's copy of a runtime either, nor in keys of a ConfigMap that are not Muster's."""
-    moments.take("start")
+    moments.write("start")
     text = (tmp_path / "objects.yaml").read_text()
     assert "hunter2" not in text
     assert text.count("<left out>") == 3
-    (world,) = read_worlds([tmp_path / "objects.yaml"])
+    (world,) = read_snapshots([tmp_path / "objects.yaml"])
     (policy,) = (one for one in world.objects if one["metadata"]["name"] == "muster-policy")
     assert policy["data"] == {"policy": "workload: {}"}
 
 
-def test_a_moment_is_taken_only_where_an_event_came(moments: Moments) -> None:
+def test_a_moment_is_taken_only_where_an_event_came(moments: CheckpointWriter) -> None:
     """A quiet cluster is not listed again and again."""
     for events in (0, 1, 1, 2):
-        moments.take_if_due(events)
+        moments.write_if_due(events)
     assert len(moments.names) == 2
 
 
 def test_an_api_server_that_goes_away_does_not_end_the_recording(
-    moments: Moments, monkeypatch: pytest.MonkeyPatch
+    moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The moment is left out; at the beginning it is an error."""
     monkeypatch.setattr(moments, "_client", Client.for_server("http://127.0.0.1:1"))
-    moments.try_take("end")
+    moments.try_write("end")
     assert moments.names == []

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from muster.replay.appending import Pieces
+from muster.replay.files import AppendedFile
 from muster.replay.recorded_requests import read_events
-from muster.replay.recording import NOT_JSON, SECRET, Recording
+from muster.replay.recording.events import NOT_JSON, SECRET, EventRecorder
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
 
@@ -40,9 +40,9 @@ def an_event(data: Any = JOB, **attributes: str) -> CloudEvent:
 
 
 @pytest.fixture
-def pieces(tmp_path: Path) -> Iterator[Pieces]:
+def pieces(tmp_path: Path) -> Iterator[AppendedFile]:
     """A file that is not packed."""
-    made = Pieces(tmp_path / "events.jsonl")
+    made = AppendedFile(tmp_path / "events.jsonl")
     yield made
     made.close()
 
@@ -55,20 +55,20 @@ def lines(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
 def test_an_event_is_a_line_as_it_was_sent(tmp_path: Path, name: str) -> None:
     """Attributes and data, in order of arrival, as `muster replay` and the recordings in tests have them."""
-    pieces = Pieces(tmp_path / name)
-    recording = Recording(pieces)
+    pieces = AppendedFile(tmp_path / name)
+    recording = EventRecorder(pieces)
     assert recording.take(an_event())
     assert recording.take(an_event(id="2", type="dev.muster.sweep", kind="", name="", namespace=""))
     pieces.close()
     first, second = lines(tmp_path / name)
     assert first == {**ATTRIBUTES, "data": JOB}
     assert second["id"] == "2"
-    assert dict(recording.kept) == {("Job", "update"): 1, ("dev.muster.sweep", ""): 1}
+    assert dict(recording.recorded) == {("Job", "update"): 1, ("dev.muster.sweep", ""): 1}
 
 
-def test_a_broker_s_own_attributes_are_left_out(pieces: Pieces) -> None:
+def test_a_broker_s_own_attributes_are_left_out(pieces: AppendedFile) -> None:
     """Sent again, the event gets them anew; with an old count of hops it might be dropped."""
-    Recording(pieces).take(an_event(knativebrokerttl="254", knativearrivaltime="2026-11-21T08:17:25Z"))
+    EventRecorder(pieces).take(an_event(knativebrokerttl="254", knativearrivaltime="2026-11-21T08:17:25Z"))
     assert lines(pieces.path) == [{**ATTRIBUTES, "data": JOB}]
 
 
@@ -88,38 +88,38 @@ def test_a_broker_s_own_attributes_are_left_out(pieces: Pieces) -> None:
     ],
 )
 def test_what_is_secret_or_cannot_be_looked_into_is_taken_and_left_out(
-    pieces: Pieces, event: CloudEvent, why: str
+    pieces: AppendedFile, event: CloudEvent, why: str
 ) -> None:
     """The sender did nothing wrong, and a broker would store what is refused as a dead letter."""
-    recording = Recording(pieces)
+    recording = EventRecorder(pieces)
     assert recording.take(event)
     assert dict(recording.left_out) == {why: 1}
     assert pieces.path.read_bytes() == b""
 
 
-def test_objects_are_cleaned(pieces: Pieces) -> None:
+def test_objects_are_cleaned(pieces: AppendedFile) -> None:
     """As tests/unit/local/test_redaction.py shows in full."""
     found: Object = {
         **JOB,
         "metadata": {**JOB["metadata"], "managedFields": [{}]},
         "env": [{"name": "A", "value": "x"}],
     }
-    Recording(pieces).take(an_event(found))
+    EventRecorder(pieces).take(an_event(found))
     (line,) = lines(pieces.path)
     assert line["data"] == {**JOB, "env": [{"name": "A", "value": "<left out>"}]}
 
 
-def test_a_string_may_hold_what_unicode_takes_for_an_end_of_line(pieces: Pieces) -> None:
+def test_a_string_may_hold_what_unicode_takes_for_an_end_of_line(pieces: AppendedFile) -> None:
     """One event stays one line."""
-    Recording(pieces).take(an_event({**JOB, "said": "a\u2028b\u0085c"}))
+    EventRecorder(pieces).take(an_event({**JOB, "said": "a\u2028b\u0085c"}))
     (line,) = lines(pieces.path)
     assert line["data"]["said"] == "a\u2028b\u0085c"
 
 
-def test_a_full_recording_takes_nothing_more_and_says_so_once(pieces: Pieces) -> None:
+def test_a_full_recording_takes_nothing_more_and_says_so_once(pieces: AppendedFile) -> None:
     """Events that are left out do not count."""
     told: list[str] = []
-    recording = Recording(pieces, limit=2, full=lambda: told.append("full"))
+    recording = EventRecorder(pieces, limit=2, full=lambda: told.append("full"))
     secret = an_event(kind="Secret", apiversion="v1")
     taken = [recording.take(event) for event in (an_event(), secret, secret, an_event(), an_event(), secret)]
     assert taken == [True, True, True, True, False, False]
@@ -129,8 +129,8 @@ def test_a_full_recording_takes_nothing_more_and_says_so_once(pieces: Pieces) ->
 
 def test_events_of_several_threads_do_not_run_into_each_other(tmp_path: Path) -> None:
     """Every watched kind has a thread of its own."""
-    packed = Pieces(tmp_path / "events.jsonl.gz")
-    recording = Recording(packed)
+    packed = AppendedFile(tmp_path / "events.jsonl.gz")
+    recording = EventRecorder(packed)
 
     def send(name: str) -> None:
         for number in range(50):
@@ -142,7 +142,7 @@ def test_events_of_several_threads_do_not_run_into_each_other(tmp_path: Path) ->
     for thread in threads:
         thread.join()
     packed.close()
-    assert recording.kept.total() == 200
+    assert recording.recorded.total() == 200
     assert len({line["id"] for line in lines(packed.path)}) == 200
 
 
@@ -165,13 +165,13 @@ class _FullDisk:
 
 
 def test_a_line_that_does_not_fit_on_the_disk_is_not_begun(
-    pieces: Pieces, monkeypatch: pytest.MonkeyPatch
+    pieces: AppendedFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recording ends with the last whole line, and with what the disk said."""
     disk = _FullDisk(pieces._file)
     monkeypatch.setattr(pieces, "_file", disk)
     told: list[str] = []
-    recording = Recording(pieces, full=lambda: told.append("full"))
+    recording = EventRecorder(pieces, full=lambda: told.append("full"))
     assert recording.take(an_event())
     disk.full = True
     assert not recording.take(an_event(id="2"))
@@ -184,7 +184,7 @@ def test_a_line_that_does_not_fit_on_the_disk_is_not_begun(
 
 def test_a_packed_file_can_be_read_after_every_piece(tmp_path: Path) -> None:
     """Also where the recorder was killed and never wrote the end."""
-    pieces = Pieces(tmp_path / "text.gz")
+    pieces = AppendedFile(tmp_path / "text.gz")
     for piece in (b"one\n", b"two\n"):
         pieces.append(piece)
     assert zlib.decompressobj(wbits=31).decompress((tmp_path / "text.gz").read_bytes()) == b"one\ntwo\n"
@@ -197,7 +197,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text("kept\n")
     with pytest.raises(FileExistsError):
-        Pieces(path)
+        AppendedFile(path)
     assert path.read_text() == "kept\n"
-    Pieces(path, overwrite=True).close()
+    AppendedFile(path, overwrite=True).close()
     assert path.read_text() == ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.replay.redaction import LEFT_OUT, is_secret, of_runtime_snapshot, without_secrets
+from muster.replay.recording.redaction import LEFT_OUT, is_secret, redact_runtime_snapshot, without_secrets
 
 CONTAINER = {
     "name": "main",
@@ -107,10 +107,10 @@ def test_what_is_a_secret(found: dict[str, Any], secret: bool) -> None:
 @pytest.mark.parametrize("text", [json.dumps(a_job()), yaml.safe_dump(a_job())], ids=["JSON", "YAML"])
 def test_the_runtime_that_the_trainer_kept_is_cleaned_as_text(text: str) -> None:
     """It holds a whole runtime, environment included."""
-    cleaned = yaml.safe_load(of_runtime_snapshot(text))
+    cleaned = yaml.safe_load(redact_runtime_snapshot(text))
     assert cleaned == without_secrets(a_job())
 
 
 def test_a_runtime_that_cannot_be_read_is_left_out() -> None:
     """What cannot be looked into cannot be cleaned."""
-    assert of_runtime_snapshot("a: [hunter2") == LEFT_OUT
+    assert redact_runtime_snapshot("a: [hunter2") == LEFT_OUT

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import STRUCTURED, Capture
-from muster.replay.resending import Answered, ContentMode, Outgoing, Pace, due, outgoing, resend
+from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
+from muster.replay.resending import ContentMode, OutgoingEvent, Pace, SentEvent, outgoing, resend, send_times
 from muster.simulator.broker import Answer, CloudEvent, NoAnswerError
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import NOW
@@ -29,12 +29,14 @@ ENVELOPE = {
 REPLY = {"ce-specversion": "1.0", "ce-id": "1.x", "ce-source": "/x", "ce-type": "dev.muster.x.created"}
 
 
-def recorded(**changed: Any) -> Capture:
+def recorded(**changed: Any) -> RecordedRequest:
     """A recorded event."""
-    return Capture({"content-type": STRUCTURED}, json.dumps({**ENVELOPE, **changed}).encode(), "e.jsonl:1")
+    return RecordedRequest(
+        {"content-type": STRUCTURED}, json.dumps({**ENVELOPE, **changed}).encode(), "e.jsonl:1"
+    )
 
 
-def ready(*seconds: float) -> list[Outgoing]:
+def ready(*seconds: float) -> list[OutgoingEvent]:
     """Events that were sent so many seconds after NOW; their ids are the seconds."""
     return [
         outgoing(
@@ -44,7 +46,7 @@ def ready(*seconds: float) -> list[Outgoing]:
     ]
 
 
-class _Function:
+class _ScriptedFunction:
     """Answers as it is told, and knows what came when."""
 
     def __init__(self, answer: Answer | None = None) -> None:
@@ -63,9 +65,9 @@ class _Function:
         return self._answer
 
 
-def answered(answer: Answer | None) -> Answered:
+def answered(answer: Answer | None) -> SentEvent:
     """What is told of an answer."""
-    (told,) = resend(ready(0), _Function(answer), Pace(), threading.Event())
+    (told,) = resend(ready(0), _ScriptedFunction(answer), Pace(), threading.Event())
     return told
 
 
@@ -91,7 +93,7 @@ def test_structured_mode_is_one_json_object() -> None:
 
 def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
     """A captured request may hold it, and can only be sent as it came."""
-    broken = Capture({**REPLY, "content-type": "application/json"}, b"{", "e.json")
+    broken = RecordedRequest({**REPLY, "content-type": "application/json"}, b"{", "e.json")
     assert outgoing(broken, ContentMode.BINARY).body == b"{"
     with pytest.raises(BadFileError, match=r"e\.json") as refused:
         outgoing(broken, ContentMode.STRUCTURED)
@@ -101,11 +103,11 @@ def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        pytest.param(Answer(202), {"status": 202, "taken": True}, id="taken without a word"),
+        pytest.param(Answer(202), {"status": 202, "delivered": True}, id="delivered without a word"),
         pytest.param(
             Answer(200, {**REPLY, "content-type": "application/json"}, b"{}"),
-            {"status": 200, "reply": "dev.muster.x.created", "taken": True},
-            id="taken, and answered by an event",
+            {"status": 200, "reply": "dev.muster.x.created", "delivered": True},
+            id="delivered, and answered by an event",
         ),
         pytest.param(
             Answer(409, {"Retry-After": "2"}, b'{"reason": "Conflict", "message": "changed\\n meanwhile"}'),
@@ -124,13 +126,13 @@ def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
 def test_what_is_told_of_an_answer(answer: Answer | None, told: dict[str, Any]) -> None:
     """Status, Retry-After, the reply's type, the reason."""
     said = answered(answer)
-    assert said == Answered(said.event, **told)
+    assert said == SentEvent(said.event, **told)
 
 
 def test_a_body_that_is_no_event_is_a_failure_to_a_broker(wording: Wording) -> None:
-    """Its status alone would be that of an event that was taken."""
+    """Its status alone would be that of an event that was delivered."""
     said = answered(Answer(200, {"content-type": "text/plain"}, b"OK"))
-    assert (said.status, said.reply, said.taken) == (200, "", False)
+    assert (said.status, said.reply, said.delivered) == (200, "", False)
     wording(said.reason)
 
 
@@ -150,24 +152,24 @@ def test_a_body_that_is_no_event_is_a_failure_to_a_broker(wording: Wording) -> N
 )
 def test_when_events_go_out(seconds: tuple[float, ...], speed: float, want: list[float]) -> None:
     """Seconds after the beginning, by the attribute `time`."""
-    assert due(ready(*seconds), speed) == want
+    assert send_times(ready(*seconds), speed) == want
 
 
 def test_an_event_without_a_time_is_due_at_once() -> None:
     """The attribute is optional."""
-    assert due([*ready(10, 12), outgoing(recorded(), ContentMode.BINARY)], 1.0) == [0, 0, 2]
+    assert send_times([*ready(10, 12), outgoing(recorded(), ContentMode.BINARY)], 1.0) == [0, 0, 2]
 
 
 def test_they_are_waited_for() -> None:
     """Not a moment earlier than recorded."""
-    function = _Function(Answer(202))
+    function = _ScriptedFunction(Answer(202))
     list(resend(ready(0, 0.2), function, Pace(1.0), threading.Event()))
     assert function.times[1] >= 0.2
 
 
 def test_it_keeps_within_the_time_given() -> None:
     """It does not wait for an event that is due later, nor longer than that for an answer."""
-    function = _Function(Answer(202))
+    function = _ScriptedFunction(Answer(202))
     list(resend(ready(0, 60), function, Pace(1.0, seconds=5.0), _StopsAfter(5.0)))
     assert len(function.came) == 1
     assert function.patience[0] is not None

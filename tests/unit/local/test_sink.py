@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from muster.local.serving import Served
-from muster.replay import sink
+from muster.local.serving import WsgiServer
+from muster.replay.recording.events import BODY_LIMIT, sink_app
 from muster.simulator.broker import CloudEvent
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
@@ -37,8 +37,8 @@ def taker() -> _Taker:
 
 @pytest.fixture
 def port(taker: _Taker) -> Iterator[int]:
-    """Where the door is."""
-    served = Served(sink.app(taker), "sink", max_request_body_size=sink.BODY_LIMIT)
+    """The port of the sink."""
+    served = WsgiServer(sink_app(taker), "sink", max_request_body_size=BODY_LIMIT)
     yield served.port
     served.stop()
 

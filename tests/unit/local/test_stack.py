@@ -25,14 +25,14 @@ def _take(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Ans
 def test_a_full_queue_is_an_answer_to_the_source() -> None:
     """The source tries again for a while, then goes on with what comes after."""
     broker = Broker(WIRING, {"one": _take}, workers=0, capacity=1)
-    sink = stack._into(broker)
+    sink = stack._publish_to(broker)
     assert [sink(SWEEP.headers(), SWEEP.data) for _ in range(2)] == [202, 503]
 
 
 def test_the_newest_dead_letters_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the stack runs without a function."""
-    monkeypatch.setattr(stack, "LETTERS_KEPT", 2)
-    running = stack.Stack(stack.Options())
+    monkeypatch.setattr(stack, "MAX_DEAD_LETTERS", 2)
+    running = stack.Stack(stack.StackOptions())
     for number in range(3):
-        running._bury(SWEEP.with_attributes(id=str(number)).headers(), b"", None)
+        running._store_dead_letter(SWEEP.with_attributes(id=str(number)).headers(), b"", None)
     assert [letter["id"] for letter in running.dead_letters] == ["1", "2"]

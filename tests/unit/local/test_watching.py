@@ -12,7 +12,7 @@ import pytest
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Expired, Unavailable
 from muster.cluster.port import Object
-from muster.local.stories.watching import Recorder
+from muster.local.stories.watching import TimelineRecorder
 from muster.objects.patches import PatchType
 from muster.objects.resources import JOBS, NAMESPACES, Resource
 from muster.simulator.apiserver import ApiServer
@@ -63,7 +63,7 @@ class Refusing(Forgetful):
 def test_changes_that_the_server_forgot_are_taken_from_a_list() -> None:
     """The watch goes on from there, instead of asking for the forgotten version for ever."""
     client = Forgetful()
-    with Recorder(client, [JOBS]) as recorder:
+    with TimelineRecorder(client, [JOBS]) as recorder:
         assert client.resumed.wait(5)
         changes = {(entry.change, entry.name): entry.version for entry in recorder.history(HOME)}
         names = {found["metadata"]["name"] for found in recorder.objects()}
@@ -75,7 +75,7 @@ def test_changes_that_the_server_forgot_are_taken_from_a_list() -> None:
 @pytest.mark.parametrize("client", [Forgetful(), Refusing()], ids=["a forgotten past", "a refused watch"])
 def test_a_gap_is_noted(client: Forgetful) -> None:
     """Whoever must not judge by an incomplete history can ask for its gaps."""
-    with Recorder(client, [JOBS]) as recorder:
+    with TimelineRecorder(client, [JOBS]) as recorder:
         assert recorder.until(recorder.gaps, 5)
         assert recorder.gaps()[0].startswith("Job: ")
 
@@ -101,13 +101,13 @@ def _scale(client: Client, name: str, pods: int) -> None:
     client.patch(JOBS, name, HOME, spec, patch=PatchType.MERGE, manager="test")
 
 
-def _changes(recorder: Recorder) -> list[tuple[str, str]]:
+def _changes(recorder: TimelineRecorder) -> list[tuple[str, str]]:
     return [(entry.change, entry.name) for entry in recorder.history()]
 
 
 def test_an_object_from_before_the_start_is_known_and_no_change(client: Client) -> None:
     """A kind that is followed later begins with its objects as changes instead."""
-    with Recorder(client, [JOBS]) as recorder:
+    with TimelineRecorder(client, [JOBS]) as recorder:
         assert [found["metadata"]["name"] for found in recorder.objects(HOME)] == ["first"]
         assert recorder.history() == []
         recorder.follow(NAMESPACES)
@@ -116,13 +116,13 @@ def test_an_object_from_before_the_start_is_known_and_no_change(client: Client) 
 
 def test_a_kind_that_is_not_served_cannot_be_followed(client: Client) -> None:
     """The error comes at once, not as a history in which nothing happens."""
-    with Recorder(client, [JOBS]) as recorder, pytest.raises(ClusterError):
+    with TimelineRecorder(client, [JOBS]) as recorder, pytest.raises(ClusterError):
         recorder.follow(Resource("example.com", "v1", "widgets", "Widget"))
 
 
 def test_changes_between_stop_and_resume_are_recorded_afterwards(client: Client) -> None:
     """One entry each for what was made, changed or deleted, none for what stayed; then it watches on."""
-    recorder = Recorder(client, [JOBS], watch_seconds=1).start()
+    recorder = TimelineRecorder(client, [JOBS], watch_seconds=1).start()
     for name in ("stays", "goes"):
         _create(client, name)
     assert recorder.until(lambda: len(recorder.history()) == 2, 5)
@@ -143,7 +143,7 @@ def test_changes_between_stop_and_resume_are_recorded_afterwards(client: Client)
 
 def test_a_watch_that_the_server_ends_goes_on_where_it_ended(client: Client) -> None:
     """As the server does with a reader that is too slow: nothing is lost, and no change comes twice."""
-    with Recorder(client, [JOBS], watch_seconds=1) as recorder:
+    with TimelineRecorder(client, [JOBS], watch_seconds=1) as recorder:
         for number in range(6):
             _create(client, f"job-{number}")
             time.sleep(0.5)

@@ -1,7 +1,6 @@
-"""The stories of `muster run`: objects as a user writes them, and what has to come of them."""
+"""The stories of `muster run`: objects as a user writes them, and checks of what happens to them."""
 
-from muster.local.stories.catalogue import STORIES, story_named
-from muster.local.stories.rules import Check
-from muster.local.stories.scene import Scene, Story
+from muster.local.stories.checks import Check
+from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
 
-__all__ = ["STORIES", "Check", "Scene", "Story", "story_named"]
+__all__ = ["STORIES", "Check", "LocalStory", "StoryRun", "story_named"]

@@ -1,79 +1,82 @@
-"""The laws of every story, of `muster run` as of the real control plane, from its first moment to its last.
+"""The laws of every story of `muster run` and of the end-to-end tests, checked on its whole timeline.
 
-Each law takes a timeline and returns its breaches as sentences; none means that it held. They are pure, and
-tests/unit/local/test_laws.py shows each of them to fail.
+A law is a pure function that takes a timeline and returns its violations as text, none if it was kept.
+tests/unit/local/test_laws.py shows that each of them can fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from muster.local.stories.watching import Entry, remember
+from muster.local.stories.watching import Entry, apply_entry
 from muster.policy.marks import GATE
 from muster.replay.snapshots import Object
 from muster.replay.summary import gates, group_of
 
 BINDING_SECONDS = 5.0
-"""How long the rest of a gang may be on its way after its first pod was bound: one write each."""
+"""How long after its first pod a gang may take to be bound to its minCount; each binding is a write."""
 
 
 def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
-    """When the first pod of a gang is bound, minCount of its pods are there and none of those is gated."""
-    breaches, pods, groups = [], dict[str, Object](), dict[str, Object]()
+    """When the first pod of a gang is bound, at least minCount of its pods exist without a gate."""
+    violations, pods, groups = [], dict[str, Object](), dict[str, Object]()
     for entry in entries:
         if entry.kind == "PodGroup":
-            remember(groups, entry)
+            apply_entry(groups, entry)
         if entry.kind != "Pod":
             continue
         before = pods.get(entry.name, {})
-        remember(pods, entry)
+        apply_entry(pods, entry)
         group = group_of(entry.object)
         if not group or _node(before) or not _node(entry.object) or entry.change == "DELETED":
             continue
-        wanted = min_count(groups.get(group))
+        required = min_count(groups.get(group))
         members = [pod for pod in pods.values() if group_of(pod) == group and not gates(pod)]
-        if len(members) < wanted:
-            breaches.append(
-                f"{entry.name} was bound when {len(members)} of {wanted} pods of {group} could be"
+        if len(members) < required:
+            violations.append(
+                f"{entry.name} was bound when {len(members)} of {required} pods of {group} could be"
             )
-    return breaches
+    return violations
 
 
 def no_gang_stays_partly_bound(entries: Sequence[Entry]) -> list[str]:
-    """A gang of which nothing was bound is soon bound to its minCount once its first pod is."""
-    breaches = []
-    named = {group_of(entry.object) for entry in entries if entry.kind == "Pod"}
-    for group in sorted(named - {""}):
-        breaches += _partly_bound(group, entries)
-    return breaches
+    """A gang without bound pods is bound to its minCount within BINDING_SECONDS after its first pod."""
+    violations = []
+    names = {group_of(entry.object) for entry in entries if entry.kind == "Pod"}
+    for group in sorted(names - {""}):
+        violations += _partly_bound(group, entries)
+    return violations
 
 
 def no_tree_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
     """When the first pod below a composite gang is bound, minGroupCount of its groups have their pods.
 
-    A pod that is on its way out is none of them, though the scheduler counts it, and neither is a gated one.
+    A gated pod does not count, nor one that is being deleted, although the scheduler counts the latter.
     """
-    breaches, pods, groups = [], dict[str, Object](), dict[str, Object]()
+    violations, pods, groups = [], dict[str, Object](), dict[str, Object]()
     for entry in entries:
         if entry.kind in ("PodGroup", "CompositePodGroup"):
-            remember(groups, entry)
+            apply_entry(groups, entry)
         if entry.kind != "Pod":
             continue
         was_bound = bool(_node(pods.get(entry.name, {})))
-        remember(pods, entry)
+        apply_entry(pods, entry)
         if was_bound or entry.change == "DELETED" or not _node(entry.object):
             continue
-        for above in _above(group_of(entry.object), groups):
-            others = [pod for pod in _live_below(above, groups, pods.values()) if pod is not entry.object]
-            ready, wanted = _ready_below(above, groups, pods.values()), _min_group_count(groups[above])
-            if ready < wanted and not any(map(_node, others)):
-                breaches.append(f"{entry.name} was bound when {ready} of {wanted} groups of {above} could be")
-    return breaches
+        for ancestor in _ancestors(group_of(entry.object), groups):
+            others = [pod for pod in _live_below(ancestor, groups, pods.values()) if pod is not entry.object]
+            ready = _ready_below(ancestor, groups, pods.values())
+            required = _min_group_count(groups[ancestor])
+            if ready < required and not any(map(_node, others)):
+                violations.append(
+                    f"{entry.name} was bound when {ready} of {required} groups of {ancestor} could be"
+                )
+    return violations
 
 
 def workload_group_binding_in_this_order(entries: Sequence[Entry]) -> list[str]:
-    """A Workload is made before its PodGroups, and a PodGroup before the first of its pods is bound."""
-    breaches, workloads, groups, bound = [], set[str](), set[str](), set[str]()
+    """A Workload is created before its PodGroups, and a PodGroup before the first of its pods is bound."""
+    violations, workloads, groups, bound = [], set[str](), set[str](), set[str]()
     for entry in entries:
         if entry.kind == "Workload" and entry.change == "ADDED":
             workloads.add(entry.name)
@@ -81,18 +84,18 @@ def workload_group_binding_in_this_order(entries: Sequence[Entry]) -> list[str]:
             groups.add(entry.name)
             workload = workload_of(entry.object)
             if workload and workload not in workloads:
-                breaches.append(f"PodGroup {entry.name} came before its Workload {workload}")
+                violations.append(f"PodGroup {entry.name} came before its Workload {workload}")
         if entry.kind == "Pod" and entry.name not in bound and _node(entry.object):
             bound.add(entry.name)
             group = group_of(entry.object)
             if group and group not in groups:
-                breaches.append(f"{entry.name} was bound before its PodGroup {group} was made")
-    return breaches
+                violations.append(f"{entry.name} was bound before its PodGroup {group} was made")
+    return violations
 
 
 def no_gate_is_lifted_before_its_group_exists(entries: Sequence[Entry]) -> list[str]:
-    """Muster's gate goes from a pod only when the PodGroup that the pod names exists."""
-    breaches, groups, gated = [], set[str](), set[str]()
+    """Muster's gate is removed from a pod only after the PodGroup in its schedulingGroup exists."""
+    violations, groups, gated = [], set[str](), set[str]()
     for entry in entries:
         if entry.kind == "PodGroup":
             groups.add(entry.name)
@@ -104,8 +107,8 @@ def no_gate_is_lifted_before_its_group_exists(entries: Sequence[Entry]) -> list[
             gated.remove(entry.name)
             group = group_of(entry.object)
             if group and group not in groups:
-                breaches.append(f"the gate of {entry.name} was lifted before {group} was made")
-    return breaches
+                violations.append(f"the gate of {entry.name} was lifted before {group} was made")
+    return violations
 
 
 Law = Callable[[Sequence[Entry]], list[str]]
@@ -120,17 +123,17 @@ LAWS: tuple[Law, ...] = (
 
 
 def min_count(group: Object | None) -> int:
-    """Return how many pods a PodGroup needs at once; 1 for a basic one and for one that does not exist."""
+    """Return the minCount of a PodGroup; 1 for a basic group, and for a group that does not exist."""
     policy = (group or {}).get("spec", {}).get("schedulingPolicy", {})
     count: int = (policy.get("gang") or {}).get("minCount", 1)
     return count
 
 
 def workload_of(group: Object) -> str:
-    """Return the Workload that a PodGroup names, in either API version; empty for a standalone one."""
+    """Return the name of the Workload of a PodGroup, in either API version; "" for a standalone group."""
     spec = group["spec"]
-    old = (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
-    name: str = (spec.get("workloadRef") or old).get("workloadName", "")
+    v1alpha2 = (spec.get("podGroupTemplateRef") or {}).get("workload") or {}
+    name: str = (spec.get("workloadRef") or v1alpha2).get("workloadName", "")
     return name
 
 
@@ -138,14 +141,14 @@ def _partly_bound(group: str, entries: Sequence[Entry]) -> list[str]:
     podgroup: Object | None = None
     bound: set[str] = set()
     since: float | None = None
-    breaches = []
+    violations = []
     for entry in entries:
         if entry.kind == "PodGroup" and entry.name == group:
             podgroup = entry.object
         if entry.kind != "Pod" or group_of(entry.object) != group:
             continue
         if since is not None and len(bound) < min_count(podgroup) and entry.at > since + BINDING_SECONDS:
-            breaches.append(_partly(group, bound, podgroup))
+            violations.append(_message(group, bound, podgroup))
             since = None
         was_empty = not bound
         if entry.change == "DELETED":
@@ -157,16 +160,16 @@ def _partly_bound(group: str, entries: Sequence[Entry]) -> list[str]:
         if not bound or len(bound) >= min_count(podgroup):
             since = None
     if since is not None:
-        breaches.append(_partly(group, bound, podgroup))
-    return breaches
+        violations.append(_message(group, bound, podgroup))
+    return violations
 
 
-def _partly(group: str, bound: set[str], podgroup: Object | None) -> str:
+def _message(group: str, bound: set[str], podgroup: Object | None) -> str:
     return f"{group}: only {len(bound)} of {min_count(podgroup)} were bound: {', '.join(sorted(bound))}"
 
 
-def _above(group: str, groups: Mapping[str, Object]) -> Iterator[str]:
-    """The CompositePodGroups over a group that exist, from below."""
+def _ancestors(group: str, groups: Mapping[str, Object]) -> Iterator[str]:
+    """Yield the existing CompositePodGroups above a group, the nearest first."""
     while group in groups:
         group = groups[group]["spec"].get("parentCompositePodGroupName", "")
         if group in groups:
@@ -174,18 +177,18 @@ def _above(group: str, groups: Mapping[str, Object]) -> Iterator[str]:
 
 
 def _live_below(name: str, groups: Mapping[str, Object], pods: Iterable[Object]) -> list[Object]:
-    """The pods of a group, or of all groups below it, that are to run."""
+    """Return the pods of a group and of all groups below it that are neither finished nor being deleted."""
     return [
         pod
         for pod in pods
-        if name in (group_of(pod), *_above(group_of(pod), groups))
+        if name in (group_of(pod), *_ancestors(group_of(pod), groups))
         and "deletionTimestamp" not in pod["metadata"]
         and pod["status"].get("phase") not in ("Succeeded", "Failed")
     ]
 
 
 def _ready_below(name: str, groups: Mapping[str, Object], pods: Collection[Object]) -> int:
-    """How many child groups of a CompositePodGroup have the pods, or the groups, that they need."""
+    """Return how many children of a CompositePodGroup have minCount ungated pods, or minGroupCount groups."""
     children = (
         child for child, body in groups.items() if body["spec"].get("parentCompositePodGroupName") == name
     )

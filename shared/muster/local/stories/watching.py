@@ -1,4 +1,4 @@
-"""The timeline of a story: every change of the objects that matter, recorded from an API server's watches."""
+"""Record the timeline of a story: the changes of objects, from an API server's watches."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from muster.replay.snapshots import Object, Objects
 
 KINDS = (TRAINJOBS, JOBSETS, JOBS, PODS, WORKLOADS, POD_GROUPS)
 WATCH_SECONDS = 5
-"""How long one watch request lasts, and so how long a thread may outlive its recorder."""
+"""How long a watch request lasts, and so how long a thread may run after the recorder was stopped."""
 RETRY_SECONDS = 0.5
-_ASK_AGAIN = 0.2
-"""Seconds after which a condition is asked again although no object changed."""
+_POLL_SECONDS = 0.2
+"""How long until a condition is evaluated again although no object changed."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One change of one object, as a watch delivered it.
+    """A change of an object, as a watch delivered it.
 
     Attributes:
         at: seconds since the epoch, when the watch delivered it.
         change: ADDED, MODIFIED or DELETED.
-        object: as the watch gave it.
+        object: its state after the change; its last state if DELETED.
     """
 
     at: float
@@ -48,17 +48,17 @@ class Entry:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the object; empty for an object of the whole cluster."""
+        """The namespace of the object; "" if it is cluster-scoped."""
         return str(self.object["metadata"].get("namespace", ""))
 
     @property
     def version(self) -> int:
-        """The resourceVersion: one counter for all kinds, so it orders what watches deliver in any order."""
+        """The resourceVersion; a counter for all kinds, so it orders the changes of several watches."""
         return int(self.object["metadata"]["resourceVersion"])
 
 
-class Source(Protocol):
-    """The two requests of a recorder; `muster.cluster.client.Client` answers both."""
+class ListerWatcher(Protocol):
+    """The requests of a recorder, as `muster.cluster.client.Client` has them."""
 
     def list_with_version(self, resource: Resource, /) -> tuple[Objects, str]:
         """Return all objects of a kind and the resourceVersion from which a watch goes on."""
@@ -72,17 +72,17 @@ class Source(Protocol):
 Key = tuple[str, str, str]
 
 
-class Recorder:
-    """Records the changes of some kinds; safe to read from any thread.
+class TimelineRecorder:
+    """Records the changes of some kinds; thread-safe.
 
     Args:
-        source: where to list and watch; it decides of which namespaces.
-        kinds: what to watch from the start.
-        watch_seconds: after how long a watch is asked for anew.
+        source: lists and watches, and decides in which namespaces.
+        kinds: the kinds to watch from the start.
+        watch_seconds: how long a watch request lasts.
     """
 
     def __init__(
-        self, source: Source, kinds: Iterable[Resource] = KINDS, watch_seconds: int = WATCH_SECONDS
+        self, source: ListerWatcher, kinds: Iterable[Resource] = KINDS, watch_seconds: int = WATCH_SECONDS
     ) -> None:
         self._source = source
         self._kinds = list(kinds)
@@ -95,16 +95,16 @@ class Recorder:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> Self:
-        """Begin to watch: an object that exists already is known, but is no change."""
+        """Start to watch; objects that exist already are known, but are not recorded as changes."""
         for resource in self._kinds:
             objects, version = self._source.list_with_version(resource)
             with self._changed:
-                self._objects |= {_key(found): found for found in objects}
+                self._objects |= {_key(body): body for body in objects}
             self._watch(resource, version)
         return self
 
     def follow(self, resource: Resource) -> None:
-        """Watch one more kind: an object that exists already is an ADDED change.
+        """Watch another kind; objects that exist already are recorded as ADDED.
 
         Raises:
             ClusterError: the kind cannot be listed.
@@ -114,13 +114,13 @@ class Recorder:
         self._watch(resource, version)
 
     def stop(self) -> None:
-        """Record nothing more."""
+        """Stop recording."""
         self._stopped.set()
 
     def resume(self) -> None:
-        """Watch again after `stop`: every object that changed meanwhile is one change, to its present state.
+        """Watch again after `stop`; each object that changed meanwhile is recorded as one change.
 
-        A kind that is no longer served stays as it was.
+        The objects of a kind that is no longer served are kept.
         """
         for thread in self._threads:
             thread.join()
@@ -148,28 +148,28 @@ class Recorder:
         """Return all objects in their latest state, of one namespace or of all."""
         with self._changed:
             objects = list(self._objects.values())
-        return [found for found in objects if namespace in {"", found["metadata"].get("namespace", "")}]
+        return [body for body in objects if namespace in {"", body["metadata"].get("namespace", "")}]
 
     def gaps(self) -> list[str]:
-        """Return why changes may be missing from the history: a forgotten past, a watch that was refused."""
+        """Return the errors of watches, because of which changes may be missing from the history."""
         with self._changed:
             return list(self._gaps)
 
-    def until(self, holds: Callable[[], Any], seconds: float) -> bool:
-        """Wait until a condition holds, asking again after every change; return whether it did in time."""
+    def until(self, condition: Callable[[], Any], seconds: float) -> bool:
+        """Wait until a condition is true, evaluated after every change; return whether it was in time."""
         end = time.monotonic() + seconds
         while True:
             with self._changed:
                 known = len(self._history)
-            # Asked without the lock: a slow condition must not delay what the watches note.
-            if holds():
+            # Without the lock, so that a slow condition does not delay the watches.
+            if condition():
                 return True
-            left = end - time.monotonic()
-            if left <= 0:
+            remaining = end - time.monotonic()
+            if remaining <= 0:
                 return False
             with self._changed:
                 if len(self._history) == known:
-                    self._changed.wait(min(left, _ASK_AGAIN))
+                    self._changed.wait(min(remaining, _POLL_SECONDS))
 
     def _watch(self, resource: Resource, version: str) -> None:
         thread = threading.Thread(
@@ -182,44 +182,44 @@ class Recorder:
         while not self._stopped.is_set():
             try:
                 version = version or self._catch_up(resource)
-                for change, found in self._source.watch(
+                for change, body in self._source.watch(
                     resource, resource_version=version, timeout_seconds=self._watch_seconds
                 ):
-                    version = found["metadata"]["resourceVersion"]
+                    version = body["metadata"]["resourceVersion"]
                     if self._stopped.is_set():
                         return
                     if change != "BOOKMARK":
-                        self._take(Entry(time.time(), change, found))
+                        self._append(Entry(time.time(), change, body))
             except Expired as error:
-                self._note_gap(resource, error)
+                self._add_gap(resource, error)
                 version = ""
             except ClusterError as error:
-                self._note_gap(resource, error)
+                self._add_gap(resource, error)
                 self._stopped.wait(RETRY_SECONDS)
 
-    def _note_gap(self, resource: Resource, error: ClusterError) -> None:
+    def _add_gap(self, resource: Resource, error: ClusterError) -> None:
         if not self._stopped.is_set():
             with self._changed:
                 self._gaps.append(f"{resource.kind}: {error}")
                 self._changed.notify_all()
 
     def _catch_up(self, resource: Resource) -> str:
-        """Record what a list shows to be changed; return the resourceVersion to go on from."""
+        """Record the changes that a list shows; return the resourceVersion to watch from."""
         objects, version = self._source.list_with_version(resource)
         with self._changed:
-            before = {key: found for key, found in self._objects.items() if key[0] == resource.kind}
-        for found in objects:
-            known = before.pop(_key(found), None)
+            before = {key: body for key, body in self._objects.items() if key[0] == resource.kind}
+        for body in objects:
+            known = before.pop(_key(body), None)
             if known is None:
-                self._take(Entry(time.time(), "ADDED", found))
-            elif known["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
-                self._take(Entry(time.time(), "MODIFIED", found))
-        for gone in before.values():
-            metadata = {**gone["metadata"], "resourceVersion": version}
-            self._take(Entry(time.time(), "DELETED", {**gone, "metadata": metadata}))
+                self._append(Entry(time.time(), "ADDED", body))
+            elif known["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+                self._append(Entry(time.time(), "MODIFIED", body))
+        for deleted in before.values():
+            metadata = {**deleted["metadata"], "resourceVersion": version}
+            self._append(Entry(time.time(), "DELETED", {**deleted, "metadata": metadata}))
         return version
 
-    def _take(self, entry: Entry) -> None:
+    def _append(self, entry: Entry) -> None:
         with self._changed:
             self._history.append(entry)
             if entry.change == "DELETED":
@@ -234,12 +234,12 @@ def state(entries: Iterable[Entry], kind: str) -> dict[str, Object]:
     objects: dict[str, Object] = {}
     for entry in entries:
         if entry.kind == kind:
-            remember(objects, entry)
+            apply_entry(objects, entry)
     return objects
 
 
-def remember(objects: dict[str, Object], entry: Entry) -> None:
-    """Bring objects by name to the state after an entry."""
+def apply_entry(objects: dict[str, Object], entry: Entry) -> None:
+    """Update objects by name to the state after an entry."""
     if entry.change == "DELETED":
         objects.pop(entry.name, None)
     else:
@@ -250,6 +250,6 @@ def _version(entry: Entry) -> int:
     return entry.version
 
 
-def _key(found: Object) -> Key:
-    metadata = found["metadata"]
-    return found["kind"], metadata.get("namespace", ""), metadata["name"]
+def _key(body: Object) -> Key:
+    metadata = body["metadata"]
+    return body["kind"], metadata.get("namespace", ""), metadata["name"]

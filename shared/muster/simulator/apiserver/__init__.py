@@ -7,9 +7,9 @@ Use it with `with ApiServer() as server: print(server.url)`; see `server` for fa
   `disabled_fields`, `validation`, `store`, then `collector` for garbage collection.
 - What is served: `gates`, `kinds`, `schemas`, `discovery`. Shared values: `requests`, `objects`, `status`.
 
-Not supported: authentication, authorization, quota, webhooks, CEL of custom resources except for `self == oldSelf` in
-CustomResourceDefinitions, protobuf, conversion of custom resources, and the validation of fields that no step
-reads. The other controllers are in `muster.simulator.controllers`.
+Not supported: authentication, authorization, quota, webhooks, CEL of custom resources except `self ==
+oldSelf` in CustomResourceDefinitions, protobuf, conversion of custom resources, and the validation of fields
+that no step reads. The other controllers are in `muster.simulator.controllers`.
 """
 
 from muster.simulator.apiserver.gates import Gates

@@ -1,4 +1,4 @@
-"""`muster plan` without its command line: one event, some objects, and what a step would do."""
+"""Plan a step for one event on objects from files, as `muster plan` does."""
 
 from __future__ import annotations
 
@@ -20,37 +20,47 @@ from muster.objects.scheduling import PodGroup, Workload
 from muster.policy.model import Action, Decision, Nothing, Observed
 from muster.policy.reasons import Reason
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import Capture
+from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
 from muster.runtime.responses import first_fault
 from muster.runtime.step import Step
 
 Document = dict[str, Any]
+"""A plan as plain data, in the shape that `muster plan` prints."""
+
 _VIEWS: Mapping[str, type[KubernetesObject]] = {
     view.__name__: view for view in (Job, JobSet, Namespace, Pod, PodGroup, TrainJob, Workload)
 }
 
 
-def plan_on(step: Step, capture: Capture, objects: Iterable[Object], now: datetime) -> list[Document]:
-    """What a step makes of an event in a cluster of files: one document, or one for each object of a sweep.
+def plan_step(
+    step: Step, request: RecordedRequest, objects: Iterable[Object], now: datetime
+) -> list[Document]:
+    """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
+
+    Args:
+        step: the step.
+        request: the event.
+        objects: all objects of the cluster.
+        now: the time in conditions and Events.
 
     Raises:
-        BadFileError: the event is none that could be read, or an object has a field of the wrong type.
+        BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
     try:
-        event = parse(capture.headers, capture.body)
+        event = parse(request.headers, request.body)
     except UnreadableEvent as error:
-        raise BadFileError(capture.place, str(error)) from None
-    there = list(objects)
-    cluster = Snapshot(there)
+        raise BadFileError(request.location, str(error)) from None
+    stored = list(objects)
+    cluster = Snapshot(stored)
     try:
         subjects = _subjects(step, event, cluster)
     except ValidationError as error:
-        raise _bad(f"{capture.place}: data", error) from None
+        raise _bad_field(f"{request.location}: data", error) from None
     try:
-        return [document_of(step, _decide(step, subject, cluster, now)) for subject in subjects]
+        return [to_document(step, _decide(step, subject, cluster, now)) for subject in subjects]
     except ValidationError as error:
-        raise _bad(_at_fault(there), error) from None
+        raise _bad_field(_invalid_object(stored), error) from None
 
 
 def _subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | Observed | Nothing]:
@@ -67,48 +77,49 @@ def _decide(step: Step, subject: ObjectRef | Observed | Nothing, cluster: Cluste
     return subject if isinstance(subject, Nothing) else step.plan(step.observed(cluster, subject), now)
 
 
-def _bad(place: str, error: ValidationError) -> BadFileError:
+def _bad_field(location: str, error: ValidationError) -> BadFileError:
     path, message = first_fault(error)
-    return BadFileError(f"{place}: {path}", message)
+    return BadFileError(f"{location}: {path}", message)
 
 
-def _at_fault(objects: Iterable[Object]) -> str:
-    """Which of the objects has a field of the wrong type, as `Job team-a/sweep`."""
-    for found in objects:
-        view = _VIEWS.get(found["kind"])
+def _invalid_object(objects: Iterable[Object]) -> str:
+    """Return the first object with a field of the wrong type, as `Job team-a/sweep`; "objects" if none."""
+    for body in objects:
+        view = _VIEWS.get(body["kind"])
         try:
             if view is not None:
-                view.read(found)
+                view.read(body)
         except ValidationError:
-            metadata = found["metadata"]
+            metadata = body["metadata"]
             return str(
-                ObjectRef(
-                    found["apiVersion"], found["kind"], metadata.get("namespace") or "", metadata["name"]
-                )
+                ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"])
             )
     return "objects"
 
 
-def document_of(step: Step, decision: Decision) -> Document:
-    """A decision as `muster plan` prints it. Scripts read it: fields are added with care, none goes."""
-    planned = () if isinstance(decision, Nothing) else decision.actions
+def to_document(step: Step, decision: Decision) -> Document:
+    """Return a decision as `muster plan` prints it.
+
+    Scripts read this output: a field may be added, none may be removed or renamed.
+    """
+    actions = () if isinstance(decision, Nothing) else decision.actions
     return {
         "function": step.name,
-        "outcome": "Plan" if planned else "Nothing",
+        "outcome": "Plan" if actions else "Nothing",
         "reason": str(decision.reason),
-        "actions": [_action(action) for action in planned],
+        "actions": [_action(action) for action in actions],
     }
 
 
 def as_yaml(documents: Iterable[Document]) -> str:
-    """Plans as text: a YAML stream, the same for the same plans."""
+    """Return plans as a YAML stream; equal plans give equal text."""
     text: str = yaml.safe_dump_all(documents, sort_keys=False, width=110)
     return text
 
 
 def _action(action: Action) -> Document:
     target = action.target
-    told: Document = {
+    document: Document = {
         "verb": str(action.verb),
         "apiVersion": target.api_version,
         "kind": target.kind,
@@ -116,9 +127,9 @@ def _action(action: Action) -> Document:
         "name": target.name,
     }
     if action.subresource:
-        told["subresource"] = action.subresource
+        document["subresource"] = action.subresource
     if action.operations:
-        told["body"] = json.loads(json.dumps(action.operations))
+        document["body"] = json.loads(json.dumps(action.operations))
     if action.body is not None:
-        told["body"] = json.loads(json.dumps(action.body))
-    return told
+        document["body"] = json.loads(json.dumps(action.body))
+    return document

@@ -1,4 +1,4 @@
-"""How the commands that work on a cluster are told which one."""
+"""Connect a command to the cluster of a kubeconfig, and print tables as kubectl does."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from muster.cli.bad_input import BadInput
+from muster.cli.arguments import BadInput
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 
 
 def kubeconfig_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --kubeconfig."""
+    """Add the option --kubeconfig to a command."""
     return click.option(
         "--kubeconfig",
         envvar="KUBECONFIG",
@@ -26,18 +26,18 @@ def kubeconfig_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def connected(kubeconfig: Path | None, command: str) -> Iterator[Client]:
-    """A client of the cluster; whatever it refuses later is told in one line.
+    """Yield a client of the cluster; a ClusterError within the block becomes a one-line message.
 
     Raises:
-        BadInput: there is no such file, or it is none that could be used.
-        click.ClickException: the API server refused something, or did not answer.
+        BadInput: the kubeconfig does not exist or is invalid.
+        click.ClickException: the API server refused a request, or did not answer.
     """
     path = kubeconfig or Path.home() / ".kube" / "config"
     if not path.is_file():
         raise BadInput(f"{path}: No such file; name one by --kubeconfig or $KUBECONFIG")
     try:
         client = Client.from_kubeconfig(str(path), user_agent=f"muster-{command}")
-    except Exception as error:  # noqa: BLE001 - the kubernetes package raises whatever its YAML makes of a file
+    except Exception as error:  # noqa: BLE001 - the kubernetes package raises any kind of error for an invalid kubeconfig
         raise BadInput(f"{path}: {error}") from None
     try:
         yield client
@@ -45,10 +45,10 @@ def connected(kubeconfig: Path | None, command: str) -> Iterator[Client]:
         raise click.ClickException(f"{client.url}: {type(error).__name__}: {error.message}") from None
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text in columns, as kubectl prints it: none is cut, and the last may be as long as it likes."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text in aligned columns, as kubectl prints them; no cell is truncated."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
+        for row in (headers, *rows)
     )

@@ -1,4 +1,4 @@
-"""The checks of `muster run` on each story: the laws of every story, and the groups that it asks for."""
+"""The checks of `muster run` on the timeline of a story: the laws of every story, and its expected groups."""
 
 from __future__ import annotations
 
@@ -9,47 +9,51 @@ from muster.local.stories import laws
 from muster.local.stories.laws import Law
 from muster.local.stories.watching import Entry
 from muster.policy.marks import GROUP
-from muster.replay import summary as outline
 from muster.replay.snapshots import Object
+from muster.replay.summary import group_of, is_gated
 
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation.
+    """The result of one check.
 
     Attributes:
-        sentence: what had to hold.
-        held: whether it did.
-        detail: what was seen instead.
+        description: what had to happen.
+        passed: whether it did.
+        detail: what happened instead.
     """
 
-    sentence: str
-    held: bool
+    description: str
+    passed: bool
     detail: str = ""
 
 
 Groups = Mapping[str, int]
-"""Of each group its minCount; 0 for a basic one."""
+"""minCount by group; 0 for a basic group."""
 
 
-def checks(history: Sequence[Entry], groups: Groups) -> list[Check]:
-    """Return a check for each sentence, on the changes of one story in their order."""
-    return [_check(sentence, history, groups) for sentence in SENTENCES]
+def check_timeline(history: Sequence[Entry], groups: Groups) -> list[Check]:
+    """Return a check for each of DESCRIPTIONS on the changes of one story, in their order."""
+    return [_check(description, history, groups) for description in DESCRIPTIONS]
 
 
-def _check(sentence: str, history: Sequence[Entry], groups: Groups) -> Check:
-    faults = [fault for law in LAWS.get(sentence, ()) for fault in law(history)]
-    faults += [fault for rule in RULES.get(sentence, ()) for fault in rule(history, groups)]
-    return Check(sentence, not faults, "; ".join(faults))
+def _check(description: str, history: Sequence[Entry], groups: Groups) -> Check:
+    violations = [violation for law in LAWS.get(description, ()) for violation in law(history)]
+    violations += [
+        violation
+        for expectation in EXPECTATIONS.get(description, ())
+        for violation in expectation(history, groups)
+    ]
+    return Check(description, not violations, "; ".join(violations))
 
 
 def stamped_at_birth(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
-    """No pod is born without the name of its group, or free to go."""
-    born = [entry for entry in history if entry.kind == "Pod" and entry.change == "ADDED"]
-    if len(born) < sum(max(1, size) for size in groups.values()):
-        yield f"only {len(born)} pods were born"
-    for entry in born:
-        if not outline.group_of(entry.object) or not outline.is_gated(entry.object):
+    """Every pod is created with the name of its group and with Muster's gate."""
+    created = [entry for entry in history if entry.kind == "Pod" and entry.change == "ADDED"]
+    if len(created) < sum(max(1, size) for size in groups.values()):
+        yield f"only {len(created)} pods were born"
+    for entry in created:
+        if not group_of(entry.object) or not is_gated(entry.object):
             yield f"pod {entry.name} was born without group or gate"
 
 
@@ -59,17 +63,21 @@ def groups_as_asked(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
     if len(workloads) != 1:
         yield f"{len(workloads)} Workloads"
     for workload in workloads:
-        templates = {each["name"]: _size(each) for each in workload["spec"]["podGroupTemplates"]}
+        templates = {
+            template["name"]: _min_count(template) for template in workload["spec"]["podGroupTemplates"]
+        }
         if templates != groups:
             yield f"Workload {workload['metadata']['name']} has {templates}"
     latest = {entry.name: entry.object for entry in history if entry.kind == "PodGroup"}
-    made = {each["spec"]["workloadRef"]["templateName"]: _size(each["spec"]) for each in latest.values()}
+    made = {
+        group["spec"]["workloadRef"]["templateName"]: _min_count(group["spec"]) for group in latest.values()
+    }
     if made != groups:
         yield f"the PodGroups are {made}"
 
 
-def all_groups_before_any_binding(history: Sequence[Entry], groups: Groups) -> Iterator[str]:  # noqa: ARG001 - one signature for all
-    """The PodGroups of all groups exist when the first pod of any of them is bound."""
+def all_groups_before_any_binding(history: Sequence[Entry], groups: Groups) -> Iterator[str]:  # noqa: ARG001 - an Expectation
+    """All PodGroups exist before the first pod of any of them is bound."""
     made = [entry.version for entry in _added(history, "PodGroup")]
     first_bound = min((version for _, version in _bindings(history)), default=0)
     if not 0 < max(made, default=0) < first_bound:
@@ -77,15 +85,15 @@ def all_groups_before_any_binding(history: Sequence[Entry], groups: Groups) -> I
 
 
 def all_bound(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
-    """Every group has its pods, and each of them a node."""
+    """Every group has all its pods, and all of them are bound."""
     for group, size in groups.items():
         bound = sum(group_label(pod) == group for pod, _ in _bindings(history))
         if bound < max(1, size):
             yield f"{group}: {bound} of {max(1, size)} pods were bound"
 
 
-def specs_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]:  # noqa: ARG001 - likewise
-    """Nobody wrote to the spec of what the user created."""
+def specs_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]:  # noqa: ARG001 - an Expectation
+    """The spec of the object that the user created does not change."""
     first = next((entry for entry in history if not entry.object["metadata"].get("ownerReferences")), None)
     if first is None:
         yield "nothing was seen"
@@ -95,7 +103,8 @@ def specs_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]: 
         yield f"the spec of {first.kind} {first.name} changed"
 
 
-Rule = Callable[[Sequence[Entry], Groups], Iterator[str]]
+Expectation = Callable[[Sequence[Entry], Groups], Iterator[str]]
+"""Yields the violations in a timeline of a story with known groups."""
 
 _STAMPED = "every pod was born with its group's name and a gate"
 _AS_ASKED = "Workload and PodGroups have the groups and minCounts that were expected"
@@ -104,7 +113,7 @@ _GATES = "no gate was lifted before the PodGroup existed"
 _TOGETHER = "every gang was bound together"
 _UNTOUCHED = "nobody changed the spec of what the user created"
 
-SENTENCES = (_STAMPED, _AS_ASKED, _IN_ORDER, _GATES, _TOGETHER, _UNTOUCHED)
+DESCRIPTIONS = (_STAMPED, _AS_ASKED, _IN_ORDER, _GATES, _TOGETHER, _UNTOUCHED)
 
 LAWS: Mapping[str, tuple[Law, ...]] = {
     _IN_ORDER: (laws.workload_group_binding_in_this_order,),
@@ -115,20 +124,20 @@ LAWS: Mapping[str, tuple[Law, ...]] = {
         laws.no_tree_is_bound_before_it_can_be,
     ),
 }
-"""The laws that a sentence stands for; each law is in one of them."""
+"""The laws that a check includes; each law is in exactly one."""
 
-RULES: Mapping[str, tuple[Rule, ...]] = {
+EXPECTATIONS: Mapping[str, tuple[Expectation, ...]] = {
     _STAMPED: (stamped_at_birth,),
     _AS_ASKED: (groups_as_asked,),
     _IN_ORDER: (all_groups_before_any_binding,),
     _TOGETHER: (all_bound,),
     _UNTOUCHED: (specs_untouched,),
 }
-"""What a sentence stands for beyond the laws, where the groups of the story are known."""
+"""What a check includes beyond the laws."""
 
 
 def group_label(pod: Object) -> str:
-    """The mark of a pod."""
+    """Return the group label of a pod; "" if it has none."""
     return str((pod["metadata"].get("labels") or {}).get(GROUP, ""))
 
 
@@ -137,7 +146,7 @@ def _added(history: Sequence[Entry], kind: str) -> list[Entry]:
 
 
 def _bindings(history: Sequence[Entry]) -> list[tuple[Object, int]]:
-    """Each pod when it was first seen with a node."""
+    """Return each bound pod and its resourceVersion, as of its first entry with a node."""
     bound: dict[str, tuple[Object, int]] = {}
     for entry in history:
         if entry.kind == "Pod" and entry.object["spec"].get("nodeName"):
@@ -145,5 +154,5 @@ def _bindings(history: Sequence[Entry]) -> list[tuple[Object, int]]:
     return list(bound.values())
 
 
-def _size(holder: Object) -> int:
-    return int((holder["schedulingPolicy"].get("gang") or {}).get("minCount", 0))
+def _min_count(group: Object) -> int:
+    return int((group["schedulingPolicy"].get("gang") or {}).get("minCount", 0))

@@ -1,9 +1,11 @@
-"""What the cluster brings: versions, gates and kinds. Nothing is stored: objects are created as a dry run."""
+"""Check the versions, feature gates and kinds of a cluster; objects are created as a dry run only."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from muster.cluster.client import Client
@@ -20,7 +22,6 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
-from muster.operator.preflight.finding import Finding, Level
 
 _KNATIVE = (
     ("eventing.knative.dev", "v1/triggers", "Knative Eventing"),
@@ -30,7 +31,7 @@ _KNATIVE = (
 _JOB_KINDS = ((JOBSETS, "JobSet", "jobsets"), (TRAINJOBS, "the Trainer", "trainjobs"))
 _OK, _CREATED = 200, 201
 
-# Accepted also where pods are held to the restricted Pod Security Standard and to quotas.
+# Passes the restricted Pod Security Standard and the admission of ResourceQuotas.
 _POD_SPEC: dict[str, Any] = {
     "restartPolicy": "Never",
     "automountServiceAccountToken": False,
@@ -50,20 +51,52 @@ _POD_SPEC: dict[str, Any] = {
 }
 
 
-def of_the_cluster(client: Client, namespace: str) -> Iterator[Finding]:
-    """What Muster needs to find on a cluster before it is installed.
+class Level(StrEnum):
+    """The severity of a finding."""
+
+    OK = "ok"
+    """Nothing to do."""
+    WARN = "warn"
+    """A feature will not work or could not be checked; everything else does."""
+    FAIL = "FAIL"
+    """Gangs will not be scheduled until this is repaired."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        level: the severity.
+        about: what was checked.
+        message: the state, and how to repair it.
+    """
+
+    level: Level
+    about: str
+    message: str
+
+
+def first_names(names: list[str], limit: int = 10) -> str:
+    """Return the first names of a list and the number of the others, as text."""
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest
+
+
+def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
+    """Yield findings about what a cluster must have before Muster is installed.
 
     Args:
         client: of the cluster.
-        namespace: where pods and Jobs are created as a dry run.
+        namespace: where a pod and a Job are created as a dry run.
 
     Raises:
-        ClusterError: the API server does not answer, or does not tell what it serves.
+        ClusterError: the API server does not answer, or refuses discovery.
     """
-    yield from _scheduling(client, namespace)
-    yield _policies_served(client)
+    yield from _scheduling_api(client, namespace)
+    yield _admission_policies(client)
     if choose(client.served_versions(GROUP)).unasked:
-        yield _grouped_unasked(client)
+        yield _workload_with_job_1_36(client)
     else:
         yield _workload_with_job(client, namespace)
     for resource, name, source in _JOB_KINDS:
@@ -79,7 +112,7 @@ def of_the_cluster(client: Client, namespace: str) -> Iterator[Finding]:
             )
 
 
-def _scheduling(client: Client, namespace: str) -> Iterator[Finding]:
+def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
     api = choose(client.served_versions(GROUP))
     if not api.served:
         yield Finding(Level.FAIL, "scheduling API", HOW_TO_SWITCH_ON)
@@ -98,15 +131,15 @@ def _scheduling(client: Client, namespace: str) -> Iterator[Finding]:
             "is not served: a policy with nested groups is invalid here (gate CompositePodGroup, "
             f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)",
         )
-    yield _groups_are_readable(client)
-    yield _group_of_a_pod(client, namespace)
+    yield _stored_groups(client)
+    yield _scheduling_group_field(client, namespace)
 
 
-def _groups_are_readable(client: Client) -> Finding:
-    """Whether Workloads and PodGroups can be listed at all.
+def _stored_groups(client: Client) -> Finding:
+    """Check that Workloads and PodGroups can be listed.
 
-    One that an older release stored in a version that this one does not know fails every list of its kind,
-    and so every cache of it, kube-scheduler's too.
+    An object that an older release stored in an API version unknown to this release fails every list of its
+    kind, and so every informer, kube-scheduler's too.
     """
     about = "stored groups"
     cluster = Versioned(client)
@@ -125,13 +158,13 @@ def _groups_are_readable(client: Client) -> Finding:
     return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
 
 
-def _group_of_a_pod(client: Client, namespace: str) -> Finding:
+def _scheduling_group_field(client: Client, namespace: str) -> Finding:
     about = "pod.spec.schedulingGroup"
     spec = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "muster-check"}}
-    made, trouble = _dry_run(client, PODS, namespace, spec)
-    if trouble:
-        return Finding(Level.WARN, about, trouble)
-    if "schedulingGroup" in made["spec"]:
+    pod, error = _dry_run(client, PODS, namespace, spec)
+    if error:
+        return Finding(Level.WARN, about, error)
+    if "schedulingGroup" in pod["spec"]:
         return Finding(
             Level.OK,
             about,
@@ -141,7 +174,7 @@ def _group_of_a_pod(client: Client, namespace: str) -> Finding:
     return Finding(Level.FAIL, about, f"is dropped by the API server: {HOW_TO_SWITCH_ON}")
 
 
-def _policies_served(client: Client) -> Finding:
+def _admission_policies(client: Client) -> Finding:
     resource = MUTATING_ADMISSION_POLICIES
     if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
         return Finding(Level.OK, "admission policies", f"{resource.api_version} is served")
@@ -161,10 +194,10 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
         "scheduling": {"schedulingPolicy": {"gang": {}}},
         "template": {"spec": _POD_SPEC},
     }
-    made, trouble = _dry_run(client, JOBS, namespace, spec)
-    if trouble:
-        return Finding(Level.WARN, about, trouble)
-    if "scheduling" in made["spec"]:
+    job, error = _dry_run(client, JOBS, namespace, spec)
+    if error:
+        return Finding(Level.WARN, about, error)
+    if "scheduling" in job["spec"]:
         return Finding(
             Level.OK,
             about,
@@ -174,18 +207,22 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
     return Finding(Level.OK, about, "is off: Muster groups plain Jobs too")
 
 
-def _grouped_unasked(client: Client) -> Finding:
-    """1.36 has no field that tells, but an API server says which gates it has.
+def _workload_with_job_1_36(client: Client) -> Finding:
+    """Check the gate WorkloadWithJob of 1.36 by the API server's metrics, since 1.36 has no field for it.
 
-    Its Job controller has the right to make groups exactly where the API server has the gate
+    The Job controller of 1.36 has the permission to create groups only if the API server has the gate
     (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, v1.36.3).
     """
     about = "gate WorkloadWithJob"
-    status, said = client.raw("GET", "/metrics")
+    status, metrics = client.raw("GET", "/metrics")
     if status != _OK:
-        words = f"/metrics of the API server answers {status}, so it cannot be told; on 1.36 it has to be off"
-        return Finding(Level.WARN, about, words)
-    if re.search(r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$', str(said), re.MULTILINE):
+        message = (
+            f"/metrics of the API server answers {status}, so it cannot be told; on 1.36 it has to be off"
+        )
+        return Finding(Level.WARN, about, message)
+    if re.search(
+        r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$', str(metrics), re.MULTILINE
+    ):
         return Finding(
             Level.FAIL,
             about,
@@ -208,15 +245,15 @@ def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Fin
 
 
 def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> tuple[dict[str, Any], str]:
-    """What the API server would have stored, or why that could not be tried."""
+    """Return the object as the API server would store it, and why it refused; exactly one is empty."""
     body = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": "muster-check", "namespace": namespace},
         "spec": spec,
     }
-    status, made = client.raw("POST", resource.path("", namespace), query={"dryRun": "All"}, body=body)
+    status, answer = client.raw("POST", resource.path("", namespace), query={"dryRun": "All"}, body=body)
     if status == _CREATED:
-        return made, ""
-    words = made.get("message", "") if isinstance(made, dict) else str(made)
-    return {}, f"could not be tried by a dry run in namespace {namespace}: {status} {words}"
+        return answer, ""
+    message = answer.get("message", "") if isinstance(answer, dict) else str(answer)
+    return {}, f"could not be tried by a dry run in namespace {namespace}: {status} {message}"

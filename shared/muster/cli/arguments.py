@@ -1,0 +1,110 @@
+"""What several commands share: errors of arguments, the limit to this machine, and signals."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import click
+
+from muster.replay.files import BadFileError
+
+_BEYOND_OPTION = "--beyond-this-machine"
+_STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+
+
+class BadInput(click.ClickException):
+    """An argument or file is invalid: one line on standard error and exit status 2."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message on standard error, as one line."""
+        click.echo(f"muster: {self.message}", file=file, err=file is None)
+
+
+@contextmanager
+def errors_as_bad_input() -> Iterator[None]:
+    """Turn BadFileError and LookupError into BadInput."""
+    try:
+        yield
+    except BadFileError as error:
+        raise BadInput(str(error)) from None
+    except LookupError as error:
+        raise BadInput(str(error.args[0])) from None
+
+
+def beyond_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the flag --beyond-this-machine with a help text."""
+    return click.option(_BEYOND_OPTION, "beyond", is_flag=True, help=text)
+
+
+def keep_to_this_machine(option: str, host: str, reason: str, *, beyond: bool) -> None:
+    """Refuse a host that is not this machine, unless --beyond-this-machine was given.
+
+    Raises:
+        BadInput: the host is refused, for this reason.
+    """
+    if not beyond and not _is_loopback(host):
+        raise BadInput(
+            f"{option}: {host or 'every address'} is not this machine alone: {reason}; "
+            f"{_BEYOND_OPTION} allows it"
+        )
+
+
+def parse_endpoint(option: str, text: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `:PORT` (127.0.0.1) or `[::1]:PORT`.
+
+    Raises:
+        BadInput: the text has another form.
+    """
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname or "127.0.0.1", parts.port
+    except ValueError:
+        host, port = "", None
+    if port is None or parts.path:
+        raise BadInput(f"{option}: {text!r} is not HOST:PORT")
+    return host, port
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Yield an Event that the first Ctrl-C or SIGTERM sets; the signals interrupt nothing within the block.
+
+    Enter it before any thread is started, since a thread inherits the signal mask of its creator.
+    """
+    stop, leaving = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        while not leaving.is_set():
+            signal.sigwait(_STOP_SIGNALS)
+            stop.set()
+
+    # A shell starts background jobs with SIGINT ignored, and sigwait never returns an ignored signal.
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    waiter = threading.Thread(target=wait, name="signals", daemon=True)
+    waiter.start()
+    try:
+        yield stop
+    finally:
+        leaving.set()
+        signal.pthread_kill(waiter.ident or 0, signal.SIGTERM)
+        waiter.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)

@@ -1,0 +1,199 @@
+"""Check that the objects of an overlay of eventing/ are installed unchanged, ready and permitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from muster.cluster.client import Client
+from muster.cluster.errors import ApiGone
+from muster.manifests import Manifest, of_kind
+from muster.objects.resources import (
+    MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
+    NAMESPACES,
+    Resource,
+)
+from muster.operator.check.preflight import Finding, Level, first_names
+from muster.policy.marks import NAMESPACE_SWITCH
+
+_POLICIES = (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS)
+_KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_CREATED = 201
+
+
+class _ReviewForbiddenError(Exception):
+    """The user may not create SubjectAccessReviews."""
+
+
+def check_installation(client: Client, objects: Sequence[Manifest]) -> Iterator[Finding]:
+    """Yield findings about the installed objects of Muster.
+
+    Args:
+        client: of the cluster.
+        objects: the installed manifests, such as `muster.manifests.load()`.
+
+    Raises:
+        ClusterError: the API server does not answer or refuses.
+    """
+    for resource in _POLICIES:
+        for manifest in of_kind(objects, resource.kind):
+            yield _policy(client, resource, manifest)
+    for kind in _KNATIVE:
+        yield from _readiness(client, kind, of_kind(objects, kind))
+    yield from _permissions(client, objects)
+    yield from _namespaces(client, of_kind(objects, "Namespace"))
+
+
+def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
+    about = f"{resource.kind} {manifest['metadata']['name']}"
+    try:
+        live = client.get(resource, manifest["metadata"]["name"])
+    except ApiGone:
+        live = None
+    if live is None:
+        return Finding(
+            Level.FAIL, about, "is not installed: kubectl apply -k eventing/admission, before any marked Job"
+        )
+    if not _contains(live["spec"], manifest["spec"]):
+        return Finding(
+            Level.WARN, about, "differs from this version's: pods may be named as the functions do not expect"
+        )
+    return Finding(Level.OK, about, "is installed")
+
+
+def _readiness(client: Client, kind: str, objects: list[Manifest]) -> Iterator[Finding]:
+    """Yield a finding for the ready objects of a kind, and a finding per reason why others are not ready."""
+    names_by_reason: dict[str, list[str]] = {}
+    for manifest in objects:
+        names_by_reason.setdefault(_reason_not_ready(client, manifest), []).append(
+            manifest["metadata"]["name"]
+        )
+    ready = names_by_reason.pop("", [])
+    if ready:
+        yield Finding(Level.OK, f"{kind}s", f"{len(ready)} of {len(objects)} are ready")
+    for reason, names in names_by_reason.items():
+        yield Finding(Level.FAIL, f"{kind}s", f"{first_names(names)}: {reason}")
+
+
+def _reason_not_ready(client: Client, manifest: Manifest) -> str:
+    """Return why a Knative object is not ready; "" if it is."""
+    group, _, version = manifest["apiVersion"].partition("/")
+    resource = Resource(group, version, f"{manifest['kind'].lower()}s", manifest["kind"])
+    metadata = manifest["metadata"]
+    try:
+        live = client.get(resource, metadata["name"], metadata["namespace"])
+    except ApiGone:
+        return f"{manifest['apiVersion']} is not served"
+    if live is None:
+        return "is not installed"
+    conditions = (live.get("status") or {}).get("conditions") or []
+    ready: dict[str, str] = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
+    if ready.get("status") == "True":
+        return ""
+    message = ready.get("message") or ready.get("reason") or "no condition Ready yet"
+    return f"is not ready: {message}"
+
+
+def _permissions(client: Client, objects: Sequence[Manifest]) -> Iterator[Finding]:
+    """Yield a finding per service account: whether a SubjectAccessReview allows all that its role grants."""
+    roles = {(role["kind"], role["metadata"]["name"]): role for role in objects if "rules" in role}
+    bindings = [manifest for manifest in objects if manifest["kind"] in {"ClusterRoleBinding", "RoleBinding"}]
+    for binding in bindings:
+        role = roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"])]
+        namespace = binding["metadata"].get("namespace", "")
+        for subject in binding["subjects"]:
+            try:
+                yield _account(client, subject, namespace, role["rules"])
+            except _ReviewForbiddenError as error:
+                yield Finding(Level.WARN, "permissions", str(error))
+                return
+
+
+def _account(client: Client, subject: dict[str, str], namespace: str, rules: list[dict[str, Any]]) -> Finding:
+    about = f"permissions of {subject['name']}"
+    grants = list(_grants(rules))
+    denied = [
+        f"{verb} {resource}"
+        for verb, group, resource in grants
+        if not _allowed(client, subject, namespace, verb, group, resource)
+    ]
+    if denied:
+        return Finding(Level.FAIL, about, f"may not {first_names(denied)}: kubectl apply -k eventing/rbac")
+    return Finding(Level.OK, about, f"all {len(grants)} are granted")
+
+
+def _grants(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield verb, API group and resource of each combination that RBAC rules grant."""
+    for grant in rules:
+        for group in grant["apiGroups"]:
+            for resource in grant["resources"]:
+                for verb in grant["verbs"]:
+                    yield verb, group, resource
+
+
+def _allowed(
+    client: Client, subject: dict[str, str], namespace: str, verb: str, group: str, resource: str
+) -> bool:
+    """Whether the API server allows a subject of a binding a verb on a resource.
+
+    Raises:
+        _ReviewForbiddenError: the API server refuses the SubjectAccessReview.
+    """
+    plural, _, subresource = resource.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    spec = {**_identity(subject), "resourceAttributes": attributes | {"namespace": namespace}}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    status, answer = client.raw("POST", _REVIEWS, body=body)
+    if status != _CREATED:
+        raise _ReviewForbiddenError(
+            f"could not be asked: {status}; you need the right to `create` `subjectaccessreviews`"
+        )
+    return bool(answer["status"].get("allowed"))
+
+
+def _identity(subject: dict[str, str]) -> dict[str, Any]:
+    """Return user and groups of a SubjectAccessReview for a service account or a group."""
+    if subject["kind"] == "Group":
+        return {"groups": [subject["name"]]}
+    namespace = subject["namespace"]
+    return {
+        "user": f"system:serviceaccount:{namespace}:{subject['name']}",
+        "groups": [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{namespace}",
+            "system:authenticated",
+        ],
+    }
+
+
+def _namespaces(client: Client, installed: list[Manifest]) -> Iterator[Finding]:
+    labelled = client.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    enabled = sorted(namespace["metadata"]["name"] for namespace in labelled)
+    for name in sorted({manifest["metadata"]["name"] for manifest in installed} & set(enabled)):
+        yield Finding(
+            Level.FAIL,
+            f"namespace {name}",
+            f"has {NAMESPACE_SWITCH}: a gated pod of Muster would wait for Muster; take the label off",
+        )
+    if enabled:
+        yield Finding(Level.OK, f"label {NAMESPACE_SWITCH}", f"is on {first_names(enabled)}")
+    else:
+        yield Finding(
+            Level.WARN,
+            f"label {NAMESPACE_SWITCH}",
+            "is on no namespace: only Jobs whose template is marked by hand are gangs; "
+            f"kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled",
+        )
+
+
+def _contains(live: Any, expected: Any) -> bool:
+    """Whether a live value has all expected fields; it may have more, since the API server adds defaults."""
+    if isinstance(expected, dict):
+        return isinstance(live, dict) and all(
+            _contains(live.get(key), value) for key, value in expected.items()
+        )
+    if isinstance(expected, list):
+        return isinstance(live, list) and len(live) == len(expected) and all(map(_contains, live, expected))
+    return bool(live == expected)

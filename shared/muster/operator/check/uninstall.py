@@ -1,0 +1,103 @@
+"""Check that no pod would wait for ever if Muster were uninstalled (docs/uninstall.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.cluster.observe import list_if_served
+from muster.cluster.port import Cluster
+from muster.objects.jobs import Pod
+from muster.objects.resources import (
+    MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+)
+from muster.operator.check.preflight import Finding, Level, first_names
+from muster.policy.marks import GATE, GROUP, NAMESPACE_SWITCH
+
+_MUSTER_PREFIX = "muster-"
+"""Prefix of the names of Muster's admission policies and bindings."""
+
+
+def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
+    """Yield what has to be done before the functions are deleted, in that order.
+
+    Raises:
+        ClusterError: the API server does not answer or refuses.
+    """
+    yield _namespace_labels(cluster)
+    yield _policies(cluster)
+    gated, orphaned = _stuck_pods(cluster)
+    if gated:
+        yield Finding(
+            Level.FAIL,
+            "pods with Muster's gate",
+            f"{len(gated)} would wait for ever: {first_names(gated)}; "
+            "let the functions go on until there are none, or delete their Jobs "
+            "(muster status says what they wait for)",
+        )
+    else:
+        yield Finding(Level.OK, "pods with Muster's gate", "there are none")
+    if orphaned:
+        yield Finding(
+            Level.FAIL,
+            "pods without their PodGroup",
+            f"{len(orphaned)} would wait for ever: {first_names(orphaned)}; "
+            "the functions make it at the next sweep",
+        )
+    else:
+        yield Finding(Level.OK, "pods without their PodGroup", "there are none")
+
+
+def _namespace_labels(cluster: Cluster) -> Finding:
+    about = f"1. label {NAMESPACE_SWITCH}"
+    namespaces = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    names = sorted(namespace["metadata"]["name"] for namespace in namespaces)
+    if names:
+        return Finding(
+            Level.FAIL,
+            about,
+            f"new Jobs are still marked in {first_names(names)}: "
+            f"kubectl label namespace --all {NAMESPACE_SWITCH}-",
+        )
+    return Finding(Level.OK, about, "is on no namespace")
+
+
+def _policies(cluster: Cluster) -> Finding:
+    about = "2. admission policies"
+    names = [
+        f"{resource.kind} {body['metadata']['name']}"
+        for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
+        for body in list_if_served(cluster, resource)
+        if body["metadata"]["name"].startswith(_MUSTER_PREFIX)
+    ]
+    if names:
+        return Finding(
+            Level.FAIL,
+            about,
+            f"pods are still stamped: {first_names(names)}; kubectl delete -k eventing/admission",
+        )
+    return Finding(Level.OK, about, "are gone")
+
+
+def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:
+    """Return the names of unbound pods with Muster's gate, and of those whose PodGroup does not exist."""
+    existing = {
+        (group["metadata"]["namespace"], group["metadata"]["name"])
+        for group in list_if_served(cluster, POD_GROUPS)
+    }
+    gated, orphaned = [], []
+    # All pods are listed, since a gated pod waits even if its group label was removed.
+    for body in cluster.list(PODS):
+        pod = Pod.read(body)
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if pod.finished or pod.bound:
+            continue
+        in_group = GROUP in pod.metadata.labels and pod.pod_group_name
+        if GATE in pod.gates:
+            gated.append(name)
+        elif in_group and (pod.metadata.namespace, pod.pod_group_name) not in existing:
+            orphaned.append(name)
+    return sorted(gated), sorted(orphaned)

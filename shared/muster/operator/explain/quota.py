@@ -1,0 +1,95 @@
+"""Warn of gangs that a namespace's ResourceQuota keeps from ever having all their pods.
+
+Quota is charged when a pod is created, for gated pods too, and only the Events of the Job controller report
+it (plugin/pkg/admission/resourcequota, Kubernetes v1.37.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from muster.cluster.observe import list_if_served
+from muster.cluster.port import Cluster
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import JOBS, JOBSETS, RESOURCE_QUOTAS
+from muster.policy.groups import Group, full_seats
+from muster.policy.kinds import Gang
+from muster.policy.ownership import Considered
+from muster.simulator.controllers.quantities import milli
+
+_PODS = "pods"
+
+
+def quota_warnings(cluster: Cluster, owner: Considered) -> Iterator[str]:
+    """Yield a line per gang and resource of which minCount pods request more than a quota allows."""
+    quotas = list_if_served(cluster, RESOURCE_QUOTAS, owner.gang.named_by.namespace)
+    if not quotas:
+        return
+    pod_specs = _pod_specs(cluster, owner.gang)
+    for root in owner.tree:
+        for leaf in filter(lambda leaf: leaf.gang, root.leaves()):
+            requests = _gang_requests(leaf, pod_specs)
+            for quota in quotas:
+                yield from _exceeded(leaf, requests, quota)
+
+
+def _exceeded(leaf: Group, requests: Mapping[str, int], quota: Mapping[str, Any]) -> Iterator[str]:
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    for resource, limit in sorted(hard.items()):
+        # In a quota, `cpu` means the same as `requests.cpu`.
+        requested = requests.get(resource.removeprefix("requests."), 0)
+        if requested > milli(str(limit)):
+            yield (
+                f"group {leaf.name}: {leaf.template_min_count} pods need {resource} {_quantity(requested)}, "
+                f"ResourceQuota {quota['metadata']['name']} allows {limit}: they will never all exist"
+            )
+
+
+def _quantity(thousandths: int) -> str:
+    return str(thousandths // 1000) if thousandths % 1000 == 0 else f"{thousandths}m"
+
+
+def _gang_requests(leaf: Group, pod_specs: Mapping[str, Mapping[str, Any]]) -> Counter[str]:
+    """Return the requests of minCount pods of a group by resource, in thousandths.
+
+    The pods are taken from the group's pod sets in order, at most as many as the largest instance of the
+    group has of each.
+    """
+    total: Counter[str] = Counter()
+    largest = max(leaf.sizes, key=lambda suffix: leaf.sizes[suffix], default="")
+    remaining = leaf.template_min_count
+    for pod_set in leaf.pod_sets:
+        pods = min(remaining, full_seats(pod_set)[leaf.name, largest])
+        remaining -= pods
+        total[_PODS] += pods * 1000
+        for name, quantity in _pod_requests(pod_specs.get(pod_set.replicated_job, {})).items():
+            total[name] += pods * quantity
+    return total
+
+
+def _pod_requests(pod_spec: Mapping[str, Any]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for container in pod_spec.get("containers") or []:
+        resources = container.get("resources") or {}
+        # A limit without a request is defaulted to be the request (pkg/apis/core/v1/defaults.go).
+        for name, quantity in {
+            **(resources.get("limits") or {}),
+            **(resources.get("requests") or {}),
+        }.items():
+            total[name] += milli(str(quantity))
+    return total
+
+
+def _pod_specs(cluster: Cluster, gang: Gang) -> dict[str, Mapping[str, Any]]:
+    """Return the pod specs of an owner by replicatedJob; "" for a plain Job."""
+    ref: ObjectRef = gang.named_by
+    if ref.kind == JOBS.kind:
+        job = cluster.get(JOBS, ref.name, ref.namespace) or {}
+        return {"": job.get("spec", {}).get("template", {}).get("spec", {})}
+    jobset = cluster.get(JOBSETS, ref.name, ref.namespace) or {}
+    replicated_jobs = jobset.get("spec", {}).get("replicatedJobs") or []
+    return {
+        entry["name"]: entry["template"]["spec"]["template"].get("spec") or {} for entry in replicated_jobs
+    }

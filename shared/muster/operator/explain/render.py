@@ -1,0 +1,121 @@
+"""Print an explanation as text for a terminal, or as a Mermaid flowchart for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.operator.explain.explanation import Explanation, StepPreview
+from muster.policy.groups import Group
+from muster.policy.kinds import Gang
+
+NAMES_SHOWN = 4
+"""Up to so many PodGroups of a template are listed by name; of more only the first and the last."""
+
+
+def as_text(explanation: Explanation) -> str:
+    """Return the explanation in lines: policy, groups, steps, labels to add, warnings."""
+    return "\n".join(_text_lines(explanation)) + "\n"
+
+
+def as_mermaid(explanation: Explanation) -> str:
+    """Return a flowchart of the owner, its groups, and the reason if they cannot be made."""
+    return "\n".join(["flowchart TD", *(f"  {line}" for line in _chart_lines(explanation))]) + "\n"
+
+
+def _text_lines(explanation: Explanation) -> Iterator[str]:
+    yield str(explanation.owner)
+    yield f"  policy: {explanation.policy}"
+    for source in explanation.policy_sources[1:]:
+        yield f"          (not looked at: {source.where})"
+    if explanation.skipped is not None:
+        yield f"  left alone: {explanation.skipped.reason}: {explanation.skipped.message}"
+    if explanation.failure is not None:
+        yield f"  cannot be had: {explanation.failure.reason}: {explanation.failure.message}"
+        names = "of their names" if explanation.tree else "for the pods there are"
+        yield f"  instead of these groups, basic stand-ins {names}:"
+    elif explanation.tree:
+        yield "  groups:"
+    if explanation.gang is not None:
+        for root in explanation.tree:
+            yield from _text_tree(root, explanation.gang, "    ", "    ")
+    yield "  steps:"
+    for step in explanation.steps:
+        yield from _step_lines(step)
+    if explanation.labels:
+        yield "  labels to add, or to change where the job is made:"
+        yield from (f"    {path}: {label}: {value}" for path, label, value in explanation.labels)
+    yield from (f"  warning: {warning}" for warning in explanation.warnings)
+
+
+def _text_tree(group: Group, gang: Gang, prefix: str, indent: str) -> Iterator[str]:
+    yield f"{prefix}{group.name}: {_describe(group)}"
+    yield from (f"{indent}  {line}" for line in _object_names(group, gang))
+    for index, child in enumerate(group.children):
+        last = index == len(group.children) - 1
+        yield from _text_tree(
+            child, gang, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}"
+        )
+
+
+def _step_lines(step: StepPreview) -> Iterator[str]:
+    yield f"    {step.function}: {step.reason}" + (f": {step.message}" if step.message else "")
+    yield from (f"      {line}" for line in step.writes)
+
+
+def _chart_lines(explanation: Explanation) -> Iterator[str]:
+    yield f"owner[{_quoted(str(explanation.owner))}]"
+    reason = explanation.failure or explanation.skipped
+    if reason is not None:
+        yield f"why{{{{{_quoted(f'{reason.reason}: {reason.message}')}}}}}"
+        yield "owner -.- why"
+    if explanation.gang is not None:
+        for root in explanation.tree:
+            yield from _chart_tree(root, explanation.gang, "owner")
+
+
+def _chart_tree(group: Group, gang: Gang, parent: str) -> Iterator[str]:
+    # A Mermaid identifier has letters, digits and underscores only; group names are DNS labels.
+    node = f"g_{group.name.replace('-', '_')}"
+    label = _quoted("<br/>".join([f"{group.name}: {_describe(group)}", *_object_names(group, gang)]))
+    yield f"{node}([{label}])" if group.children else f"{node}[{label}]"
+    yield f"{parent} --> {node}"
+    for child in group.children:
+        yield from _chart_tree(child, gang, node)
+
+
+def _quoted(text: str) -> str:
+    safe = text.replace('"', "#quot;").replace("\n", " ")
+    return f'"{safe}"'
+
+
+def _describe(group: Group) -> str:
+    """Return the settings of a group as text: `gang of 2 of 3 groups, within one zone`."""
+    count = group.instances if group.children else max([0, *group.sizes.values()])
+    unit = ("group" if group.children else "pod") + ("" if count == 1 else "s")
+    size = f"gang of {group.template_min_count}" if group.gang else "basic"
+    parts = [f"{size} of {count} {unit}" if group.gang else f"{size}, {count} {unit}"]
+    constraints = group.settings.get("schedulingConstraints") or {}
+    parts += [f"within one {topology['key']}" for topology in constraints.get("topology") or []]
+    if "all" in group.settings.get("disruptionMode", {}):
+        parts.append("disrupted as a whole")
+    if "preemptionPolicy" in group.settings:
+        parts.append(f"preemption {group.settings['preemptionPolicy']}")
+    if "resourceClaims" in group.settings:
+        claims = ", ".join(claim["name"] for claim in group.settings["resourceClaims"])
+        parts.append(f"shared claims {claims}")
+    if group.priority_class_name:
+        parts.append(f"priority class {group.priority_class_name}")
+    return ", ".join(parts)
+
+
+def _object_names(group: Group, gang: Gang) -> list[str]:
+    """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroup."""
+    if group.children:
+        return [f"CompositePodGroup {gang.pod_group_name(group.name, '')}"]
+    lines = [
+        f"PodGroup {gang.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
+        for suffix, pods in group.sizes.items()
+    ]
+    if len(lines) <= NAMES_SHOWN:
+        return lines
+    return [lines[0], f"... {len(lines) - 2} more", lines[-1]]

@@ -1,0 +1,1 @@
+"""Record the events and objects of a cluster into files, without secrets."""

@@ -1,0 +1,133 @@
+"""Record the objects of a cluster at checkpoints, in the format of the recordings in tests/replays."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from time import monotonic
+
+import yaml
+
+from muster.cluster.client import Client
+from muster.cluster.errors import ClusterError, Gone
+from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
+from muster.policy.homes import CONFIG_MAP, CONFIG_MAP_KEY
+from muster.replay.files import AppendedFile
+from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
+from muster.replay.snapshots import Object, Objects
+from muster.simulator.controllers.trainer.controller import SNAPSHOT_SUFFIX
+from muster.simulator.source import SourceSpec, WatchedKind, namespaces_of
+from muster.yaml_files import SafeDumper
+
+_log = logging.getLogger(__name__)
+
+
+class CheckpointWriter:
+    """Writes the objects that the sources watch, and those that the functions read besides, as checkpoints.
+
+    A checkpoint is not atomic: the kinds are listed one after the other.
+
+    Args:
+        file: the file.
+        client: of the cluster.
+        specs: the sources whose kinds are listed.
+        every: seconds between two checkpoints.
+
+    Attributes:
+        names: of the checkpoints written so far.
+    """
+
+    def __init__(self, file: AppendedFile, client: Client, specs: Sequence[SourceSpec], every: float) -> None:
+        self._file = file
+        self._client = client
+        self._specs = specs
+        self._every = every
+        self._began = self._last = monotonic()
+        self._events_at_last = 0
+        self.names: list[str] = []
+
+    def write(self, name: str = "") -> None:
+        """Write a checkpoint; without a name it is named after the seconds since the first, `12 s`.
+
+        Raises:
+            ClusterError: the API server refused or did not answer; nothing was written.
+            OSError: it could not be written.
+        """
+        seconds = monotonic() - self._began
+        checkpoint = name or f"{seconds:.0f} s"
+        document = {
+            "apiVersion": "v1",
+            "kind": "List",
+            "moment": checkpoint,
+            "time": round(seconds, 3),
+            "items": [without_secrets(body) for body in self._objects()],
+        }
+        text = yaml.dump(document, Dumper=SafeDumper, sort_keys=False, explicit_start=True, width=110)
+        self._file.append(text.encode())
+        self.names.append(checkpoint)
+
+    def try_write(self, name: str = "") -> None:
+        """Write a checkpoint; log a warning if the API server refuses, since recording goes on."""
+        try:
+            self.write(name)
+        except ClusterError as error:
+            _log.warning("no moment was taken: %s", error)
+
+    def write_if_due(self, events: int) -> None:
+        """Write a checkpoint if the interval has passed and more events were recorded since the last."""
+        if events != self._events_at_last and monotonic() >= self._last + self._every:
+            self.try_write()
+            self._last, self._events_at_last = monotonic(), events
+
+    def _objects(self) -> Objects:
+        watched = list({body["metadata"]["uid"]: body for body in self._watched()}.values())
+        return [*self._related(watched), *watched]
+
+    def _watched(self) -> Iterator[Object]:
+        for spec in self._specs:
+            for kind in spec.kinds:
+                yield from self._of_kind(kind, namespaces_of(spec, self._client))
+
+    def _of_kind(self, kind: WatchedKind, namespaces: Iterable[str]) -> Iterator[Object]:
+        resource = _with_scope(kind.resource)
+        for namespace in namespaces if resource.namespaced else [""]:
+            try:
+                yield from self._client.list(resource, namespace, labels=kind.selector)
+            except Gone:  # the API is not served
+                return
+
+    def _related(self, watched: Objects) -> Iterator[Object]:
+        """Yield the namespaces of objects, and the ConfigMaps that may hold their policies."""
+        namespaces = dict.fromkeys(body["metadata"].get("namespace", "") for body in watched)
+        for name in filter(None, namespaces):
+            yield from self._get(NAMESPACES, name)
+            for config_map in self._get(CONFIGMAPS, CONFIG_MAP, name):
+                policy = (config_map.get("data") or {}).get(CONFIG_MAP_KEY, "")
+                yield _with_data(config_map, CONFIG_MAP_KEY, policy)
+        for owner in watched:
+            if owner["kind"] == TRAINJOBS.kind:
+                metadata = owner["metadata"]
+                name = f"{metadata['name']}{SNAPSHOT_SUFFIX}"
+                for config_map in self._get(CONFIGMAPS, name, metadata["namespace"]):
+                    text = (config_map.get("data") or {}).get("runtime", "")
+                    yield _with_data(config_map, "runtime", redact_runtime_snapshot(text))
+
+    def _get(self, resource: Resource, name: str, namespace: str = "") -> Iterator[Object]:
+        body = self._client.get(resource, name, namespace)
+        if body is not None:
+            yield body
+
+
+def _with_scope(resource: Resource) -> Resource:
+    """Add the scope to a resource if Muster knows the kind; the YAML of a source does not have it."""
+    try:
+        known = by_kind(resource.api_version, resource.kind)
+    except LookupError:
+        return resource
+    return Resource(resource.group, resource.version, known.plural, known.kind, namespaced=known.namespaced)
+
+
+def _with_data(config_map: Object, key: str, text: str) -> Object:
+    """Return a ConfigMap whose data has only one key."""
+    fields = {name: value for name, value in config_map.items() if name != "binaryData"}
+    return {**fields, "data": {key: text}}

@@ -1,0 +1,162 @@
+"""Record events into JSON Lines of structured CloudEvents, in order of arrival.
+
+An event is recorded as it was sent, without the attributes that a broker added and without what may be secret
+(`muster.replay.recording.redaction`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from muster.events.dead_letters import BROKERS_OWN
+from muster.replay.files import AppendedFile
+from muster.replay.recording.redaction import is_secret, without_secrets
+from muster.simulator.broker import CloudEvent, NotAnEventError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+SECRET, NOT_JSON = "about a Secret", "with data that is not JSON"
+"""Why an event is not recorded; data that is not JSON cannot be redacted."""
+
+BODY_LIMIT = 8 * 1024 * 1024
+"""Bytes of a request; the same limit as the functions have."""
+
+
+class EventRecorder:
+    """Writes events to a file until a limit is reached or it is stopped; thread-safe.
+
+    Args:
+        file: the file.
+        limit: how many events are recorded; 0 means any number.
+        full: called when no more events can be recorded.
+
+    Attributes:
+        recorded: the number of events by kind and verb, `("Job", "add")`; if an event is not from an
+            ApiServerSource, its type stands in place of the kind.
+        left_out: the number of events that were not recorded, by reason.
+        last: the kind, verb and name of the last event recorded.
+        error: why recording ended early; None if it did not.
+    """
+
+    def __init__(
+        self, file: AppendedFile, *, limit: int = 0, full: Callable[[], object] = lambda: None
+    ) -> None:
+        self._file = file
+        self._limit = limit
+        self._full = full
+        self._lock = threading.Lock()
+        self._stopped = False
+        self.recorded: Counter[tuple[str, str]] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.last = ""
+        self.error: OSError | None = None
+
+    def take(self, event: CloudEvent) -> bool:
+        """Record an event, or count it as left out; return False if recording has ended."""
+        line = _line(event)
+        with self._lock:
+            if self._stopped:
+                return False
+            if isinstance(line, str):
+                self.left_out[line] += 1
+                return True
+            return self._write(line, event)
+
+    def stop(self) -> None:
+        """Record no further events."""
+        with self._lock:
+            self._stopped = True
+
+    def _write(self, line: bytes, event: CloudEvent) -> bool:
+        try:
+            self._file.append(line)
+        except OSError as error:
+            self.error = error
+        else:
+            self.recorded[_kind_and_verb(event)] += 1
+            self.last = describe(event)
+        self._stopped = self.error is not None or self.recorded.total() == self._limit
+        if self._stopped:
+            self._full()
+        return self.error is None
+
+
+def describe(event: CloudEvent) -> str:
+    """Return kind, verb and name of an event, `Job update team-a/llama`; else its type and subject."""
+    kind, verb = _kind_and_verb(event)
+    name = f"{event['namespace']}/{event['name']}".strip("/") or event["subject"]
+    return " ".join(part for part in (kind, verb, name) if part)
+
+
+def sink_app(take: Callable[[CloudEvent], bool]) -> WSGIApplication:
+    """Return a WSGI app that receives events.
+
+    It answers 202 to an event that `take` accepts, 503 to an event that it does not, and 400 to a request
+    that is no event.
+    """
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        status, text = _answer(environ, take)
+        body = f"{text}\n".encode() if text else b""
+        headers = [("Content-Length", str(len(body)))]
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            headers.append(("Allow", "POST"))
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [body]
+
+    return answer
+
+
+def _answer(environ: WSGIEnvironment, take: Callable[[CloudEvent], bool]) -> tuple[HTTPStatus, str]:
+    if environ["REQUEST_METHOD"] != "POST":
+        return HTTPStatus.METHOD_NOT_ALLOWED, "events are POSTed"
+    try:
+        event = CloudEvent.from_http(_headers(environ), environ["wsgi.input"].read())
+    except NotAnEventError as error:
+        return HTTPStatus.BAD_REQUEST, str(error)
+    if take(event):
+        return HTTPStatus.ACCEPTED, ""
+    return HTTPStatus.SERVICE_UNAVAILABLE, "nothing is recorded any more"
+
+
+def _headers(environ: WSGIEnvironment) -> dict[str, str]:
+    headers = {
+        name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_")
+    }
+    return {**headers, "content-type": environ.get("CONTENT_TYPE", "")}
+
+
+def _kind_and_verb(event: CloudEvent) -> tuple[str, str]:
+    if event["kind"] and event["type"].startswith("dev.knative.apiserver."):
+        return event["kind"], event["type"].rpartition(".")[2]
+    return event["type"], ""
+
+
+def _line(event: CloudEvent) -> bytes | str:
+    """Return the line to record for an event, or the reason not to record it as str."""
+    if is_secret({"kind": event["kind"], "apiVersion": event["apiversion"] or "v1"}):
+        return SECRET
+    envelope = _structured(event)
+    if envelope is None or "data_base64" in envelope:
+        return NOT_JSON
+    data = envelope.get("data")
+    if isinstance(data, dict) and is_secret(data):
+        return SECRET
+    recorded = {name: value for name, value in envelope.items() if name not in BROKERS_OWN}
+    if data is not None:
+        recorded["data"] = without_secrets(data)
+    # ASCII only: some readers take U+2028 for the end of a line.
+    return json.dumps(recorded, separators=(",", ":")).encode() + b"\n"
+
+
+def _structured(event: CloudEvent) -> dict[str, Any] | None:
+    try:
+        return event.structured()
+    except ValueError:
+        return None

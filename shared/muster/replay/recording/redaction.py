@@ -1,0 +1,72 @@
+"""Remove from objects what may be secret, so that recordings can be passed on.
+
+Secrets are never recorded. Other objects lose fields that may hold a secret and that no step reads: values of
+environment variables and HTTP headers, command lines, annotations in which a tool stores the applied object,
+and managedFields. The types of the remaining fields do not change, so an object stays valid for its kind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from muster import yaml_files
+
+LEFT_OUT = "<left out>"
+"""Replaces a removed value."""
+
+ANNOTATIONS = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "kapp.k14s.io/original",
+        "kopf.zalando.org/last-handled-configuration",
+        "objectset.rio.cattle.io/applied",
+    }
+)
+"""Annotations that contain a copy of the object."""
+
+_NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
+_COMMAND_LINES = frozenset({"command", "args"})
+
+
+def is_secret(body: Mapping[str, Any]) -> bool:
+    """Whether this is a Secret, or a reference to a Secret in an event of mode Reference."""
+    return body.get("kind") == "Secret" and body.get("apiVersion", "v1") == "v1"
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a copy of an object, or of any JSON value, without what may be secret."""
+    if isinstance(value, list):
+        return [without_secrets(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    removed = {"data", "stringData"} if is_secret(value) else {"managedFields"}
+    return {name: _redacted(name, field) for name, field in value.items() if name not in removed}
+
+
+def redact_runtime_snapshot(text: str) -> str:
+    """Return the text in which the Trainer stores a runtime, redacted as the runtime itself is."""
+    try:
+        return json.dumps(without_secrets(yaml_files.load(text)))
+    except (yaml.YAMLError, TypeError, ValueError):
+        return LEFT_OUT
+
+
+def _redacted(name: str, value: Any) -> Any:
+    if name == "annotations" and isinstance(value, dict):
+        return {key: text for key, text in value.items() if key not in ANNOTATIONS}
+    if name in _NAME_VALUE_LISTS and isinstance(value, list):
+        return [_without_value(entry) for entry in value]
+    if name in _COMMAND_LINES and isinstance(value, list):
+        return [LEFT_OUT if isinstance(word, str) else without_secrets(word) for word in value]
+    return without_secrets(value)
+
+
+def _without_value(entry: Any) -> Any:
+    """Return a `{name, value}` entry without its value; `valueFrom` stays."""
+    if isinstance(entry, dict) and entry.get("value"):
+        return {**entry, "value": LEFT_OUT}
+    return entry
