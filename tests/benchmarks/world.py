@@ -12,10 +12,11 @@ from muster import steps
 from muster.cluster import execute
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import KubernetesObject
+from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
-from muster.policy.homes import ANNOTATION
-from muster.policy.names import UID_CHARACTERS, job_workload_name
+from muster.policy.group_labels import UID_CHARACTERS
+from muster.policy.owners.job import job_workload_name
+from muster.policy.sources.source import ANNOTATION
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import shipped_runtimes
 from tests.support.builders import a_job, a_namespace, named, of_uid, pods_of
@@ -49,7 +50,7 @@ class Gang:
         name, uid = f"gang-{number:06d}", f"{number:08x}{FIRST_UID[8:]}"
         text = json.dumps(self.objects)
         for old, new in (
-            (job_workload_name(FIRST_NAME, FIRST_UID), job_workload_name(name, uid)),
+            (_workload_name(FIRST_NAME, FIRST_UID), _workload_name(name, uid)),
             (FIRST_UID, uid),
             (f"-{FIRST_UID[:UID_CHARACTERS]}", f"-{uid[:UID_CHARACTERS]}"),
             (FIRST_NAME, name),
@@ -91,10 +92,15 @@ def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> 
     return Gang(tuple(made))
 
 
+def _workload_name(name: str, uid: str) -> str:
+    """The name of the Workload of a Job."""
+    return job_workload_name(ObjectRef(JOBS.api_version, JOBS.kind, "team-a", name, uid))
+
+
 def _run(name: str, cluster: Versioned, owner: Object) -> None:
     step = steps.step_named(name)
-    observed = step.observe(cluster, KubernetesObject.read(owner).ref)
-    plan = step.plan(observed, datetime.now(UTC))  # noqa: TID251 - the benchmark has no other clock
+    inputs = step.observe(cluster, KubernetesObject.read(owner).ref)
+    plan = step.plan(inputs, datetime.now(UTC))  # noqa: TID251 - the benchmark has no other clock
     execute.in_order(cluster, plan, step.manager)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.policy import marks
+from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
 from tests.cluster.api import Api
@@ -18,7 +18,7 @@ from tests.contract.admission_variants import JOB, JOBS, MARK, PODS, job, pod
 from tests.support.births import stamp_between
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
-ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 DRY_RUN = {"dryRun": "All"}
 
 
@@ -33,7 +33,7 @@ def test_the_embedded_server_stamps_pods(
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
 def test_the_embedded_server_marks_jobs(embedded: Api, made: dict[str, Any], mark: str | None) -> None:
     """The embedded API server puts this mark on the template, and only where the namespace opted in."""
-    before = made["spec"]["template"]["metadata"]["labels"].get(marks.GROUP)
+    before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
     assert _mark(embedded, "variants-in", made) == (mark or before)
     assert _mark(embedded, "variants-out", made) == before
 
@@ -43,7 +43,7 @@ def test_the_embedded_server_marks_jobs(embedded: Api, made: dict[str, Any], mar
 )
 def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp: dict[str, Any]) -> None:
     """The planner makes the group that a stamped pod names."""
-    assert marks.stamped_name(born["metadata"]["labels"]) == stamp["podGroupName"]
+    assert group_labels.stamped_name(born["metadata"]["labels"]) == stamp["podGroupName"]
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,10 @@ def test_the_policy_stamps_pods(api: Api, born: dict[str, Any], stamp: dict[str,
         return
     gates = [gate["name"] for gate in spec.get("schedulingGates") or []]
     assert spec["schedulingGroup"] == {"podGroupName": stamp["podGroupName"]}
-    assert (marks.GATE in gates) == stamp["gate"]
-    assert {gate["name"] for gate in born["spec"].get("schedulingGates", [])} == set(gates) - {marks.GATE}
+    assert (group_labels.GATE in gates) == stamp["gate"]
+    assert {gate["name"] for gate in born["spec"].get("schedulingGates", [])} == set(gates) - {
+        group_labels.GATE
+    }
 
 
 @pytest.mark.real
@@ -90,7 +92,7 @@ def test_the_policy_stamps_pods(api: Api, born: dict[str, Any], stamp: dict[str,
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
 def test_the_policy_marks_jobs(api: Api, made: dict[str, Any], mark: str | None) -> None:
     """The API server puts this mark on the template, or leaves it, and always where nobody opted in."""
-    before = made["spec"]["template"]["metadata"]["labels"].get(marks.GROUP)
+    before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
     assert _mark(api, "variants-in", made) == (mark or before)
     assert _mark(api, "variants-out", made) == before
 
@@ -110,7 +112,7 @@ def _born(api: Api, sent: dict[str, Any]) -> dict[str, Any]:
 
 def _mark(api: Api, namespace: str, sent: dict[str, Any]) -> str | None:
     stored = api.must("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", sent, query=DRY_RUN)
-    mark: str | None = (stored["spec"]["template"]["metadata"].get("labels") or {}).get(marks.GROUP)
+    mark: str | None = (stored["spec"]["template"]["metadata"].get("labels") or {}).get(group_labels.GROUP)
     return mark
 
 

@@ -13,8 +13,8 @@ from muster.cluster import execute
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject
-from muster.policy.homes import ANNOTATION
 from muster.policy.model import Plan
+from muster.policy.sources.source import ANNOTATION
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import shipped_runtime
 from tests.cluster.api import APPLY, Answer, Api

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.policy import marks
+from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
 from tests.cluster.api import Api
@@ -56,7 +56,7 @@ def test_the_planner_computes_the_names_on_generated_pods(embedded: Api) -> None
     differences, stamped = [], 0
     for pod in generated.pods(COUNT):
         stamp = stamp_between(pod["spec"], embedded.must("POST", PODS, pod, query=DRY_RUN)["spec"])
-        planned = marks.stamped_name(pod["metadata"].get("labels") or {})
+        planned = group_labels.stamped_name(pod["metadata"].get("labels") or {})
         stamped += stamp is not None
         if stamp is not None and stamp["podGroupName"] != planned:
             differences.append((pod, f"the policy says {stamp}, the planner says {planned}"))
@@ -70,10 +70,10 @@ def test_the_planner_computes_the_marks_of_generated_jobs_of_jobsets(embedded: A
     for job in generated.jobs(COUNT):
         labels = job["metadata"].get("labels") or {}
         mark = mark_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
-        if mark is None or marks.JOBSET_UID not in labels:
+        if mark is None or group_labels.JOBSET_UID not in labels:
             continue
-        name, step = labels.get(marks.REPLICATED_JOB, "main"), labels.get(marks.ANCESTOR, "")
-        planned = marks.group_of_replicated_job(name, step)
+        name, step = labels.get(group_labels.REPLICATED_JOB, "main"), labels.get(group_labels.ANCESTOR, "")
+        planned = group_labels.group_of_replicated_job(name, step)
         marked += 1
         if mark != planned:
             differences.append((job, f"the policy says {mark}, the planner says {planned}"))
@@ -130,7 +130,7 @@ def test_jobs_of_other_namespaces_are_left_alone(api: Api, embedded: Api) -> Non
 
 
 def _furniture() -> list[dict[str, Any]]:
-    namespaces = [_namespace(OPTED_IN, {marks.NAMESPACE_SWITCH: "enabled"}), _namespace(OTHER, {})]
+    namespaces = [_namespace(OPTED_IN, {group_labels.NAMESPACE_SWITCH: "enabled"}), _namespace(OTHER, {})]
     return [
         *namespaces,
         *(_priority_class(name, value) for name, value in generated.PRIORITY_CLASSES.items()),
@@ -151,13 +151,13 @@ def _at_work(api: Api) -> bool:
     marked = {"metadata": {"name": "probe"}, "spec": _gang_job()}
     job = api.must("POST", JOBS, marked, query=DRY_RUN)
     labels = {
-        marks.GROUP: "main",
+        group_labels.GROUP: "main",
         "batch.kubernetes.io/job-name": "probe",
         "batch.kubernetes.io/controller-uid": "12345678",
     }
     pod = {"metadata": {"name": "probe", "labels": labels}, "spec": _gang_job()["template"]["spec"]}
     stored = api.must("POST", PODS, pod, query=DRY_RUN)
-    return marks.GROUP in job["spec"]["template"]["metadata"].get("labels", {}) and bool(
+    return group_labels.GROUP in job["spec"]["template"]["metadata"].get("labels", {}) and bool(
         stored["spec"].get("schedulingGroup")
     )
 

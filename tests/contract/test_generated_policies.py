@@ -10,7 +10,6 @@ from hypothesis import given, settings
 
 from muster.cluster.client import Client
 from muster.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
-from muster.policy.model import Observed
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.simulator.direct import Direct
 from tests.cluster import cluster
@@ -18,6 +17,7 @@ from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.support.builders import Object
 from tests.support.generated_policies import CLASSES, NOT_SLOW, compiled, worlds
 from tests.support.holding import holds
+from tests.support.planning import Observed
 
 
 class Server:

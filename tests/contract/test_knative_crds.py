@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
-from muster.manifests import Manifest, load
+from muster.kustomize import Manifest, load
 from tests.cluster import modules
 
 pytestmark = pytest.mark.real

@@ -8,7 +8,7 @@ import pytest
 
 from muster.cluster.client import Client
 from muster.files import EVENTING
-from muster.manifests import load
+from muster.kustomize import load
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from tests.cluster import cluster, manifests
 from tests.cluster.cluster import Cluster

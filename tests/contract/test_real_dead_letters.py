@@ -23,7 +23,7 @@ from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.events.dead_letters import SELECTOR
 from muster.files import EVENTING
-from muster.manifests import load
+from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS
 from muster.operator.redrive import BROKERS
 from muster.runtime.config import Settings

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
-from muster.manifests import load, of_kind
+from muster.kustomize import load, of_kind
 from muster.replay.recorded_requests import read_events
 from tests.cluster.cluster import Cluster
 from tests.contract.test_real_source import VERBS, _listener, _live

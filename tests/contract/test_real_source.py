@@ -15,7 +15,7 @@ import pytest
 
 from muster.cluster.client import Client
 from muster.files import EVENTING
-from muster.manifests import load, of_kind
+from muster.kustomize import load, of_kind
 from muster.simulator.source import Source, SourceSpec
 from tests.cluster.api import MERGE_PATCH, Api
 from tests.cluster.cluster import Cluster

@@ -8,8 +8,10 @@ import pytest
 
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
 from muster.operator.status import Waiting, waiting
+from muster.policy.model import Action, Verb
 from tests.cluster.cluster import Cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -72,7 +74,8 @@ def test_every_kind_of_owner_group_and_pod(real_server: Cluster) -> None:
         client.create(resource, _body(resource, "well", spec), manager="tests")
         _tell(client, resource, "llama", _said(f"{prefix}PodGroupsScheduled", "Unschedulable", "no room"))
     group = _body(POD_GROUPS, "there", {"schedulingPolicy": {"basic": {}}})
-    cluster.create(POD_GROUPS, group, manager="tests")
+    target = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, NAMESPACE, "there")
+    cluster.write(Action(Verb.CREATE, target, group), "tests")
     for pod in (_pod("held", "there", **GATE), _pod("lost", "nowhere")):
         client.create(PODS, pod, manager="tests")
     found = waiting(cluster, NAMESPACE)

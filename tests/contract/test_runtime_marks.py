@@ -14,9 +14,9 @@ from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS
-from muster.policy.homes import ANNOTATION
 from muster.policy.model import Plan
 from muster.policy.reasons import Reason
+from muster.policy.sources.source import ANNOTATION
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import shipped_runtime
 from tests.cluster import cluster

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from hypothesis import given
 
-from muster.policy import schema
-from muster.policy.tree import LEVELS
+from muster.policy.sources import schema
+from muster.policy.tree.policy_tree import LEVELS
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.cluster import cluster, kubectl
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api

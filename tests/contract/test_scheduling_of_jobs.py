@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.policy import marks
+from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster import cluster, manifests
 from tests.cluster.api import Api
@@ -20,7 +20,7 @@ from tests.contract.scheduling_variants import GANG, JOBS, MARKED
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
-ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 HOME = "scheduling-of-jobs"
 NOT_OPTED_IN = "default"
 
@@ -78,7 +78,7 @@ def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: A
         manifests.apply(gate_on, [binding])
         assert until(lambda: _stored(gate_on, by_hand).get("scheduling") == GANG, 90), "no policy acts"
         spec = _stored(gate_on, job())
-        assert spec["template"]["metadata"]["labels"][marks.GROUP] == "main"
+        assert spec["template"]["metadata"]["labels"][group_labels.GROUP] == "main"
         assert spec["scheduling"] == GANG
 
 
@@ -90,7 +90,7 @@ def test_where_nobody_opted_in_an_unmarked_job_asks_for_nothing(gate_on: Api) ->
     made = {**job(), "metadata": {**job()["metadata"], "namespace": "default"}}
     stored = gate_on.must("POST", path, made, query={"dryRun": "All"})["spec"]
     assert "scheduling" not in stored
-    assert marks.GROUP not in _labels(stored)
+    assert group_labels.GROUP not in _labels(stored)
 
 
 @pytest.mark.real
@@ -99,7 +99,7 @@ def test_without_the_gate_nothing_is_asked(real_server: Cluster) -> None:
     """1.37 drops the field, 1.36 does not know it: the Job is marked as ever, and never refused."""
     api, policies = real_server.api, list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     manifests.apply(api, [_home(), *policies])
-    assert until(lambda: marks.GROUP in _labels(_stored(api, job())), 90), "no policy acts"
+    assert until(lambda: group_labels.GROUP in _labels(_stored(api, job())), 90), "no policy acts"
     for made in (job(), job(template_labels=MARKED), job(template_labels=MARKED, completions=6)):
         assert "scheduling" not in _stored(api, made)
     for policy in policies:
@@ -121,8 +121,8 @@ def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: Api) 
     for left_alone in (
         job(completions=6),
         job(parallelism=1, completions=1),
-        job(template_labels={marks.GROUP: marks.OPTED_OUT}),
-        job(labels={marks.JOBSET_UID: "7c6a1f0f-0000-4000-8000-000000000000"}),
+        job(template_labels={group_labels.GROUP: group_labels.OPTED_OUT}),
+        job(labels={group_labels.JOBSET_UID: "7c6a1f0f-0000-4000-8000-000000000000"}),
         job(pod_spec={"schedulerName": "volcano"}),
         job(pod_spec={"schedulingGroup": {"podGroupName": "mine"}}),
     ):
@@ -130,7 +130,7 @@ def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: Api) 
 
 
 def _asked_but_not_marked(spec: dict[str, Any]) -> bool:
-    return spec.get("scheduling") == GANG and marks.GROUP not in _labels(spec)
+    return spec.get("scheduling") == GANG and group_labels.GROUP not in _labels(spec)
 
 
 def _stored(api: Api, made: dict[str, Any]) -> dict[str, Any]:

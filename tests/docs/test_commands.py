@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from muster.cli import main
 from muster.files import EVENTING
+from muster.kustomize import load, of_kind
 from muster.local.functions import InThreads
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.story import story_named
-from muster.manifests import load, of_kind
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
 from muster.runtime.config import Settings
 from tests.cluster import kubectl

@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from muster.local.stories.watching import Entry
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import Story
 

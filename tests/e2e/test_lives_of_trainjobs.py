@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.muster import Muster

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from muster.simulator.apiserver import Gates
 from tests.cluster.cluster import Options
 from tests.cluster.control_plane import Release

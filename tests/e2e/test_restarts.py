@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import Story
 

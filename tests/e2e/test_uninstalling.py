@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from muster.local.stories.laws import min_count
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stage, Stages
 from tests.e2e.support import admission

@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from eventing.examples.own_step.step import create_app
 from functions.emit_conditions.function.step import STEP
 from muster.files import EVENTING
-from muster.manifests import load, of_kind
+from muster.kustomize import load, of_kind
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from muster import manifests
+from muster import kustomize as manifests
 from muster.cluster.errors import Unavailable
 from muster.cluster.versioned import Versioned
 from muster.local.stories.laws import LAWS
@@ -31,7 +31,8 @@ from muster.objects.resources import (
     WORKLOADS,
     Resource,
 )
-from muster.policy.marks import GROUP, GROUP_SIZE
+from muster.policy.group_labels import GROUP, GROUP_SIZE
+from muster.policy.model import Action
 from muster.replay.summary import gates, group_of
 from muster.runtime.handle import run_step
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -45,7 +46,6 @@ from tests.support.builders import NOW
 Object = dict[str, Any]
 STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang")
 PATIENCE = 10.0
-WRITES = {"create", "patch", "replace", "delete"}
 
 
 class Stopped(Versioned):
@@ -56,20 +56,13 @@ class Stopped(Versioned):
         self._left = writes
         self.stopped = False
 
-    def __getattribute__(self, name: str) -> Any:
-        """Every write goes through here."""
-        found = super().__getattribute__(name)
-        if name not in WRITES:
-            return found
-
-        def counted(*given: Any, **named: Any) -> Any:
-            if self._left == 0:
-                self.stopped = True
-                raise Unavailable("stopped by the test")
-            self._left -= 1
-            return found(*given, **named)
-
-        return counted
+    def write(self, action: Action, manager: str) -> Object:
+        """As the cluster's, as long as writes are left."""
+        if self._left == 0:
+            self.stopped = True
+            raise Unavailable("stopped by the test")
+        self._left -= 1
+        return super().write(action, manager)
 
 
 class World:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
-from muster.manifests import CLUSTER, load
-from muster.policy import marks
+from muster.kustomize import CLUSTER, load
+from muster.policy import group_labels
 
 FOLDERS = (EVENTING / "admission", EVENTING / "overlays" / "native-jobs")
 FILES = sorted(path for folder in FOLDERS for path in folder.glob("*.yaml") if path.stem != "kustomization")
@@ -61,29 +61,35 @@ def test_the_policies_and_the_planner_use_the_same_keys() -> None:
         (EVENTING / "admission" / f"{name}.yaml").read_text() for name in ("stamp-pods", "mark-jobs")
     )
     for key in (
-        marks.GROUP,
-        marks.GROUP_PER,
-        marks.GROUP_SIZE,
-        marks.LEADER_GROUP,
-        marks.GATE_SWITCH,
-        marks.GATE,
-        marks.JOBSET_NAME,
-        marks.JOBSET_UID,
-        marks.JOB_INDEX,
-        marks.JOB_NAME,
-        marks.JOB_UID,
-        marks.COMPLETION_INDEX,
+        group_labels.GROUP,
+        group_labels.GROUP_PER,
+        group_labels.GROUP_SIZE,
+        group_labels.LEADER_GROUP,
+        group_labels.GATE_SWITCH,
+        group_labels.GATE,
+        group_labels.JOBSET_NAME,
+        group_labels.JOBSET_UID,
+        group_labels.JOB_INDEX,
+        group_labels.JOB_NAME,
+        group_labels.JOB_UID,
+        group_labels.COMPLETION_INDEX,
     ):
         assert f"'{key}'" in stamp
-    for key in (marks.GROUP, marks.JOBSET_UID, marks.REPLICATED_JOB, marks.ANCESTOR, marks.UPSTREAM_TEMPLATE):
+    for key in (
+        group_labels.GROUP,
+        group_labels.JOBSET_UID,
+        group_labels.REPLICATED_JOB,
+        group_labels.ANCESTOR,
+        group_labels.UPSTREAM_TEMPLATE,
+    ):
         assert f"'{key}'" in mark
-    assert f"{marks.NAMESPACE_SWITCH}: enabled" in mark
+    assert f"{group_labels.NAMESPACE_SWITCH}: enabled" in mark
 
 
 def test_the_policy_that_asks_the_job_controller_looks_for_the_marks_of_the_planner() -> None:
     """Each key that decides whether Muster would group a plain Job is in schedule-jobs."""
     text = (EVENTING / "admission" / "schedule-jobs.yaml").read_text()
-    for key in (marks.GROUP, marks.LEADER_GROUP, marks.JOBSET_UID):
+    for key in (group_labels.GROUP, group_labels.LEADER_GROUP, group_labels.JOBSET_UID):
         assert f"'{key}'" in text
 
 
@@ -106,5 +112,5 @@ def test_native_jobs_changes_nothing_but_who_groups_plain_jobs() -> None:
     ]
     *kept, condition = mark_jobs["spec"]["matchConditions"]
     assert kept == before["spec"]["matchConditions"]
-    assert condition["expression"] == f"'{marks.JOBSET_UID}' in object.metadata.?labels.orValue({{}})"
+    assert condition["expression"] == f"'{group_labels.JOBSET_UID}' in object.metadata.?labels.orValue({{}})"
     assert len(overlay) == len(cluster) + len(added)

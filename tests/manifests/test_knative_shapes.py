@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from muster.files import EVENTING
-from muster.manifests import load
+from muster.kustomize import load
 from tests.manifests.knative_models import SPECS
 
 OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
-from muster.manifests import UnsupportedManifestError, load
+from muster.kustomize import UnsupportedManifestError, load
 from tests.cluster import kubectl
 from tests.conftest import Wording
 

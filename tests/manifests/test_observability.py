@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from muster.events.model import Sweep
 from muster.files import EVENTING
-from muster.manifests import CLUSTER, load, of_kind
+from muster.kustomize import CLUSTER, load, of_kind
 from muster.policy.reasons import Reason
 from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import Kind, Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.files import EVENTING
-from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, Manifest, load, of_kind
 from muster.simulator.broker import Wiring
 
 ONE_NAMESPACE = load(EVENTING / "overlays" / "one-namespace")

@@ -6,7 +6,7 @@ import pytest
 
 from muster import steps
 from muster.cluster.permissions import Permissions
-from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, Manifest, load, of_kind
 from muster.runtime import dead_letter
 
 OBJECTS = load(CLUSTER)

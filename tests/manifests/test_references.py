@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from muster.files import EVENTING
-from muster.manifests import Manifest, load, of_kind
+from muster.kustomize import Manifest, load, of_kind
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
 Name = tuple[str, str, str]

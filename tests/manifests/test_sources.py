@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.files import EVENTING
-from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, Manifest, load, of_kind
 from muster.objects import resources
 from muster.simulator.broker import Wiring
 from muster.simulator.source import Mode, SourceSpec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.files import EVENTING
-from muster.manifests import CLUSTER, load, of_kind
+from muster.kustomize import CLUSTER, load, of_kind
 from muster.simulator.broker import Trigger, Wiring
 from tests.support.recorded_events import recorded, title
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from muster.files import EVENTING
-from muster.manifests import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, Manifest, load, of_kind
 
 OVERLAYS = EVENTING / "overlays"
 ROW = re.compile(r"^\| (?P<cluster>.+) \| `(?P<overlay>[^`]+)` \|$", re.MULTILINE)

@@ -14,12 +14,12 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
 from muster.events.model import ResourceEvent, Sweep
 from muster.events.parse import parse
-from muster.policy.model import Decision, Nothing, Plan
+from muster.policy.model import Decision, NoOp, Plan
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.step import Step
@@ -44,11 +44,11 @@ def arguments_unchanged(step: Step, case: Case) -> None:
     objects = case.objects
     untouched = copy.deepcopy(objects)
     for subject in subjects(step, case.capture, Snapshot(objects)):
-        if not isinstance(subject, Nothing):
-            observed = step.observed(Snapshot(objects), subject)
-            before = repr(observed)
-            step.plan(observed, case.now)
-            assert repr(observed) == before, "planning changed what was observed"
+        if not isinstance(subject, NoOp):
+            inputs = step.inputs(Snapshot(objects), subject)
+            before = repr(inputs)
+            step.plan(inputs, case.now)
+            assert repr(inputs) == before, "planning changed its inputs"
     assert objects == untouched, "the objects themselves were changed"
 
 
@@ -110,13 +110,13 @@ def subjects(step: Step, capture: RecordedRequest, cluster: Cluster) -> list[Any
     if isinstance(event, Sweep):
         return list(step.responsible_for(cluster))
     assert isinstance(event, ResourceEvent)
-    return [step.subject(event)]
+    return [step.predicate(event)]
 
 
 def decisions(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
     """What a step decides about an event."""
     return [
-        subject if isinstance(subject, Nothing) else step.plan(step.observed(cluster, subject), now)
+        subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
         for subject in subjects(step, capture, cluster)
     ]
 
@@ -128,7 +128,7 @@ def carry_out(step: Step, capture: RecordedRequest, cluster: Cluster, now: datet
         for decision in decided:
             if isinstance(decision, Plan):
                 step.execute(cluster, decision, step.manager)
-        if not any(decision.come_again for decision in decided):
+        if not any(decision.requeue for decision in decided):
             return
 
 

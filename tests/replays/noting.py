@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects, PatchType
 from muster.cluster.paging import Page
-from muster.cluster.port import SINGLE_READS, Cluster, Object, Objects, PatchType
-from muster.objects.resources import Resource
+from muster.objects.resources import Resource, by_kind
 from muster.objects.versions import SchedulingApi
+from muster.policy.model import Action, Verb
 
 Write = tuple[str, str, str, str]
 """What was done, to which resource, to which object, and with what body."""
@@ -41,45 +43,14 @@ class NotingCluster:
         """As the cluster's."""
         return self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+    def write(self, action: Action, manager: str) -> Object:
         """As the cluster's, noted."""
-        self._note("create", resource, body["metadata"].get("namespace", ""), body["metadata"]["name"], body)
-        return self._cluster.create(resource, body, manager=manager)
-
-    def patch(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str,
-        body: Any,
-        *,
-        patch: PatchType,
-        manager: str,
-        subresource: str = "",
-    ) -> Object:
-        """As the cluster's, noted."""
-        self._note(f"patch {subresource}".strip(), resource, namespace, name, body)
-        return self._cluster.patch(
-            resource, name, namespace, body, patch=patch, manager=manager, subresource=subresource
-        )
-
-    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
-        """As the cluster's, noted."""
-        self._note("replace", resource, body["metadata"].get("namespace", ""), body["metadata"]["name"], body)
-        return self._cluster.replace(resource, body, manager=manager, subresource=subresource)
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str = "",
-        propagation: str = "Background",
-    ) -> None:
-        """As the cluster's, noted."""
-        self._note("delete", resource, namespace, name, {"uid": uid, "propagation": propagation})
-        self._cluster.delete(resource, name, namespace, uid=uid, propagation=propagation)
+        target = action.target
+        done = f"{action.verb} {action.subresource}".strip()
+        plural = by_kind(target.api_version, target.kind).plural
+        body = json.dumps(_without_versions(_sent(action)), sort_keys=True)
+        self.writes.append((done, plural, f"{target.namespace}/{target.name}", body))
+        return self._cluster.write(action, manager)
 
     def served_versions(self, group: str) -> frozenset[str]:
         """As the cluster's."""
@@ -93,15 +64,18 @@ class NotingCluster:
         """As the cluster's."""
         self._cluster.refresh()
 
-    def _note(self, what: str, resource: Resource, namespace: str, name: str, body: Any) -> None:
-        told = json.dumps(_without_versions(body), sort_keys=True)
-        self.writes.append((what, resource.plural, f"{namespace}/{name}", told))
+
+def _sent(action: Action) -> Any:
+    """The body of the request: the object, the patch or its operations, or the UID of what is deleted."""
+    if action.verb is Verb.DELETE:
+        return {"uid": action.target.uid}
+    return action.operations if action.patch is PatchType.JSON else action.body
 
 
 def _without_versions(body: Any) -> Any:
     """A body without resourceVersions: a write that came before moves them on."""
-    if isinstance(body, list):
+    if isinstance(body, list | tuple):
         return [_without_versions(entry) for entry in body]
-    if isinstance(body, dict):
+    if isinstance(body, Mapping):
         return {name: _without_versions(value) for name, value in body.items() if name != "resourceVersion"}
     return body

@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster import steps
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
 from muster.events import dead_letters
 from muster.objects import resources
 from muster.objects.meta import ObjectRef
-from muster.policy.homes import ANNOTATION
-from muster.policy.model import Action, Observed, Plan, Verb
+from muster.policy.model import Action, Plan, Verb
 from muster.policy.reasons import Reason
+from muster.policy.sources.source import ANNOTATION
 from muster.replay.recorded_requests import STRUCTURED
 from muster.replay.snapshots import Object
 from muster.runtime.config import Settings, connect
@@ -37,6 +37,7 @@ from muster.simulator.apiserver import ApiServer
 from tests.replays import recorded
 from tests.replays.laws import cluster_of
 from tests.replays.noting import NotingCluster, Write
+from tests.support.planning import Observed
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 MOMENTS = (

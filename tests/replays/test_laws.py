@@ -13,7 +13,8 @@ import pytest
 from muster.events.model import ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.policy.model import Action, Decision, Nothing, Observed, Plan, Verb
+from muster.policy.model import Action, Decision, NoOp, Plan, Verb
+from muster.policy.plans.create_workload import WorkloadInputs
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
 from tests.replays import laws
@@ -42,16 +43,16 @@ def a_plan(message: str = "") -> Plan:
 def whose_plans_differ(good: Step) -> Step:
     """A step that counts its runs."""
     runs = itertools.count()
-    return replace(good, plan=lambda *_: Nothing(Reason.UP_TO_DATE, str(next(runs))))
+    return replace(good, plan=lambda *_: NoOp(Reason.UP_TO_DATE, str(next(runs))))
 
 
-def that_changes_what_it_observed(good: Step) -> Step:
+def that_changes_its_inputs(good: Step) -> Step:
     """A step that marks the owner it was given."""
 
-    def plan(observed: Observed, now: datetime) -> Decision:
-        assert observed.owner is not None
-        observed.owner.metadata.labels["muster.dev/seen"] = "true"
-        return good.plan(observed, now)
+    def plan(inputs: WorkloadInputs, now: datetime) -> Decision:
+        assert inputs.live.owner is not None
+        inputs.live.owner.metadata.labels["muster.dev/seen"] = "true"
+        return good.plan(inputs, now)
 
     return replace(good, plan=plan)
 
@@ -64,11 +65,11 @@ def that_acts_for_what_is_gone(good: Step) -> Step:
 def that_takes_any_uid(good: Step) -> Step:
     """A step that looks objects up by their names alone."""
 
-    def subject(event: ResourceEvent) -> ObjectRef | Nothing:
-        found = good.subject(event)
-        return found if isinstance(found, Nothing) else replace(found, uid="")
+    def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
+        subject = good.predicate(event)
+        return subject if isinstance(subject, NoOp) else replace(subject, uid="")
 
-    return replace(good, subject=subject)
+    return replace(good, predicate=predicate)
 
 
 def that_never_has_enough(good: Step) -> Step:
@@ -80,24 +81,24 @@ def that_believes_events(good: Step) -> Step:
     """A step that writes what the event says, instead of reading the live object."""
     told: list[ResourceEvent] = []
 
-    def subject(event: ResourceEvent) -> ObjectRef | Nothing:
+    def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
         told.append(event)
         return event.ref
 
-    def plan(observed: Observed, now: datetime) -> Decision:  # noqa: ARG001 - the signature of a plan
+    def plan(inputs: WorkloadInputs, now: datetime) -> Decision:  # noqa: ARG001 - the signature of a plan
         said = (told[-1].object or {}).get("metadata", {}).get("resourceVersion", "")
-        owner = observed.owner
+        owner = inputs.live.owner
         if owner is None or owner.metadata.annotations.get("seen") == said or not said:
-            return Nothing(Reason.UP_TO_DATE)
+            return NoOp(Reason.UP_TO_DATE)
         body = {"metadata": {"annotations": {"seen": said}}}
         return Plan(Reason.UP_TO_DATE, "", (Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE),))
 
-    return replace(good, subject=subject, plan=plan)
+    return replace(good, predicate=predicate, plan=plan)
 
 
 BROKEN: dict[Any, Callable[[Step], Step]] = {
     laws.same_input_same_plan: whose_plans_differ,
-    laws.arguments_unchanged: that_changes_what_it_observed,
+    laws.arguments_unchanged: that_changes_its_inputs,
     laws.gone_is_nothing: that_acts_for_what_is_gone,
     laws.another_uid_is_nothing: that_takes_any_uid,
     laws.executed_twice_is_nothing: that_never_has_enough,

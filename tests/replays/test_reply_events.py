@@ -51,7 +51,7 @@ def test_the_golden_cases_make_every_reply_that_is_promised() -> None:
 
 def test_every_word_in_the_code_has_a_schema() -> None:
     """Read from the source: a reply that is added and not promised is found here."""
-    source = "".join(path.read_text() for path in Path("shared/muster/policy").glob("*.py"))
+    source = "".join(path.read_text() for path in Path("shared/muster/policy").rglob("*.py"))
     words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if [^,]+ else "([a-z-]+)")?', source))
     said = {word for pair in words for word in pair if word}
     assert said == {name.rpartition(".")[2] for name in REPLIES}

@@ -1,6 +1,6 @@
 """The schema of a policy as files: for editors, and as a patch of the Trainer's runtime CRDs.
 
-python -m tests.schemas.policy     writes both anew from shared/muster/policy/schema.py
+python -m tests.schemas.policy     writes both anew from shared/muster/policy/sources/schema.py
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.files import EVENTING
-from muster.policy.schema import PodGroupPolicy
-from muster.policy.tree import LEVELS
+from muster.policy.sources.schema import PodGroupPolicy
+from muster.policy.tree.policy_tree import LEVELS
 
 Schema = dict[str, Any]
 

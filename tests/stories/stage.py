@@ -10,13 +10,13 @@ from typing import Any
 import urllib3
 import yaml
 
+from muster.kustomize import CLUSTER
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.story import story_named
 from muster.local.stories.watching import TimelineRecorder
-from muster.manifests import CLUSTER
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, by_kind
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import muster_conditions

@@ -13,7 +13,7 @@ from muster.files import EVENTING
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind
-from muster.policy.marks import GATE, stamped_name
+from muster.policy.group_labels import GATE, stamped_name
 from muster.replay.snapshots import Object, Objects, first, read_snapshots
 from muster.simulator.controllers import node
 

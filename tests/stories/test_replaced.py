@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster import manifests, steps
-from muster.policy.model import Nothing
+from muster import kustomize as manifests
+from muster import steps
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.replay import replay as replaying
 from muster.replay.replay import ReplayInput, ReplayResult, replay
@@ -97,9 +98,7 @@ def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swa
 def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str, swap: Swap) -> None:
     """The first thing to try: a service that only answers 202. No event ends as a dead letter."""
     before = as_it_is(step)
-    idle = dataclasses.replace(
-        steps.step_named(step), plan=lambda _observed, _now: Nothing(Reason.UP_TO_DATE)
-    )
+    idle = dataclasses.replace(steps.step_named(step), plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE))
     swap(idle)
     after = run(step)
     assert "team_step" not in writers(after)

@@ -12,7 +12,7 @@ import pytest
 from muster.local import display
 from muster.local.stories import STORIES, LocalStory, StoryRun, checks, story_named
 from muster.local.stories.watching import Entry
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from tests.conftest import Wording
 from tests.stories.conftest import Told
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from muster.policy import marks
+from muster.policy import group_labels
 from muster.simulator.admitted import admitted
 
-ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 
 
 def stamp_at_birth(pod: dict[str, Any]) -> dict[str, Any] | None:
@@ -25,8 +25,8 @@ def stamp_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[s
         assert after.get("schedulingGroup") == before.get("schedulingGroup")
         assert not added, "a gate without a group would never be lifted"
         return None
-    assert added <= {marks.GATE}
-    return {"podGroupName": after["schedulingGroup"]["podGroupName"], "gate": marks.GATE in added}
+    assert added <= {group_labels.GATE}
+    return {"podGroupName": after["schedulingGroup"]["podGroupName"], "gate": group_labels.GATE in added}
 
 
 def mark_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = ENABLED) -> str | None:
@@ -37,7 +37,7 @@ def mark_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = ENA
 def mark_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """The mark that a Job's template has after its creation and had not before."""
     given, mark = (
-        (job["spec"]["template"].get("metadata", {}).get("labels") or {}).get(marks.GROUP)
+        (job["spec"]["template"].get("metadata", {}).get("labels") or {}).get(group_labels.GROUP)
         for job in (before, after)
     )
     return mark if given is None else None

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from muster.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.pods import Namespace, Pod
 from muster.objects.scheduling import PodGroup, Workload
-from muster.policy import marks
-from muster.policy.model import Observed
+from muster.policy import group_labels
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.trainjob import TrainJob
 from tests.support.births import mark_at_birth, stamp_at_birth
+from tests.support.planning import Observed
 
 Object = dict[str, Any]
 Modifier = Callable[[Object], None]
@@ -45,7 +48,7 @@ def a_namespace(*modifiers: Modifier, enabled: bool = True) -> Object:
     body = an_object("v1", "Namespace", NAMESPACE, "namespace-uid")
     del body["metadata"]["namespace"]
     if enabled:
-        body["metadata"]["labels"] = {marks.NAMESPACE_SWITCH: "enabled"}
+        body["metadata"]["labels"] = {group_labels.NAMESPACE_SWITCH: "enabled"}
     return _modified(body, modifiers)
 
 
@@ -62,7 +65,7 @@ def a_job(*modifiers: Modifier, pods: int = 2, mark: str | None = "main") -> Obj
 
 def a_template(mark: str | None = None, **labels: str) -> Object:
     """A pod template, marked or not."""
-    marked = {marks.GROUP: mark} if mark else {}
+    marked = {group_labels.GROUP: mark} if mark else {}
     return {"metadata": {"labels": {**marked, **labels}}, "spec": {"containers": [{"name": "node"}]}}
 
 
@@ -87,7 +90,7 @@ def a_replicated_job(
         after: replicatedJobs that must be complete first.
     """
     template: Object = {
-        "metadata": {"labels": {marks.ANCESTOR: step} if step else {}},
+        "metadata": {"labels": {group_labels.ANCESTOR: step} if step else {}},
         "spec": {
             "parallelism": pods,
             "completions": pods,
@@ -127,10 +130,10 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
     rjob = next(one for one in jobset["spec"]["replicatedJobs"] if one["name"] == entry)
     template = copy.deepcopy(rjob["template"])
     keys = {
-        marks.JOBSET_NAME: jobset["metadata"]["name"],
-        marks.JOBSET_UID: jobset["metadata"]["uid"],
-        marks.REPLICATED_JOB: entry,
-        marks.JOB_INDEX: str(index),
+        group_labels.JOBSET_NAME: jobset["metadata"]["name"],
+        group_labels.JOBSET_UID: jobset["metadata"]["uid"],
+        group_labels.REPLICATED_JOB: entry,
+        group_labels.JOB_INDEX: str(index),
     }
     template["spec"]["template"]["metadata"].setdefault("labels", {}).update(keys)
     name = f"{jobset['metadata']['name']}-{entry}-{index}"
@@ -140,7 +143,7 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
     job["metadata"]["annotations"] = dict(given.get("annotations") or {})
     group = mark_at_birth(job)
     if group is not None:
-        job["spec"]["template"]["metadata"]["labels"][marks.GROUP] = group
+        job["spec"]["template"]["metadata"]["labels"][group_labels.GROUP] = group
     return _modified(job, modifiers)
 
 
@@ -157,18 +160,18 @@ def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Ob
     pod = an_object("v1", "Pod", name, f"{name}-uid", owned_by(job), with_spec(**template["spec"]))
     labels = {
         **(template["metadata"].get("labels") or {}),
-        marks.JOB_NAME: job["metadata"]["name"],
-        marks.JOB_UID: job["metadata"]["uid"],
+        group_labels.JOB_NAME: job["metadata"]["name"],
+        group_labels.JOB_UID: job["metadata"]["uid"],
     }
     if job["spec"].get("completionMode") == "Indexed":
-        labels[marks.COMPLETION_INDEX] = str(index)
+        labels[group_labels.COMPLETION_INDEX] = str(index)
     pod["metadata"] |= {"labels": labels, "annotations": template["metadata"].get("annotations") or {}}
     pod["status"] = {"phase": "Pending"}
     effect = stamp_at_birth(pod)
     if effect is not None:
         stamped(effect["podGroupName"])(pod)
     if effect is not None and effect["gate"]:
-        gated(marks.GATE)(pod)
+        gated(group_labels.GATE)(pod)
     return _modified(pod, modifiers)
 
 
@@ -354,7 +357,7 @@ def observed(
     """What a step read: by default only `a_job()` and its enabled namespace.
 
     A JobSet that is the owner itself need not be named twice; the Jobs of a Job are that Job. What is no
-    object of the API (subject, homes, ...) is passed on as it is.
+    object of the API (subject, sources, ...) is passed on as it is.
     """
     body = a_job() if owner is None else owner
     if body["kind"] == "JobSet":

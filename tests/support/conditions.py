@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from muster.policy.conditions import plan_conditions
-from muster.policy.model import Observed, Plan
+from muster.policy.model import Plan
 from tests.support.builders import NOW, Object, a_pod, a_pod_group, bound, gated, placed, with_condition
+from tests.support.planning import Observed, plan_conditions
 
 NAME = "llama-main-33333333"
 SINCE = "2026-11-21T08:00:00Z"

@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from muster.objects.scheduling import Workload
-from muster.policy import marks
-from muster.policy.model import Home, HomeKind, Observed, Plan
-from muster.policy.ownership import Considered, consider
-from muster.policy.pod_groups import plan_pod_groups
-from muster.policy.workload import plan_workload
+from muster.policy import group_labels
+from muster.policy.model import Plan
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources.source import PolicySource, PolicySourceKind, source_of_workload
 from tests.support.builders import (
     NOW,
     Object,
@@ -28,6 +27,7 @@ from tests.support.builders import (
     template_labelled,
     template_spec,
 )
+from tests.support.planning import Observed, plan_pod_groups, plan_workload, resolve
 from tests.support.priorities import of_class, seen
 
 NOT_SLOW = settings(
@@ -80,15 +80,15 @@ def jobsets(draw: st.DrawFn) -> Object:
 
 def _mark_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
     """What stands beside the mark on the template of that number."""
-    leads = {marks.LEADER_GROUP: f"lead-{index}"}
-    return st.sampled_from([{}, {}, {marks.GROUP_PER: "job"}, {marks.GROUP_SIZE: "2"}, leads])
+    leads = {group_labels.LEADER_GROUP: f"lead-{index}"}
+    return st.sampled_from([{}, {}, {group_labels.GROUP_PER: "job"}, {group_labels.GROUP_SIZE: "2"}, leads])
 
 
 def marks_of(jobs: list[Object]) -> list[str]:
     """Every group that pods of Jobs, or of Job templates, may be in."""
     found: dict[str, None] = {}
     for job in jobs:
-        mark = marks.read_mark(job["spec"]["template"]["metadata"]["labels"])
+        mark = group_labels.read_group_labels(job["spec"]["template"]["metadata"]["labels"])
         assert mark is not None
         found |= dict.fromkeys(mark.groups)
     return list(found)
@@ -198,8 +198,8 @@ def worlds(draw: st.DrawFn) -> Observed:
         jobs, templates = jobs_of(jobset), [one["template"] for one in jobset["spec"]["replicatedJobs"]]
         if owner is not jobset:
             owned_by(owner)(jobset)
-    homes = (Home(HomeKind.OWNER, "home", draw(policies(marks_of(templates)))),)
-    return observed(owner, jobset=jobset, homes=homes, jobs=jobs, priority_classes=tuple(CLASSES))
+    sources = (PolicySource(PolicySourceKind.OWNER, "home", draw(policies(marks_of(templates)))),)
+    return observed(owner, jobset=jobset, sources=sources, jobs=jobs, priority_classes=tuple(CLASSES))
 
 
 @st.composite
@@ -221,9 +221,9 @@ def jobs_of(jobset: Object) -> list[Object]:
 
 def compiled(world: Observed) -> list[Object]:
     """The Workload and the groups that come of a valid policy; nothing where it is not valid."""
-    considered = consider(world)
-    assert isinstance(considered, Considered)
-    if considered.flaw is not None:
+    resolved = resolve(world)
+    assert isinstance(resolved, ResolvedOwner)
+    if resolved.failure is not None:
         return []
     made = plan_workload(world, NOW)
     assert isinstance(made, Plan), made
@@ -241,4 +241,6 @@ def _stored(workload: Object) -> Object:
 
 
 def _with_workload(world: Observed, workload: Object) -> Observed:
-    return replace(world, workload=Workload.read(workload))
+    """The world once the Workload is stored: its policy counts, and no PriorityClass is read any more."""
+    stored = Workload.read(workload)
+    return replace(world, workload=stored, sources=source_of_workload(stored), priority_classes=())

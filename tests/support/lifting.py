@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.policy.model import Nothing, Observed
-from muster.policy.pods import plan_pods
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import NOW
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_pods
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Held:
     facts: tuple[object, ...] = ()
 
 
-def let_go(given: Observed) -> list[str] | Nothing:
+def let_go(given: Observed) -> list[str] | NoOp:
     """The names of the pods whose gates are lifted, or why none is."""
     decision = plan_pods(given, NOW)
-    if isinstance(decision, Nothing):
+    if isinstance(decision, NoOp):
         return decision
     assert decision.reason == Reason.GATES_LIFTED
     return [action.target.name for action in decision.actions]
@@ -35,7 +35,7 @@ def assert_let_go(given: Observed, expected: list[str] | Held, wording: Wording)
     if not isinstance(expected, Held):
         assert decision == expected
         return
-    assert isinstance(decision, Nothing)
-    assert without_message(decision) == Nothing(expected.reason)
+    assert isinstance(decision, NoOp)
+    assert without_message(decision) == NoOp(expected.reason)
     assert mentions(decision.message, *expected.facts)
     wording(decision.message)

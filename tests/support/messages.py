@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from typing import TypeVar
 
-from muster.policy.model import Nothing, Plan
+from muster.policy.model import NoOp, Plan
 
-DecisionT = TypeVar("DecisionT", Nothing, Plan, Plan | Nothing)
+DecisionT = TypeVar("DecisionT", NoOp, Plan, Plan | NoOp)
 
 
 def mentions(message: str, *facts: object) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from muster.objects.meta import ObjectRef
-from muster.policy import marks
-from muster.policy.homes import ANNOTATION
-from muster.policy.runtimes import COMPONENT
+from muster.policy import group_labels
+from muster.policy.plans.mark_runtime import COMPONENT
+from muster.policy.sources.source import ANNOTATION
 from tests.support.builders import Object
 
 REF = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "mpi", "runtime-uid")
@@ -29,7 +29,7 @@ def a_runtime(policy: str | None, *, labels: Any = None, spec: Any = None, pods:
         "name": "launcher",
         "dependsOn": [{"name": "node", "status": "Ready"}],
         "template": {
-            "metadata": {"labels": {marks.ANCESTOR: "trainer"}},
+            "metadata": {"labels": {group_labels.ANCESTOR: "trainer"}},
             "spec": {"template": {"spec": {"containers": []}}},
         },
     }

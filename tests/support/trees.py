@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from muster.objects.scheduling import CompositePodGroup
-from muster.policy.homes import ANNOTATION
-from muster.policy.model import Home, HomeKind, Observed
+from muster.policy.sources.source import ANNOTATION, PolicySource, PolicySourceKind
 from tests.support.builders import (
     OURS,
     Modifier,
@@ -23,6 +22,7 @@ from tests.support.builders import (
     placed,
     with_spec,
 )
+from tests.support.planning import Observed
 
 CHAT = "llama-chat-22222222"
 GROUPS = {name: f"llama-{name}-22222222" for name in ("prefill", "decode")}
@@ -74,7 +74,7 @@ def seen(
     given: dict[str, Any] = {
         "composites": tuple(map(CompositePodGroup.read, above)),
         "groups": [a_child_group(name, min_count=counts[name]) for name in GROUPS],
-        "homes": (Home(HomeKind.OWNER, ANNOTATION, policy or a_policy()),),
+        "sources": (PolicySource(PolicySourceKind.OWNER, ANNOTATION, policy or a_policy()),),
         **rest,
     }
     return observed(JOBSET, jobs=jobs, pods=pods, **given)

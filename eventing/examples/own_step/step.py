@@ -10,8 +10,8 @@ from http import HTTPStatus
 import urllib3
 from flask import Flask, request
 
-from muster.cluster.observe import list_if_served
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
+from muster.cluster.read import list_if_served
 from muster.objects.resources import JOBS, JOBSETS, TRAINJOBS
 from muster.runtime.config import connect, from_environment
 

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster import execute, permissions, read, sweep
+from muster.cluster.interface import Cluster
 from muster.cluster.permissions import may
-from muster.cluster.port import Cluster
-from muster.events import subjects
+from muster.events.model import ResourceEvent
+from muster.events.predicates import ADD, not_for_step, owner_to_group
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
-from muster.policy.model import Plan
-from muster.policy.pod_groups import naming_created, plan_pod_groups
+from muster.policy.model import NoOp, Plan
+from muster.policy.plans.create_pod_groups import PodGroupInputs, naming_created, plan_pod_groups
+from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
 
+def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
+    """Workload add; JobSet and Job add, for an owner whose Workload existed before it.
+
+    Not Job update: it does not show whether the Job grew by a block of indexes, and looking would cost five
+    reads and more at every change of its status. A sweep makes the groups of new blocks.
+    """
+    return not_for_step(event, Workload={ADD}, JobSet={ADD}, Job={ADD}) or owner_to_group(event)
+
+
+def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
+    """The owner, its Jobs, and the groups that exist."""
+    live, resolved = read.owner(cluster, subject)
+    if isinstance(resolved, NoOp):
+        return PodGroupInputs(resolved, LiveMembers())
+    return PodGroupInputs(resolved, read.members(cluster, live, resolved, with_pods=False))
+
+
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry the plan out; the reply then names what was really created."""
+    """Execute the plan; the reply names the groups that were really created."""
     return naming_created(execute.in_order(cluster, plan, manager))
 
 
 STEP = Step(
     name="create_pod_groups",
-    subject=subjects.of_create_pod_groups,
-    observe=observe.for_pod_groups,
+    predicate=predicate,
+    observe=observe,
     plan=plan_pod_groups,
     execute=create,
     responsible_for=sweep.owners,
-    lists=sweep.FOR_POD_GROUPS,
-    permissions=permissions.READ_GROUPS
-    | permissions.READ_GROUPS_ABOVE
+    lists=sweep.groups_and_owners(),
+    permissions=permissions.READ_OWNERS
+    | permissions.READ_COMPOSITES
     | may("create", POD_GROUPS, EVENTS)
     | may("list create", COMPOSITE_POD_GROUPS),
 )

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, observe, permissions, sweep
+from dataclasses import replace
+
+from muster.cluster import execute, permissions, read, sweep
+from muster.cluster.interface import Cluster
 from muster.cluster.permissions import may
-from muster.events import subjects
+from muster.events.model import ResourceEvent
+from muster.events.predicates import ADD, UPDATE, not_for_step, owner_to_group
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
-from muster.policy.workload import plan_workload
+from muster.policy.model import NoOp
+from muster.policy.plans.create_workload import WorkloadInputs, needs_members, plan_workload
+from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
+
+
+def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
+    """TrainJob add and update, JobSet add, Job add: of an owner that gets groups of its own."""
+    foreign = not_for_step(event, TrainJob={ADD, UPDATE}, JobSet={ADD}, Job={ADD})
+    return foreign or owner_to_group(event)
+
+
+def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs:
+    """The owner and its groups; its pods and PodGroups only where fallback PodGroups may be needed."""
+    live, resolved = read.owner(cluster, subject, classes=True, to_create=True)
+    inputs = WorkloadInputs(live, resolved, name_holder_lives=read.name_holder_lives(cluster, live))
+    if not needs_members(live, resolved):
+        return inputs
+    pods = read.pods_of(cluster, live)
+    groups = read.pod_groups(cluster, live, resolved, pods)
+    return replace(inputs, members=LiveMembers(pods=pods, groups=groups))
+
 
 STEP = Step(
     name="create_workload",
-    subject=subjects.of_create_workload,
-    observe=observe.for_workload,
+    predicate=predicate,
+    observe=observe,
     plan=plan_workload,
     execute=execute.in_order,
     responsible_for=sweep.owners_and_orphans,
-    lists=sweep.FOR_WORKLOADS,
-    permissions=permissions.READ_GROUPS
-    | permissions.TELL_OWNERS
+    lists=(sweep.WAITING_PODS, *sweep.groups_and_owners()),
+    permissions=permissions.READ_OWNERS
+    | permissions.REPORT_TO_OWNERS
     | may("list", COMPOSITE_POD_GROUPS, PODS, PRIORITY_CLASSES)
     | may("create delete", WORKLOADS, POD_GROUPS)
     | may("delete", COMPOSITE_POD_GROUPS),

@@ -1,24 +1,57 @@
-"""A PodGroup is made, placed or refused: the owner's conditions tell."""
+"""A PodGroup is made, placed or refused: the owner gets conditions and Events that say so."""
 
 from __future__ import annotations
 
-from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster import execute, permissions, read, sweep
+from muster.cluster.interface import Cluster
+from muster.cluster.list_cache import Listing
 from muster.cluster.permissions import may
-from muster.events import subjects
-from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, PODS, PRIORITY_CLASSES
-from muster.policy.conditions import plan_conditions
+from muster.events.model import ResourceEvent
+from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, stopped_or_started
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
+from muster.policy.model import NoOp
+from muster.policy.plans.emit_conditions import ConditionInputs, plan_conditions
+from muster.policy.reasons import Reason
+from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
+
+
+def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
+    """PodGroup add and update; Job and JobSet update at a suspension, a resumption or a restart."""
+    foreign = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
+    if foreign is not None or event.object is None or event.ref.kind == POD_GROUPS.kind:
+        return foreign or event.ref
+    if not stopped_or_started(event.object):
+        return NoOp(Reason.UP_TO_DATE, f"{event.ref} neither stopped nor started")
+    return grouped_owner(event)
+
+
+def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs:
+    """The owner, its Jobs, pods and groups; while pods are missing, also why none could be created."""
+    live, resolved = read.owner(cluster, subject, classes=True)
+    if isinstance(resolved, NoOp):
+        return ConditionInputs(subject, resolved, LiveMembers())
+    members = read.members(cluster, live, resolved)
+    missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
+    failed_create = read.failed_create(cluster, members.jobs) if missing else ""
+    return ConditionInputs(subject, resolved, members, failed_create)
+
 
 STEP = Step(
     name="emit_conditions",
-    subject=subjects.of_emit_conditions,
-    observe=observe.for_conditions,
+    predicate=predicate,
+    observe=observe,
     plan=plan_conditions,
     execute=execute.in_order,
     responsible_for=sweep.owners,
-    lists=sweep.FOR_CONDITIONS,
-    permissions=permissions.READ_GROUPS
-    | permissions.READ_GROUPS_ABOVE
-    | permissions.TELL_OWNERS
+    lists=(
+        sweep.ALL_PODS,
+        *sweep.groups_and_owners(),
+        Listing(EVENTS, None, fields="reason=FailedCreate"),
+    ),
+    permissions=permissions.READ_OWNERS
+    | permissions.READ_COMPOSITES
+    | permissions.REPORT_TO_OWNERS
     | may("list", PODS, EVENTS, PRIORITY_CLASSES, COMPOSITE_POD_GROUPS),
 )

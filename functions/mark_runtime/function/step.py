@@ -1,22 +1,51 @@
-"""A runtime appears or changes: what its policy says is written on its pod templates."""
+"""A runtime appears or changes: the group labels of its policy are written on its pod templates."""
 
 from __future__ import annotations
 
-from muster.cluster import execute, observe, sweep
+from muster.cluster import execute, sweep
+from muster.cluster.interface import Cluster
+from muster.cluster.list_cache import Listing
 from muster.cluster.permissions import may
-from muster.events import subjects
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES
-from muster.policy.runtimes import plan_runtime
+from muster.events.model import ResourceEvent
+from muster.events.predicates import ADD, UPDATE, not_for_step
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind
+from muster.policy.model import NoOp
+from muster.policy.plans.manifests import CLUSTER_SCOPED_EVENTS
+from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime, up_to_date
+from muster.policy.sources.source import sources_of_runtime
 from muster.runtime.step import Step
+
+RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
+
+
+def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
+    """TrainingRuntime and ClusterTrainingRuntime add and update, unless its labels are right already."""
+    foreign = not_for_step(event, TrainingRuntime={ADD, UPDATE}, ClusterTrainingRuntime={ADD, UPDATE})
+    if foreign is not None or event.object is None:
+        return foreign or event.ref
+    return up_to_date(event.object) or event.ref
+
+
+def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
+    """The whole runtime; if it has a policy, also the names of the Events about it."""
+    body = cluster.get(by_kind(subject.api_version, subject.kind), subject.name, subject.namespace)
+    if body is None or (subject.uid and body["metadata"]["uid"] != subject.uid):
+        return RuntimeInputs(subject)
+    if not sources_of_runtime(body):
+        return RuntimeInputs(subject, body)
+    selector = f"involvedObject.uid={body['metadata']['uid']}"
+    events = cluster.list(EVENTS, subject.namespace or CLUSTER_SCOPED_EVENTS, fields=selector)
+    return RuntimeInputs(subject, body, frozenset(event["metadata"]["name"] for event in events))
+
 
 STEP = Step(
     name="mark_runtime",
-    subject=subjects.of_mark_runtime,
-    observe=observe.for_runtime,
+    predicate=predicate,
+    observe=observe,
     plan=plan_runtime,
     execute=execute.in_order,
-    responsible_for=sweep.runtimes,
-    lists=sweep.FOR_RUNTIMES,
-    permissions=may("get list update", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
-    | may("list create", EVENTS),
+    responsible_for=lambda cluster: sweep.objects_of(cluster, *RUNTIMES),
+    lists=tuple(Listing(resource, None) for resource in RUNTIMES),
+    permissions=may("get list update", *RUNTIMES) | may("list create", EVENTS),
 )

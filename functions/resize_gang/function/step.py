@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, observe, permissions, sweep
+from muster.cluster import execute, permissions, read, sweep
+from muster.cluster.interface import Cluster
 from muster.cluster.permissions import may
-from muster.events import subjects
+from muster.events.model import ResourceEvent
+from muster.events.predicates import UPDATE, grouped_owner, not_for_step
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
-from muster.policy.resize import plan_resize
+from muster.policy.model import NoOp
+from muster.policy.plans.resize_gang import ResizeInputs, plan_resize
+from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
+
+
+def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
+    """Job and JobSet update, of an owner whose groups can change."""
+    return not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or grouped_owner(event)
+
+
+def observe(cluster: Cluster, subject: ObjectRef) -> ResizeInputs:
+    """The owner, its Jobs, its pods and its groups."""
+    live, resolved = read.owner(cluster, subject)
+    if isinstance(resolved, NoOp):
+        return ResizeInputs(resolved, LiveMembers())
+    return ResizeInputs(resolved, read.members(cluster, live, resolved))
+
 
 STEP = Step(
     name="resize_gang",
-    subject=subjects.of_resize_gang,
-    observe=observe.for_resize,
+    predicate=predicate,
+    observe=observe,
     plan=plan_resize,
     execute=execute.in_order,
     responsible_for=sweep.owners,
-    lists=sweep.FOR_RESIZE,
-    permissions=permissions.READ_GROUPS
-    | permissions.READ_GROUPS_ABOVE
+    lists=(sweep.ALL_PODS, *sweep.groups_and_owners()),
+    permissions=permissions.READ_OWNERS
+    | permissions.READ_COMPOSITES
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)
     | may("list create delete", COMPOSITE_POD_GROUPS),

@@ -10,7 +10,7 @@ import click
 from muster.cli.cluster import connected, kubeconfig_option
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
-from muster.manifests import CLUSTER, load
+from muster.kustomize import CLUSTER, load
 from muster.operator.check import Finding, Level, check_cluster, check_installation, check_uninstall
 
 

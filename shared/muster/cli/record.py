@@ -27,8 +27,8 @@ from muster.cli.arguments import (
 )
 from muster.cli.cluster import connected, kubeconfig_option
 from muster.cluster.client import Client
+from muster.kustomize import CLUSTER, Manifest, UnsupportedManifestError, load, of_kind
 from muster.local.serving import WsgiServer
-from muster.manifests import CLUSTER, Manifest, UnsupportedManifestError, load, of_kind
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.recording.events import BODY_LIMIT, EventRecorder, sink_app

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -20,9 +21,10 @@ from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
 from muster.cluster.deadline import seconds_left
+from muster.cluster.interface import Object, Objects, PatchType
 from muster.cluster.paging import Page, whole
-from muster.cluster.port import Object, Objects, PatchType
-from muster.objects.resources import NAME, Resource
+from muster.objects.resources import NAME, Resource, by_kind
+from muster.policy.model import Action, Verb
 
 CONNECTIONS = 64
 """The most that are kept open for the next call: as many as anybody gives a function workers.
@@ -134,6 +136,33 @@ class Client:
             metadata.get("continue") or "",
             metadata["resourceVersion"],
         )
+
+    def write(self, action: Action, manager: str) -> Object:
+        """Carry out one action, in the version that its target names."""
+        target = action.target
+        known = by_kind(target.api_version, target.kind)
+        resource = replace(known, version=target.api_version.rpartition("/")[2])
+        match action.verb:
+            case Verb.CREATE:
+                return self.create(resource, dict(action.body or {}), manager=manager)
+            case Verb.UPDATE:
+                body = dict(action.body or {})
+                return self.replace(resource, body, manager=manager, subresource=action.subresource)
+            case Verb.DELETE:
+                self.delete(resource, target.name, target.namespace, uid=target.uid)
+                return {}
+            case Verb.PATCH:
+                if action.patch is None:
+                    raise ValueError(f"{target}: a patch without a media type")
+                return self.patch(
+                    resource,
+                    target.name,
+                    target.namespace,
+                    list(action.operations) if action.patch == PatchType.JSON else action.body,
+                    patch=action.patch,
+                    manager=manager,
+                    subresource=action.subresource,
+                )
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """The stored object."""

@@ -1,16 +1,14 @@
-"""Carrying a plan out: one request per action, each safe to repeat."""
+"""Executing a plan: one request per action, each safe to repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from muster.cluster import errors
-from muster.cluster.port import Cluster, PatchType
+from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import by_kind
-from muster.policy.bodies import quoting
 from muster.policy.model import Action, Plan, Verb
+from muster.policy.plans.manifests import quoting
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
 
@@ -60,14 +58,14 @@ def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
 
 def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
     try:
-        _WRITES[action.verb](cluster, action, manager)
+        cluster.write(action, manager)
     except _REFUSALS as error:
         if action.optional:
             return []
         if not action.if_refused:
             raise
         instead = [quoting(one, error.message) for one in action.if_refused]
-        return [written for one in instead for written in _stand_in(cluster, one, manager)]
+        return [written for one in instead for written in _carry_out_fallback(cluster, one, manager)]
     except errors.ClusterError:
         if not action.optional:
             raise
@@ -75,49 +73,9 @@ def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
     return [action]
 
 
-def _stand_in(cluster: Cluster, action: Action, manager: str) -> list[Action]:
-    """Do what replaces a refused action; an earlier delivery of the event may have done it already."""
+def _carry_out_fallback(cluster: Cluster, action: Action, manager: str) -> list[Action]:
+    """Carry out the replacement of a refused action, which an earlier delivery may have done already."""
     try:
         return _carry_out(cluster, action, manager)
     except errors.AlreadyExists:
         return []
-
-
-def _create(cluster: Cluster, action: Action, manager: str) -> None:
-    target = action.target
-    cluster.create(by_kind(target.api_version, target.kind), dict(action.body or {}), manager=manager)
-
-
-def _update(cluster: Cluster, action: Action, manager: str) -> None:
-    target = action.target
-    body = dict(action.body or {})
-    resource = by_kind(target.api_version, target.kind)
-    cluster.replace(resource, body, manager=manager, subresource=action.subresource)
-
-
-def _patch(cluster: Cluster, action: Action, manager: str) -> None:
-    target = action.target
-    if action.patch is None:
-        raise ValueError(f"{target}: a patch without a media type")
-    cluster.patch(
-        by_kind(target.api_version, target.kind),
-        target.name,
-        target.namespace,
-        list(action.operations) if action.patch == PatchType.JSON else action.body,
-        patch=action.patch,
-        manager=manager,
-        subresource=action.subresource,
-    )
-
-
-def _delete(cluster: Cluster, action: Action, manager: str) -> None:  # noqa: ARG001 - a deletion has no manager
-    target = action.target
-    cluster.delete(by_kind(target.api_version, target.kind), target.name, target.namespace, uid=target.uid)
-
-
-_WRITES: dict[Verb, Callable[[Cluster, Action, str], None]] = {
-    Verb.CREATE: _create,
-    Verb.UPDATE: _update,
-    Verb.PATCH: _patch,
-    Verb.DELETE: _delete,
-}

@@ -1,6 +1,6 @@
-"""What a function must be allowed to do, and asking the API server whether it is.
+"""The permissions that a function needs, and asking the API server for them.
 
-Each step names its permissions beside its code; a test holds them to what its role in eventing/rbac grants.
+Each step names its permissions in its step.py; a test compares them with its role in eventing/rbac.
 """
 
 from __future__ import annotations
@@ -8,29 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.cluster.port import RawCluster
+from muster.cluster.interface import RawCluster
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     COMPOSITE_POD_GROUPS,
     CONFIGMAPS,
     EVENTS,
-    JOBS,
-    JOBSETS,
     NAMESPACES,
     POD_GROUPS,
+    SELF_SUBJECT_ACCESS_REVIEWS,
     TRAINING_RUNTIMES,
-    TRAINJOBS,
     WORKLOADS,
     Resource,
 )
-
-REVIEWS = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
-)
+from muster.policy.model import Action, Verb
+from muster.policy.owners import KINDS
 
 
 @dataclass(frozen=True)
@@ -63,21 +56,24 @@ def may(verbs: str, *resources: Resource, subresource: str = "") -> Permissions:
     )
 
 
-READ_GROUPS_OF_ONE = (
-    may("get list", JOBS, WORKLOADS, POD_GROUPS)
-    | may("get", TRAINJOBS, JOBSETS, NAMESPACES)
+_OWNERS = tuple(kind.resource for kind in KINDS if not kind.is_job)
+_JOBS = tuple(kind.resource for kind in KINDS if kind.is_job)
+
+READ_OWNER = (
+    may("get list", *_JOBS, WORKLOADS, POD_GROUPS)
+    | may("get", *_OWNERS, NAMESPACES)
     | may("get", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES, CONFIGMAPS)
 )
-"""To read an owner, the policy that rules it and what was made for it (`muster.cluster.observe`)."""
+"""To read an owner, its policy and its groups (`muster.cluster.read`)."""
 
-READ_GROUPS = READ_GROUPS_OF_ONE | may("list", TRAINJOBS, JOBSETS)
-"""Likewise, and in a sweep all owners."""
+READ_OWNERS = READ_OWNER | may("list", *_OWNERS)
+"""The same, and all owners in a sweep."""
 
-READ_GROUPS_ABOVE = may("get", COMPOSITE_POD_GROUPS)
-"""To read the groups of those groups as well."""
+READ_COMPOSITES = may("get", COMPOSITE_POD_GROUPS)
+"""To read the CompositePodGroups of an owner."""
 
-TELL_OWNERS = may("patch", TRAINJOBS, JOBSETS, JOBS, subresource="status") | may("create", EVENTS)
-"""To write conditions on owners, and Events about them."""
+REPORT_TO_OWNERS = may("patch", *_OWNERS, *_JOBS, subresource="status") | may("create", EVENTS)
+"""To write conditions of owners, and Events about them."""
 
 
 def lacking(cluster: RawCluster, needed: Iterable[Permission], namespace: str, manager: str) -> Permissions:
@@ -109,6 +105,17 @@ def _allowed(cluster: RawCluster, permission: Permission, namespace: str, manage
         "subresource": permission.subresource,
         "namespace": inside,
     }
-    identity = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "metadata": {}}
-    review = cluster.create(REVIEWS, identity | {"spec": {"resourceAttributes": attributes}}, manager=manager)
+    identity = {
+        "apiVersion": SELF_SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": SELF_SUBJECT_ACCESS_REVIEWS.kind,
+        "metadata": {},
+    }
+    review = cluster.write(
+        Action(
+            Verb.CREATE,
+            ObjectRef(SELF_SUBJECT_ACCESS_REVIEWS.api_version, SELF_SUBJECT_ACCESS_REVIEWS.kind, "", ""),
+            identity | {"spec": {"resourceAttributes": attributes}},
+        ),
+        manager,
+    )
     return bool(review["status"]["allowed"])

@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from muster.cluster.interface import SINGLE_READS, Object, Objects
 from muster.cluster.paging import Page
-from muster.cluster.port import SINGLE_READS, Object, Objects, PatchType
 from muster.objects.resources import Resource, by_kind
 from muster.objects.versions import SchedulingApi
+from muster.policy.model import Action
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
 
@@ -38,43 +39,13 @@ class ReadOnly(ABC):
         """All of a list."""
         return Page(self.list(resource, namespace, labels=labels, fields=fields))
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+    def write(self, action: Action, manager: str) -> Object:
         """Refused."""
-        raise ReadOnlyError(f"{manager} may not create {resource.kind} {body['metadata']['name']}")
-
-    def patch(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str,
-        body: Any,  # noqa: ARG002 - the door has it
-        *,
-        patch: PatchType,
-        manager: str,
-        subresource: str = "",  # noqa: ARG002 - the door has it
-    ) -> Object:
-        """Refused."""
-        raise ReadOnlyError(f"{manager} may not send {patch} to {resource.kind} {namespace}/{name}")
-
-    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:  # noqa: ARG002
-        """Refused."""
-        raise ReadOnlyError(f"{manager} may not replace {resource.kind} {body['metadata']['name']}")
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str = "",  # noqa: ARG002 - the door has it
-        propagation: str = "Background",  # noqa: ARG002 - the door has it
-    ) -> None:
-        """Refused."""
-        raise ReadOnlyError(f"nobody may delete {resource.kind} {namespace}/{name} of a snapshot")
+        raise ReadOnlyError(f"{manager} may not {action.verb} {action.target}")
 
 
 class Snapshot(ReadOnly):
-    """Objects as they were at one moment, behind the same door as a live cluster."""
+    """A cluster of objects as they were at one moment."""
 
     single_reads = SINGLE_READS
 

@@ -1,7 +1,7 @@
-"""What a sweep looks at: for each step, the lists it decides from and the objects it is responsible for.
+"""What a sweep lists, and the objects that a step is responsible for.
 
-The order of the lists matters. Pods come before groups, because the scheduler places a group and then binds
-its pods. What Muster made comes before the owners: one that is not in a list read later is gone for good.
+The order of lists matters. Pods come before groups, because the scheduler places a group and then binds its
+pods. Objects made by Muster come before owners: an owner that is missing from a later list is gone for good.
 """
 
 from __future__ import annotations
@@ -12,95 +12,72 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from muster.cluster import errors
-from muster.cluster.listed import Listing
-from muster.cluster.observe import list_if_served, parent_of
-from muster.cluster.port import Cluster, Object
-from muster.objects.jobs import Job, JobSet, Pod, TrainJob
+from muster.cluster.interface import Cluster, Object
+from muster.cluster.list_cache import Listing
+from muster.cluster.read import list_if_served
 from muster.objects.meta import KubernetesObject, ObjectRef
-from muster.objects.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    COMPOSITE_POD_GROUPS,
-    EVENTS,
-    JOBS,
-    JOBSETS,
-    POD_GROUPS,
-    PODS,
-    TRAINING_RUNTIMES,
-    TRAINJOBS,
-    WORKLOADS,
-    Resource,
-)
+from muster.objects.pods import Pod
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
-from muster.policy import bodies, marks
-from muster.policy.model import Observed
-from muster.policy.orphans import Orphan, is_orphan, living, owner_is_out_of_sight
+from muster.policy.group_labels import GATE, GROUP
+from muster.policy.owners import KINDS, parent_of
+from muster.policy.ownership import MANAGED_BY, MUSTER
+from muster.policy.plans.orphans import Orphan, OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
-_OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
-    (TRAINJOBS, TrainJob),
-    (JOBSETS, JobSet),
-    (JOBS, Job),
-)
 _MADE: tuple[tuple[Resource, type[Orphan]], ...] = (
     (POD_GROUPS, PodGroup),
     (COMPOSITE_POD_GROUPS, CompositePodGroup),
     (WORKLOADS, Workload),
 )
 
-_MUSTERS = f"{bodies.MANAGED_BY}={bodies.MUSTER}"
-
-_PODS = Listing(PODS, Pod, labels=marks.GROUP)
-_WAITING_PODS = Listing(PODS, Pod, labels=marks.GROUP, fields="spec.nodeName=,status.phase=Pending")
-"""A pod without its group, or with a gate, has no node: of a cluster whose gangs run these are none."""
-
-_MADE_AND_OWNERS = tuple(Listing(resource, view) for resource, view in (*_MADE, *_OWNERS))
-
-FOR_WORKLOADS = (_WAITING_PODS, *_MADE_AND_OWNERS)
-FOR_POD_GROUPS = _MADE_AND_OWNERS
-FOR_RESIZE = (_PODS, *_MADE_AND_OWNERS)
-FOR_CONDITIONS = (_PODS, *_MADE_AND_OWNERS, Listing(EVENTS, None, fields="reason=FailedCreate"))
-FOR_PODS = (_WAITING_PODS, Listing(POD_GROUPS, PodGroup))
-FOR_RUNTIMES = (Listing(CLUSTER_TRAINING_RUNTIMES, None), Listing(TRAINING_RUNTIMES, None))
+ALL_PODS = Listing(PODS, Pod, labels=GROUP)
+WAITING_PODS = Listing(PODS, Pod, labels=GROUP, fields="spec.nodeName=,status.phase=Pending")
+"""Pods without a node: a pod that lacks its group, or has a gate, is among them."""
 
 _View = TypeVar("_View", bound=KubernetesObject)
 
 
-def owners(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Every TrainJob, JobSet and Job that may be a root owner: one that no other of them controls.
+def groups_and_owners() -> tuple[Listing, ...]:
+    """Lists of everything Muster makes, then of all owners."""
+    made = (Listing(resource, view) for resource, view in _MADE)
+    return (*made, *(Listing(kind.resource, kind.view) for kind in KINDS))
 
-    Those that have ended, and Jobs without a mark (most of a cluster's), have nothing to be done for.
+
+def owners(cluster: Cluster) -> Iterator[ObjectRef]:
+    """Every owner that may be a root owner: one that no other owner controls.
+
+    Owners that have ended, and Jobs without group labels (most of a cluster's), need nothing.
     """
-    for resource, view in _OWNERS:
-        for body in list_if_served(cluster, resource):
-            owner = _readable(view, body)
+    for kind in KINDS:
+        for body in list_if_served(cluster, kind.resource):
+            owner = _readable(kind.view, body)
             if owner is None:
                 yield _ref(body)
                 continue
-            if owner.finished or parent_of(owner):
-                continue
-            if isinstance(owner, Job) and marks.read_mark(owner.spec.template.metadata.labels) is None:
+            if owner.finished or parent_of(owner) or kind.skip_event(owner):
                 continue
             yield owner.ref
 
 
-def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | Observed]:
-    """Every root owner, then what owners that are gone left behind.
+def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
+    """Every root owner, then the objects that deleted owners left behind.
 
-    An orphan is as good as observed: its owner's UID will never be seen again, and its own is a precondition.
+    An orphan needs no further read: its owner's UID will never be seen again, and its own is a precondition.
     """
     yield from owners(cluster)
     live, not_served = _live_owners(cluster)
     for resource, view in _MADE:
-        for body in list_if_served(cluster, resource, labels=_MUSTERS):
-            found = _readable(view, body)
-            if found is None or owner_is_out_of_sight(found, not_served):
+        for body in list_if_served(cluster, resource, labels=f"{MANAGED_BY}={MUSTER}"):
+            made = _readable(view, body)
+            if made is None or owner_is_unknown(made, not_served):
                 continue
-            if is_orphan(found, live):
-                yield Observed(found.ref, orphan=found, live_uids=live)
+            if is_orphan(made, live):
+                yield OrphanInputs(made, live)
 
 
-def runtimes(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Every runtime: those with a policy, and those that had one."""
-    for resource in (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES):
+def objects_of(cluster: Cluster, *resources: Resource) -> Iterator[ObjectRef]:
+    """Every object of some kinds."""
+    for resource in resources:
         for body in list_if_served(cluster, resource):
             yield _ref(body)
 
@@ -112,15 +89,15 @@ def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
     """
     seen: set[tuple[str, str]] = set()
     if cluster.scheduling().served:
-        groups = {_place(body) for body in list_if_served(cluster, POD_GROUPS)}
+        groups = {_key(body) for body in list_if_served(cluster, POD_GROUPS)}
     else:
         groups = None
-    for body in list_if_served(cluster, PODS, labels=marks.GROUP):
+    for body in list_if_served(cluster, PODS, labels=GROUP):
         pod = _readable(Pod, body)
         if pod is None:
             yield _ref(body)
             continue
-        if marks.GATE not in pod.gates or pod.finished or pod.being_deleted:
+        if GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
         key = (pod.metadata.namespace, pod.pod_group_name or pod.metadata.name)
         waits = pod.pod_group_name and groups is not None and key not in groups
@@ -130,19 +107,19 @@ def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
 
 
 def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
-    """The UIDs of all TrainJobs, JobSets and Jobs, and which of these kinds are not served."""
+    """The UIDs of all owners, and the kinds of owners that are not served."""
     uids: list[str] = []
     not_served: set[str] = set()
-    for resource, _ in _OWNERS:
+    for kind in KINDS:
         try:
-            uids += [body["metadata"]["uid"] for body in cluster.list(resource)]
+            uids += [body["metadata"]["uid"] for body in cluster.list(kind.resource)]
         except errors.ApiGone:
-            not_served.add(resource.kind)
-    return living(uids), frozenset(not_served)
+            not_served.add(kind.resource.kind)
+    return owner_uids(uids), frozenset(not_served)
 
 
 def _readable(view: type[_View], body: Object) -> _View | None:
-    """The view of an object; None where it has none, so that one of them does not hide all others."""
+    """The view of an object; None if it cannot be read, so that it does not hide all others."""
     try:
         return view.read(body)
     except ValidationError:
@@ -151,8 +128,8 @@ def _readable(view: type[_View], body: Object) -> _View | None:
 
 def _ref(body: Object) -> ObjectRef:
     metadata = body["metadata"]
-    return ObjectRef(body["apiVersion"], body["kind"], *_place(body), metadata["uid"])
+    return ObjectRef(body["apiVersion"], body["kind"], *_key(body), metadata["uid"])
 
 
-def _place(body: Object) -> tuple[str, str]:
+def _key(body: Object) -> tuple[str, str]:
     return body["metadata"].get("namespace") or "", body["metadata"]["name"]

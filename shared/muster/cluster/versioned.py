@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from muster.cluster import errors
+from muster.cluster.interface import SINGLE_READS, Object, Objects, RawCluster
 from muster.cluster.paging import Page
-from muster.cluster.port import SINGLE_READS, Object, Objects, PatchType, RawCluster
 from muster.objects import versions
-from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource
+from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource, by_kind
 from muster.objects.versions import SchedulingApi
+from muster.policy.model import Action
 
 _Answer = TypeVar("_Answer")
 
@@ -65,54 +66,17 @@ class Versioned:
         )
         return replace(page, objects=[versions.from_served(body) for body in page.objects])
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
-        """The stored object."""
-        stored = self._asking(
-            resource,
-            lambda served: self._cluster.create(served, _to_served(served, body), manager=manager),
-        )
-        return versions.from_served(stored)
-
-    def patch(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str,
-        body: Any,
-        *,
-        patch: PatchType,
-        manager: str,
-        subresource: str = "",
-    ) -> Object:
-        """The object after the patch."""
+    def write(self, action: Action, manager: str) -> Object:
+        """Carry out one action; kinds that differ between versions are patched, never replaced."""
+        target = action.target
+        resource = by_kind(target.api_version, target.kind)
 
         def send(served: Resource) -> Object:
-            change = _to_served(served, body)
-            return self._cluster.patch(
-                served, name, namespace, change, patch=patch, manager=manager, subresource=subresource
-            )
+            versioned = replace(target, api_version=served.api_version)
+            body = None if action.body is None else _to_served(served, action.body)
+            return self._cluster.write(replace(action, target=versioned, body=body), manager)
 
         return versions.from_served(self._asking(resource, send))
-
-    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
-        """The object after a PUT; kinds that differ between versions are patched, never replaced."""
-        return self._cluster.replace(resource, body, manager=manager, subresource=subresource)
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str = "",
-        propagation: str = "Background",
-    ) -> None:
-        """Delete an object; one that is gone already is fine."""
-
-        def send(served: Resource) -> None:
-            self._cluster.delete(served, name, namespace, uid=uid, propagation=propagation)
-
-        self._asking(resource, send)
 
     def served_versions(self, group: str) -> frozenset[str]:
         """The versions of an API group and what they serve."""

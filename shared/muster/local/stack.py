@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from muster.cluster.client import Client
+from muster.kustomize import CLUSTER, Manifest, load
 from muster.local.functions import AsProcesses, InThreads
-from muster.manifests import CLUSTER, Manifest, load
 from muster.replay.activity import Activity
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer, resource_definitions

@@ -67,7 +67,15 @@ MUTATING_ADMISSION_POLICY_BINDINGS = Resource(
     namespaced=False,
 )
 
-ALL = (
+SELF_SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "selfsubjectaccessreviews",
+    "SelfSubjectAccessReview",
+    namespaced=False,
+)
+
+ALL = [
     NAMESPACES,
     NODES,
     PODS,
@@ -85,7 +93,9 @@ ALL = (
     COMPOSITE_POD_GROUPS,
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
-)
+    SELF_SUBJECT_ACCESS_REVIEWS,
+]
+"""Every kind that Muster reads or writes; a kind of owner that is added elsewhere appends its own."""
 
 
 def by_kind(api_version: str, kind: str) -> Resource:

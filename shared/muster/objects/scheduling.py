@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from muster.objects.jobs import Conditions
 from muster.objects.meta import KubernetesObject, View, became_true_at, find_condition, is_true
+from muster.objects.pods import Conditions
 
 PLACED = "PodGroupInitiallyScheduled"
 """True once the scheduler found a place for the group; it never turns back, not even on a restart."""

@@ -10,20 +10,23 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
 from muster.cluster.snapshot import Snapshot
 from muster.events.model import Event, Foreign, Sweep
 from muster.events.parse import UnreadableEvent, parse
-from muster.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.pods import Namespace, Pod
 from muster.objects.scheduling import PodGroup, Workload
-from muster.policy.model import Action, Decision, Nothing, Observed
+from muster.policy.model import Action, Decision, NoOp
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
 from muster.runtime.responses import first_fault
-from muster.runtime.step import Step
+from muster.runtime.step import Step, Subject
 
 Document = dict[str, Any]
 """A plan as plain data, in the shape that `muster plan` prints."""
@@ -63,18 +66,18 @@ def plan_step(
         raise _bad_field(_invalid_object(stored), error) from None
 
 
-def _subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | Observed | Nothing]:
+def _subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
     match event:
         case Foreign():
-            return [Nothing(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")]
+            return [NoOp(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")]
         case Sweep():
             return list(step.responsible_for(cluster))
         case _:
-            return [step.subject(event)]
+            return [step.predicate(event)]
 
 
-def _decide(step: Step, subject: ObjectRef | Observed | Nothing, cluster: Cluster, now: datetime) -> Decision:
-    return subject if isinstance(subject, Nothing) else step.plan(step.observed(cluster, subject), now)
+def _decide(step: Step, subject: Subject | NoOp, cluster: Cluster, now: datetime) -> Decision:
+    return subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
 
 
 def _bad_field(location: str, error: ValidationError) -> BadFileError:
@@ -102,7 +105,7 @@ def to_document(step: Step, decision: Decision) -> Document:
 
     Scripts read this output: a field may be added, none may be removed or renamed.
     """
-    actions = () if isinstance(decision, Nothing) else decision.actions
+    actions = () if isinstance(decision, NoOp) else decision.actions
     return {
         "function": step.name,
         "outcome": "Plan" if actions else "Nothing",

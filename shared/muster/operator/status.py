@@ -7,17 +7,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from muster.cluster.observe import list_if_served
-from muster.cluster.port import Cluster, Object
-from muster.objects.jobs import Job, JobSet, Pod, TrainJob
+from muster.cluster.interface import Cluster, Object
+from muster.cluster.read import list_if_served
 from muster.objects.meta import find_condition
+from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
-from muster.policy.bodies import MANAGED_BY, MUSTER, STAND_IN
-from muster.policy.marks import GATE, GROUP
+from muster.policy.group_labels import GATE, GROUP
+from muster.policy.owner_status.conditions import READY, SCHEDULED
+from muster.policy.owners.job import CONDITION_PREFIX, Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.trainjob import TrainJob
+from muster.policy.ownership import MANAGED_BY, MUSTER
+from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
-from muster.policy.status import JOB_PREFIX, PLACED, READY
 
 _OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
     (TRAINJOBS, TrainJob),
@@ -74,8 +78,8 @@ def _owners(cluster: Cluster, namespace: str) -> Iterator[Waiting]:
             owner = view.read(body)
             if owner.finished or owner.being_deleted:
                 continue
-            prefix = JOB_PREFIX if isinstance(owner, Job) else ""
-            for kind in (READY, PLACED):
+            prefix = CONDITION_PREFIX if isinstance(owner, Job) else ""
+            for kind in (READY, SCHEDULED):
                 condition = find_condition(owner.status.conditions, f"{prefix}{kind}")
                 if condition is not None and condition.get("status") == "False":
                     yield _of_condition(body, condition)
@@ -86,7 +90,7 @@ def _groups(groups: list[PodGroup]) -> Iterator[Waiting]:
     for group in groups:
         metadata = group.metadata
         name = f"podgroup/{metadata.name}"
-        fallback = metadata.annotations.get(STAND_IN)
+        fallback = metadata.annotations.get(FALLBACK)
         if fallback is not None:
             reason, _, message = fallback.partition(": ")
             yield Waiting(metadata.namespace, name, "", reason, f"a stand-in, no gang: {message}")

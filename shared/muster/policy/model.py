@@ -1,4 +1,4 @@
-"""The nouns of a decision: what was observed, and what shall be done about it."""
+"""The result of planning: writes to make, or the reason to make none."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from muster.objects.jobs import Job, JobSet, Namespace, Pod, TrainJob
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
-from muster.objects.versions import SchedulingApi
 from muster.policy.reasons import Reason
-
-Owner = TrainJob | JobSet | Job
-"""What a person created and what owns all that Muster makes for it."""
 
 
 class Verb(StrEnum):
@@ -74,11 +68,11 @@ class Plan:
     message: str
     actions: tuple[Action, ...]
     reply: Reply | None = None
-    come_again: bool = False
+    requeue: bool = False
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoOp:
     """No write, and why.
 
     Attributes:
@@ -87,82 +81,22 @@ class Nothing:
 
     reason: Reason
     message: str = ""
-    come_again: bool = False
+    requeue: bool = False
 
 
-Decision = Plan | Nothing
-
-
-class HomeKind(StrEnum):
-    """The homes of a policy, highest first; below them is the built-in default."""
-
-    STORED = "stored"
-    """In the Workload that was made under it: whatever changes elsewhere counts for the next owner."""
-    UPSTREAM = "upstream"
-    """No policy of ours: the runtime asks the Trainer, JobSet or the Job controller for their own groups."""
-    OWNER = "owner"
-    RUNTIME = "runtime"
-    RUNTIME_SPEC = "runtime spec"
-    NAMESPACE = "namespace"
+Decision = Plan | NoOp
 
 
 @dataclass(frozen=True)
-class Home:
-    """One place where a policy stands.
+class GroupingFailure:
+    """Why an owner's pods cannot be grouped as asked; fallback PodGroups are made instead.
 
     Attributes:
-        kind: which of the homes.
-        where: in words, for messages: `annotation muster.dev/pod-group-policy of TrainJob team-a/llama`.
-        content: YAML text, or the parsed field of a runtime.
+        reason: one of the reasons for giving up.
+        message: what was observed, with field paths.
+        group: the group at fault; "" if it is none in particular.
     """
 
-    kind: HomeKind
-    where: str
-    content: str | Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What a step read before it decides; what it did not need to read stays empty.
-
-    Attributes:
-        subject: the object the event was about.
-        owner: the root owner, live; None when it is gone.
-        jobset: the owner itself, or the JobSet of a TrainJob; None while there is none.
-        jobs: the Jobs of the JobSet, or the Job itself.
-        namespace: the namespace of the owner; None when it is gone.
-        workload: the Workload under the name that Muster would give it.
-        other_workloads: Workloads of the namespace that Muster did not make.
-        homes: the policies that stand somewhere for the owner, highest home first.
-        priority_classes: those of the cluster, where the owner's pods have several; else not read.
-        composites: CompositePodGroups under the names the owner's composite groups have.
-        groups: PodGroups under the names the owner's groups have, whoever made them.
-        pods: pods of the owner.
-        leftover_owner_lives: whether the owner that the Workload under our name belongs to still exists.
-        scheduling: what the API server serves.
-        orphan: a Workload or group of Muster's that a sweep asks about.
-        live_uids: UIDs of all TrainJobs, JobSets and Jobs of its namespace.
-        runtime: a (Cluster)TrainingRuntime as parsed JSON, whole, because it is put back whole.
-        event_names: those of the Events about it.
-        failed_create: the latest words of a Job's FailedCreate Event, while pods are missing.
-    """
-
-    subject: ObjectRef
-    owner: Owner | None = None
-    jobset: JobSet | None = None
-    jobs: tuple[Job, ...] = ()
-    namespace: Namespace | None = None
-    workload: Workload | None = None
-    other_workloads: tuple[Workload, ...] = ()
-    homes: tuple[Home, ...] = ()
-    priority_classes: tuple[PriorityClass, ...] = ()
-    composites: tuple[CompositePodGroup, ...] = ()
-    groups: tuple[PodGroup, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    leftover_owner_lives: bool = False
-    scheduling: SchedulingApi = field(default_factory=SchedulingApi)
-    orphan: Workload | CompositePodGroup | PodGroup | None = None
-    live_uids: frozenset[str] = frozenset()
-    failed_create: str = ""
-    runtime: Mapping[str, Any] | None = None
-    event_names: frozenset[str] = frozenset()
+    reason: Reason
+    message: str
+    group: str = ""

@@ -15,9 +15,9 @@ from typing import Any, Self, TypeVar
 
 from muster import steps
 from muster.cluster.versioned import Versioned
-from muster.manifests import load, of_kind
+from muster.kustomize import load, of_kind
 from muster.objects.resources import Resource, by_kind
-from muster.policy.bodies import is_musters
+from muster.policy.ownership import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from muster.policy.marks import GATE
-from muster.policy.status import JOB_PREFIX, PLACED, READY
+from muster.policy.group_labels import GATE
+from muster.policy.owner_status.conditions import READY, SCHEDULED
+from muster.policy.owners.job import CONDITION_PREFIX
 from muster.replay.snapshots import Object
 
 OWNER_KINDS = ("TrainJob", "JobSet", "Job")
-MUSTER_CONDITIONS = (READY, PLACED)
+MUSTER_CONDITIONS = (READY, SCHEDULED)
 
 Summary = dict[str, Any]
 """A summary as plain data, in the shape that `muster replay --output yaml` prints."""
@@ -31,7 +32,7 @@ def summarize(objects: Iterable[Object]) -> Summary:
 def muster_conditions(owner: Object) -> list[Object]:
     """Return the conditions that Muster wrote on an owner, without the prefix they have on a Job."""
     conditions = (owner.get("status") or {}).get("conditions") or []
-    unprefixed = [{**entry, "type": entry["type"].removeprefix(JOB_PREFIX)} for entry in conditions]
+    unprefixed = [{**entry, "type": entry["type"].removeprefix(CONDITION_PREFIX)} for entry in conditions]
     return [condition for condition in unprefixed if condition["type"] in MUSTER_CONDITIONS]
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
 from muster.runtime.config import Settings
 from muster.runtime.handle import Clock, Handler
 from muster.runtime.metrics import CONTENT_TYPE

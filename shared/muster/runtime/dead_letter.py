@@ -13,11 +13,13 @@ from threading import Lock
 from typing import Any
 
 from muster.cluster.errors import AlreadyExists, Gone, Unavailable
+from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import may
-from muster.cluster.port import RawCluster
 from muster.events import dead_letters
 from muster.events.dead_letters import DeadLetter
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS
+from muster.policy.model import Action, Verb
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
 from muster.runtime.config import Settings, own_namespace
@@ -86,11 +88,8 @@ class DeadLetters:
         with self._storing:
             kept = self._known()
             try:
-                self._cluster.create(
-                    CONFIGMAPS,
-                    dead_letters.to_config_map(letter, self.namespace),
-                    manager=self.manager,
-                )
+                body = dead_letters.to_config_map(letter, self.namespace)
+                self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), body), self.manager)
             except AlreadyExists:
                 return Outcome(Kind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
             except Gone as error:
@@ -98,9 +97,12 @@ class DeadLetters:
                 raise Unavailable(error.message) from error
             kept.append(letter.name)
             while len(kept) > self.settings.dead_letter_limit:
-                self._cluster.delete(CONFIGMAPS, kept[0], self.namespace)
+                self._cluster.write(Action(Verb.DELETE, self._ref(kept[0])), self.manager)
                 kept.popleft()
         return Outcome(Kind.DONE, Reason.DEAD_LETTER_STORED, said, actions=1)
+
+    def _ref(self, name: str) -> ObjectRef:
+        return ObjectRef(CONFIGMAPS.api_version, CONFIGMAPS.kind, self.namespace, name)
 
     def _known(self) -> deque[str]:
         """The names of those that are kept, oldest first: listed once, because each may be 64 KiB.

@@ -13,21 +13,21 @@ from typing import Any
 from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
 from muster.events.model import Event, Foreign, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
 from muster.objects.meta import ObjectRef
-from muster.policy.model import Nothing, Observed
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses, tracing
-from muster.runtime.bounded import BoundedCluster
 from muster.runtime.config import Settings
+from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import Kind, Outcome
 from muster.runtime.responses import Answer
-from muster.runtime.step import Step
-from muster.runtime.sweep import Subject, Sweeps, jitter
+from muster.runtime.step import Step, Subject
+from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
 
 Clock = Callable[[], datetime]
@@ -55,21 +55,21 @@ def run_step(
 
 
 def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans) -> Outcome:
-    ref = subject.subject if isinstance(subject, Observed) else subject
+    ref = subject if isinstance(subject, ObjectRef) else subject.subject
     try:
         with spans("observe"):
-            observed = step.observed(cluster, subject)
+            inputs = step.inputs(cluster, subject)
         with spans("plan"):
-            decision = step.plan(observed, clock())
-        if isinstance(decision, Nothing):
-            kind = Kind.COME_AGAIN if decision.come_again else Kind.NOTHING
+            decision = step.plan(inputs, clock())
+        if isinstance(decision, NoOp):
+            kind = Kind.REQUEUE if decision.requeue else Kind.NOTHING
             return Outcome(kind, decision.reason, decision.message, ref)
         with spans("execute"):
             plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
         return replace(responses.of_error(error), subject=ref)
     return Outcome(
-        Kind.COME_AGAIN if plan.come_again else Kind.DONE,
+        Kind.REQUEUE if plan.requeue else Kind.DONE,
         plan.reason,
         plan.message,
         ref,
@@ -153,7 +153,7 @@ class Handler:
         """The answer to a request that should be a CloudEvent; never raises."""
         with self.in_flight, self._spans(self.name, headers) as note:
             started = time.perf_counter()
-            cluster = BoundedCluster(
+            cluster = DeadlineClient(
                 self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
             )
             event: Event | None = None
@@ -183,7 +183,7 @@ class Handler:
         self._tell(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def _outcome(self, event: Event, cluster: BoundedCluster) -> Outcome:
+    def _outcome(self, event: Event, cluster: DeadlineClient) -> Outcome:
         match event:
             case Sweep():
                 delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
@@ -192,7 +192,7 @@ class Handler:
                 return Outcome(Kind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
             case ResourceEvent():
                 subject = _subject(self.step, event)
-                if isinstance(subject, Nothing):
+                if isinstance(subject, NoOp):
                     return Outcome(Kind.NOTHING, subject.reason, subject.message)
                 return self._run(cluster, subject)
 
@@ -219,14 +219,14 @@ class Handler:
         logs.outcome_line(self.step.name, outcome, **fields)
 
 
-def _subject(step: Step, event: ResourceEvent) -> ObjectRef | Nothing:
+def _subject(step: Step, event: ResourceEvent) -> ObjectRef | NoOp:
     """Which object the event is about for this step.
 
     Raises:
         UnreadableEvent: the object in the event has a field of a type that no API server would have stored.
     """
     try:
-        return step.subject(event)
+        return step.predicate(event)
     except ValidationError as error:
         path, words = responses.first_fault(error)
         raise UnreadableEvent(words, f"data.{path}") from None

@@ -13,7 +13,7 @@ from a2wsgi import WSGIMiddleware
 from a2wsgi.asgi_typing import Receive, Scope, Send
 from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 
-from muster.cluster.port import Cluster, RawCluster
+from muster.cluster.interface import Cluster, RawCluster
 from muster.runtime import config, dead_letter, logs
 from muster.runtime.app import app_of, wall_clock
 from muster.runtime.config import Settings

@@ -23,7 +23,7 @@ CLAIM_LIMIT = 128
 LEVELS = {
     Kind.DONE: logging.INFO,
     Kind.NOTHING: logging.INFO,
-    Kind.COME_AGAIN: logging.WARNING,
+    Kind.REQUEUE: logging.WARNING,
     Kind.UNREADABLE: logging.WARNING,
     Kind.BUG: logging.ERROR,
 }

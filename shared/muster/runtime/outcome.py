@@ -17,7 +17,7 @@ class Kind(StrEnum):
     """A plan was carried out."""
     NOTHING = "nothing"
     """There was nothing to do."""
-    COME_AGAIN = "come_again"
+    REQUEUE = "come_again"
     """Not now: the same event must be delivered again."""
     UNREADABLE = "unreadable"
     """The event is at fault; delivering it again would not help."""
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 STATUS = {
     Kind.DONE: 202,
     Kind.NOTHING: 202,
-    Kind.COME_AGAIN: 409,
+    Kind.REQUEUE: 409,
     Kind.UNREADABLE: 400,
     Kind.BUG: 500,
 }

@@ -7,8 +7,8 @@ from threading import Lock, Thread
 from typing import Self
 
 from muster.cluster.errors import ClusterError, Forbidden, Gone
+from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import Permissions, lacking
-from muster.cluster.port import RawCluster
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 from muster.policy.reasons import Reason
 from muster.runtime.logs import LOGGER

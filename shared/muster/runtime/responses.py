@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
 from muster.policy.reasons import Reason
-from muster.runtime.bounded import DeadlineExceeded
+from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Kind, Outcome
 
 MESSAGE_LIMIT = 800
@@ -44,15 +44,15 @@ class Meaning:
 
 
 MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
-    errors.Conflict: Meaning(Kind.COME_AGAIN, Reason.CONFLICT, 409),
-    errors.AlreadyExists: Meaning(Kind.COME_AGAIN, Reason.ALREADY_EXISTS, 409),
-    errors.TooManyRequests: Meaning(Kind.COME_AGAIN, Reason.TOO_MANY_REQUESTS, 429),
-    errors.Unavailable: Meaning(Kind.COME_AGAIN, Reason.UNAVAILABLE, 503),
-    DeadlineExceeded: Meaning(Kind.COME_AGAIN, Reason.DEADLINE_EXCEEDED, 503),
-    errors.Expired: Meaning(Kind.COME_AGAIN, Reason.EXPIRED, 503),
+    errors.Conflict: Meaning(Kind.REQUEUE, Reason.CONFLICT, 409),
+    errors.AlreadyExists: Meaning(Kind.REQUEUE, Reason.ALREADY_EXISTS, 409),
+    errors.TooManyRequests: Meaning(Kind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
+    errors.Unavailable: Meaning(Kind.REQUEUE, Reason.UNAVAILABLE, 503),
+    DeadlineExceeded: Meaning(Kind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
+    errors.Expired: Meaning(Kind.REQUEUE, Reason.EXPIRED, 503),
     # Somebody may grant the role or renew the credentials; until then nothing is lost.
-    errors.Unauthorized: Meaning(Kind.COME_AGAIN, Reason.UNAUTHORIZED, 503),
-    errors.Forbidden: Meaning(Kind.COME_AGAIN, Reason.FORBIDDEN, 503),
+    errors.Unauthorized: Meaning(Kind.REQUEUE, Reason.UNAUTHORIZED, 503),
+    errors.Forbidden: Meaning(Kind.REQUEUE, Reason.FORBIDDEN, 503),
     errors.Terminating: Meaning(Kind.NOTHING, Reason.DELETED),
     errors.Gone: Meaning(Kind.NOTHING, Reason.OBJECT_GONE),
     errors.ApiGone: Meaning(Kind.NOTHING, Reason.API_NOT_SERVED),
@@ -104,7 +104,7 @@ def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: flo
     if outcome.kind in {Kind.DONE, Kind.NOTHING}:
         return Answer(200, reply.headers, reply.body) if reply else Answer(outcome.http_status)
     headers = {"Content-Type": "application/json"}
-    if outcome.kind is Kind.COME_AGAIN:
+    if outcome.kind is Kind.REQUEUE:
         seconds = retry_after_seconds if outcome.retry_after is None else outcome.retry_after
         headers["Retry-After"] = str(max(1, math.ceil(seconds)))
     body = {"reason": outcome.reason, "message": outcome.message[:MESSAGE_LIMIT]}

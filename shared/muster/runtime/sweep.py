@@ -10,18 +10,15 @@ from hashlib import sha256
 from threading import Lock
 
 from muster.cluster import errors
-from muster.cluster.listed import Listed
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
+from muster.cluster.list_cache import ListCache
 from muster.events.model import Sweep
-from muster.objects.meta import ObjectRef
-from muster.policy.model import Nothing, Observed
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
-from muster.runtime.bounded import BoundedCluster, DeadlineExceeded
+from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.outcome import Kind, Outcome
-from muster.runtime.step import Step
-
-Subject = ObjectRef | Observed
+from muster.runtime.step import Step, Subject
 
 ROUND_SECONDS = 30 * 60.0
 """A round whose lists are older is begun anew. That of 10,000 Jobs took up to 19 sweeps, one each minute."""
@@ -66,7 +63,7 @@ class Sweeps:
         self._one_at_a_time = Lock()
         self._round: _Round | None = None
 
-    def sweep(self, cluster: BoundedCluster, event: Sweep, delay: float = 0.0) -> Outcome:
+    def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
         """Go on with the round until its end, the end of the time, or the limit.
 
         One object that fails does not stop the others, and does not make the sweep come again: the next one
@@ -91,7 +88,7 @@ class Sweeps:
         finally:
             self._one_at_a_time.release()
 
-    def _go_on(self, cluster: BoundedCluster, event: Sweep) -> Outcome:
+    def _go_on(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         now = self._round
         if now is None or now.is_old:
             now = _Round(self._step, cluster)
@@ -114,7 +111,7 @@ class Sweeps:
         )
 
     def _look_at(
-        self, subjects: deque[Subject], now: _Round, cluster: BoundedCluster, event: Sweep
+        self, subjects: deque[Subject], now: _Round, cluster: DeadlineClient, event: Sweep
     ) -> tuple[Counter[str], int]:
         """Take objects from the left; how often each reason came up, and the number of writes.
 
@@ -140,16 +137,16 @@ class Sweeps:
                 logs.outcome_line(self._step.name, outcome, event=event.id, type="sweep")
         return reasons, actions
 
-    def _decided(self, listed: Listed, subject: Subject) -> Outcome | None:
+    def _decided(self, listed: ListCache, subject: Subject) -> Outcome | None:
         """Why there is nothing to do, as far as the lists tell; None where the step has to run."""
         if not (self._step.lists and self._step.lists_tell_all):
             return None
         try:
-            decision = self._step.plan(self._step.observed(listed, subject), self._clock())
+            decision = self._step.plan(self._step.inputs(listed, subject), self._clock())
         except Exception as error:  # noqa: BLE001 - where it is not "nothing", the step's own run tells it
             outcome = responses.of_error(error)
             return outcome if outcome.kind is Kind.NOTHING else None
-        if isinstance(decision, Nothing) and not decision.come_again:
+        if isinstance(decision, NoOp) and not decision.requeue:
             return Outcome(Kind.NOTHING, decision.reason, decision.message)
         return None
 
@@ -157,8 +154,8 @@ class Sweeps:
 class _Round:
     """One look at everything, as far as it has come."""
 
-    def __init__(self, step: Step, cluster: BoundedCluster) -> None:
-        self.listed = Listed(cluster, step.lists)
+    def __init__(self, step: Step, cluster: DeadlineClient) -> None:
+        self.listed = ListCache(cluster, step.lists)
         self.put_back: Subject | None = None
         self._step = step
         self._subjects: deque[Subject] | None = None
@@ -170,7 +167,7 @@ class _Round:
         """Whether too much may have happened since its lists were read."""
         return time.monotonic() - self._began >= ROUND_SECONDS
 
-    def subjects(self, cluster: BoundedCluster, event: Sweep) -> deque[Subject] | None:
+    def subjects(self, cluster: DeadlineClient, event: Sweep) -> deque[Subject] | None:
         """What is left to look at; None while the lists are not complete and the time is over."""
         self.listed.cluster = cluster
         if self._subjects is None:

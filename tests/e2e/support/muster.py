@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from muster import manifests as kustomize
+from muster import kustomize
 from muster.events.dead_letters import of_request
 from muster.events.parse import UnreadableEvent
 from muster.files import EVENTING, FUNCTIONS

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 
 Object = dict[str, Any]
 

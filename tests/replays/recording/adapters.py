@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from muster.manifests import load, of_kind
+from muster.kustomize import load, of_kind
 from muster.simulator.broker import CloudEvent
 from tests.cluster.cluster import Cluster
 from tests.cluster.sink import Received, Sink

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from muster.policy.homes import ANNOTATION
+from muster.policy.sources.source import ANNOTATION
 from tests.cluster.api import JSON_PATCH
 from tests.cluster.manifests import path
 from tests.replays.recording.play import Play

@@ -1,8 +1,8 @@
 """Where the released types have a field by which somebody else groups pods; Muster reads every one of them.
 
 With a new release of Kubernetes, JobSet or the Trainer the schemas are made anew, and a field that is new
-fails here: it has to be read (`grouped_by_others` in shared/muster/policy/kinds.py for a Job's,
-`of_runtime` in shared/muster/policy/homes.py for a runtime's).
+fails here: it has to be read (`grouped_by_others` in shared/muster/policy/owners/job.py for a Job's,
+`sources_of_runtime` in shared/muster/policy/sources/source.py for a runtime's).
 """
 
 from __future__ import annotations

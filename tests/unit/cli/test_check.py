@@ -14,14 +14,8 @@ from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
 from muster.cluster.snapshot import Snapshot
 from muster.files import EVENTING
-from muster.manifests import Manifest, load, of_kind
-from muster.operator.check import (
-    Finding,
-    Level,
-    check_cluster,
-    check_installation,
-    check_uninstall,
-)
+from muster.kustomize import Manifest, load, of_kind
+from muster.operator.check import Finding, Level, check_cluster, check_installation, check_uninstall
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from muster.cluster.client import Client
 from muster.events.dead_letters import SELECTOR, SIZE_LIMIT, of_request, to_config_map
-from muster.manifests import load
+from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.operator.redrive import through_api_server
 from muster.runtime.config import Settings

@@ -17,8 +17,10 @@ from kubernetes.config import incluster_config
 from muster.cluster import client as client_module
 from muster.cluster import errors
 from muster.cluster.client import CONNECTIONS, Client
-from muster.cluster.port import PatchType
+from muster.cluster.interface import PatchType
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, NODES, PODS
+from muster.policy.model import Action, Verb
 from tests.conftest import Wording
 from tests.unit.cluster.scripted import Reply, serving
 
@@ -141,6 +143,15 @@ def test_delete_of_an_object_that_is_not_there() -> None:
         Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
     with serving(Reply(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
         Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
+
+
+def test_a_patch_needs_a_media_type(wording: Wording) -> None:
+    """A plan without one is a bug, not an error of the cluster."""
+    patch = Action(Verb.PATCH, ObjectRef("v1", "Pod", "team-a", "llama-0"), {})
+    with serving() as server, pytest.raises(ValueError, match="Pod team-a/llama-0") as caught:
+        Client.for_server(server.url).write(patch, "m")
+    assert server.requests == []
+    wording(str(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,15 @@ import pytest
 
 from functions.create_pod_groups.function.step import STEP as CREATE_POD_GROUPS
 from muster.cluster import errors, execute
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.cluster.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.objects.resources import Resource
-from muster.policy.marks import GROUP_SIZE
-from muster.policy.model import Action, Home, HomeKind, Plan, Verb
-from muster.policy.pod_groups import plan_pod_groups
-from muster.policy.pods import lift_gate
+from muster.policy.group_labels import GROUP_SIZE
+from muster.policy.model import Action, Plan, Verb
+from muster.policy.plans.patch_pods import remove_gate
 from muster.policy.reasons import Reason
-from tests.conftest import Wording
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
     NOW,
     a_gang,
@@ -29,6 +27,7 @@ from tests.support.builders import (
     ref,
     template_labelled,
 )
+from tests.support.planning import plan_pod_groups
 
 Written = tuple[str, str, Any, str]
 
@@ -41,41 +40,16 @@ class Recorder(Snapshot):
         self.written: list[Written] = []
         self._failures = {name: one if isinstance(one, list) else [one] for name, one in failures.items()}
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+    def write(self, action: Action, manager: str) -> Object:
         """Remembered."""
-        return self._write("create", resource, body["metadata"]["name"], body, manager)
-
-    def patch(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str,  # noqa: ARG002 - the door's own argument
-        body: Any,
-        *,
-        patch: PatchType,
-        manager: str,
-        subresource: str = "",
-    ) -> Object:
-        """Remembered."""
-        return self._write(f"patch {patch.name} {subresource}".strip(), resource, name, body, manager)
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",  # noqa: ARG002 - the door's own argument
-        *,
-        uid: str = "",
-        propagation: str = "Background",  # noqa: ARG002 - the door's own argument
-    ) -> None:
-        """Remembered."""
-        self._write("delete", resource, name, uid, "")
-
-    def _write(self, verb: str, resource: Resource, name: str, body: Any, manager: str) -> Object:
-        waiting = self._failures.get(name, [])
+        target = action.target
+        waiting = self._failures.get(target.name, [])
         if waiting:
             raise waiting.pop(0)
-        self.written.append((f"{verb} {resource.kind}", name, body, manager))
+        media = action.patch.name if action.patch else ""
+        done = " ".join(filter(None, (action.verb, media, action.subresource, target.kind)))
+        content = target.uid if action.verb is Verb.DELETE else action.operations or action.body
+        self.written.append((done, target.name, content, manager))
         return {}
 
 
@@ -108,15 +82,8 @@ def test_actions_are_carried_out_in_order() -> None:
     assert cluster.written == [
         ("create PodGroup", "a", actions[0].body, "muster-test"),
         ("patch MERGE status Pod", "llama-0", {"x": 1}, "muster-test"),
-        ("delete Pod", "llama-0", "llama-0-uid", ""),
+        ("delete Pod", "llama-0", "llama-0-uid", "muster-test"),
     ]
-
-
-def test_a_patch_needs_a_media_type(wording: Wording) -> None:
-    """A plan without one is a bug, not an error of the cluster."""
-    with pytest.raises(ValueError, match="Pod team-a/llama-0") as caught:
-        execute.in_order(Recorder(), _plan(Action(Verb.PATCH, ref(a_pod()), {})), "m")
-    wording(str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -266,9 +233,9 @@ def test_the_reply_names_what_was_really_created(
     """Others hang their steps on it, and a group that was refused does not exist."""
     group = "llama-main-33333333-"
     blocks = a_job(template_labelled({GROUP_SIZE: "1"}), pods=2)
-    home = Home(HomeKind.OWNER, "home", f"workload: {{onFailure: {on_failure}}}")
-    given = observed(blocks, workload=a_workload(a_gang("main", 1), root=blocks), homes=(home,))
-    plan = CREATE_POD_GROUPS.plan(given, NOW)
+    home = PolicySource(PolicySourceKind.OWNER, "home", f"workload: {{onFailure: {on_failure}}}")
+    given = observed(blocks, workload=a_workload(a_gang("main", 1), root=blocks), sources=(home,))
+    plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
     cluster = Recorder(**{f"{group}{index}": errors.Forbidden("no") for index in refused})
     reply = CREATE_POD_GROUPS.execute(cluster, plan, "m").reply
@@ -277,7 +244,7 @@ def test_the_reply_names_what_was_really_created(
 
 
 PODS = [a_pod(None, index) for index in range(4)]
-LIFT_ALL = Plan(Reason.GATES_LIFTED, "", tuple(map(lift_gate, observed(pods=PODS).pods)))
+LIFT_ALL = Plan(Reason.GATES_LIFTED, "", tuple(map(remove_gate, observed(pods=PODS).pods)))
 OTHER_UID = errors.Invalid('Pod "llama-0" is invalid: metadata.uid: Invalid value: "x": field is immutable')
 
 

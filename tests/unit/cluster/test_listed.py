@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from muster.cluster import errors
-from muster.cluster.listed import Listed, Listing
+from muster.cluster.interface import Object
+from muster.cluster.list_cache import ListCache, Listing
 from muster.cluster.paging import Page, whole
-from muster.cluster.port import Object
 from muster.cluster.snapshot import ReadOnlyError
-from muster.objects.jobs import Job, Pod
+from muster.objects.pods import Pod
 from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource
 from muster.objects.scheduling import Workload
+from muster.policy.model import Action, Verb
+from muster.policy.owners.job import Job
 from tests.support.builders import (
     a_child_job,
     a_job,
@@ -25,6 +27,7 @@ from tests.support.builders import (
     labelled,
     named,
     pods_of,
+    ref,
 )
 from tests.unit.cluster.counting import Counting
 
@@ -66,9 +69,9 @@ def jobs(count: int) -> list[Object]:
     return [a_job(named(f"job-{number}")) for number in range(count)]
 
 
-def listed(cluster: Any, *listings: Listing) -> Listed:
+def listed(cluster: Any, *listings: Listing) -> ListCache:
     """The lists of a cluster, complete."""
-    lists = Listed(cluster, listings)
+    lists = ListCache(cluster, listings)
     while not lists.complete:
         lists.read_page()
     return lists
@@ -101,7 +104,7 @@ class TestPages:
     def test_a_page_that_fails_can_be_read_again(self) -> None:
         """What was read before it is kept."""
         cluster = Paged(*jobs(3))
-        lists = Listed(cluster, [Listing(JOBS, Job)])
+        lists = ListCache(cluster, [Listing(JOBS, Job)])
         lists.read_page()
         lists.cluster = Away()
         with pytest.raises(errors.Unavailable):
@@ -203,4 +206,4 @@ class TestLiveReads:
     def test_nothing_is_written(self) -> None:
         """Lists are of the past: whoever does something looks again first."""
         with pytest.raises(ReadOnlyError):
-            listed(Paged()).create(JOBS, a_job(), manager="x")
+            listed(Paged()).write(Action(Verb.DELETE, ref(a_job())), "x")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import observe
-from muster.cluster.port import Object
+from muster.cluster import read
+from muster.cluster.interface import Object
 from muster.objects.meta import ObjectRef
-from muster.policy import marks
-from muster.policy.homes import ANNOTATION
+from muster.policy import group_labels
+from muster.policy.sources.source import ANNOTATION
+from muster.steps import step_named
 from tests.support.builders import (
     TRAINJOB_UID,
     a_child_job,
@@ -41,6 +42,12 @@ from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_child_group, a_
 from tests.support.trees import JOBSET as CHAT_JOBSET
 from tests.unit.cluster.counting import Counting
 
+CREATE_WORKLOAD = step_named("create_workload")
+CREATE_POD_GROUPS = step_named("create_pod_groups")
+PATCH_PODS = step_named("patch_pods")
+RESIZE_GANG = step_named("resize_gang")
+EMIT_CONDITIONS = step_named("emit_conditions")
+
 TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
 CHILD = a_child_job(JOBSET, "node", 0)
 CHAIN = (TRAINJOB, JOBSET, CHILD)
@@ -67,20 +74,20 @@ TREE = (
 def test_the_root_owner_is_found(subject: ObjectRef) -> None:
     """Whatever the event was about, the plan is for the root owner."""
     workload = a_workload(a_gang("trainer", 2), root=TRAINJOB)
-    seen = observe.for_resize(Counting(*CHAIN, GROUP, workload, *pods_of(CHILD)), subject)
-    assert seen.owner is not None
-    assert seen.jobset is not None
-    assert (seen.owner.ref, seen.jobset.ref) == (ref(TRAINJOB), ref(JOBSET))
-    assert [job.metadata.name for job in seen.jobs] == ["llama-node-0"]
-    assert [group.metadata.name for group in seen.groups] == ["llama-trainer-22222222"]
-    assert [pod.metadata.name for pod in seen.pods] == ["llama-node-0-0", "llama-node-0-1"]
-    assert seen.workload is not None
-    assert seen.subject == subject
+    inputs = RESIZE_GANG.observe(Counting(*CHAIN, GROUP, workload, *pods_of(CHILD)), subject)
+    live, members = inputs.resolved.live, inputs.members
+    assert live.runner is not None
+    assert (inputs.resolved.owner.ref, live.runner.ref) == (ref(TRAINJOB), ref(JOBSET))
+    assert [job.metadata.name for job in members.jobs] == ["llama-node-0"]
+    assert [group.metadata.name for group in members.groups] == ["llama-trainer-22222222"]
+    assert [pod.metadata.name for pod in members.pods] == ["llama-node-0-0", "llama-node-0-1"]
+    assert live.workload is not None
+    assert live.subject == subject
 
 
 def _owner_of(subject: ObjectRef, *objects: Object) -> str:
-    seen = observe.for_pod_groups(Counting(*objects), subject)
-    return f"{seen.owner.kind} {seen.owner.metadata.name}" if seen.owner else ""
+    live, _ = read.owner(Counting(*objects), subject)
+    return f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else ""
 
 
 OTHER = "another-uid"
@@ -156,36 +163,36 @@ def test_who_is_not_the_owner(subject: ObjectRef, objects: tuple[Object, ...], o
 def test_a_trainjob_sees_only_its_own_jobset() -> None:
     """One of an earlier TrainJob of that name is not it."""
     stale = a_jobset(modifiers=[owned_by(a_trainjob(of_uid(OTHER)))])
-    assert observe.for_workload(Counting(TRAINJOB, stale), ref(TRAINJOB)).jobset is None
+    assert CREATE_WORKLOAD.observe(Counting(TRAINJOB, stale), ref(TRAINJOB)).live.runner is None
 
 
 def test_jobs_of_an_earlier_jobset_are_left_out() -> None:
     """They have its name in their labels, not its UID in their owner."""
     stale = a_child_job(a_jobset(a_replicated_job("node"), modifiers=[of_uid(OTHER)]), "node", 1)
-    assert len(observe.for_pod_groups(Counting(*CHAIN, stale), ref(TRAINJOB)).jobs) == 1
+    assert len(CREATE_POD_GROUPS.observe(Counting(*CHAIN, stale), ref(TRAINJOB)).members.jobs) == 1
 
 
 def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
     """The hot path: owner, namespace, Workloads and the homes of a policy."""
     cluster = Counting(a_job())
-    seen = observe.for_workload(cluster, ref(a_job()))
-    assert (seen.groups, seen.pods, seen.leftover_owner_lives) == ((), (), False)
+    inputs = CREATE_WORKLOAD.observe(cluster, ref(a_job()))
+    assert (inputs.members, inputs.name_holder_lives) == (None, False)
     assert "list Pod" not in cluster.reads
-    assert not any("PodGroup" in read for read in cluster.reads)
+    assert not any("PodGroup" in call for call in cluster.reads)
 
 
 def test_create_workload_reads_pods_and_groups_to_give_up() -> None:
     """A skipped owner may have stamped pods."""
     job = a_job(with_spec(managedBy="kueue.x-k8s.io/multikueue"))
-    seen = observe.for_workload(Counting(job, *pods_of(job), a_pod_group()), ref(job))
-    assert (len(seen.pods), len(seen.groups)) == (2, 1)
+    inputs = CREATE_WORKLOAD.observe(Counting(job, *pods_of(job), a_pod_group()), ref(job))
+    assert (len(inputs.members.pods), len(inputs.members.groups)) == (2, 1)
 
 
 def test_an_owner_that_is_left_alone_costs_no_workload() -> None:
     """A finished owner is known by itself."""
     job = a_job(with_condition("Complete"))
     cluster = Counting(job)
-    observe.for_workload(cluster, ref(job))
+    CREATE_WORKLOAD.observe(cluster, ref(job))
     assert cluster.reads == ["get Job llama", "get Namespace team-a"]
 
 
@@ -210,24 +217,24 @@ def test_whether_the_owner_of_a_leftover_lives(
     """A Workload under our name that Muster made for another UID."""
     reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "name": "x"}
     leftover = a_workload(modifiers=[earlier, with_spec(controllerRef=reference)])
-    seen = observe.for_workload(Counting(a_job(), leftover, *objects), ref(a_job()))
-    assert seen.leftover_owner_lives == lives
+    inputs = CREATE_WORKLOAD.observe(Counting(a_job(), leftover, *objects), ref(a_job()))
+    assert inputs.name_holder_lives == lives
 
 
 def test_a_strangers_workload_may_name_a_kind_unknown_to_us() -> None:
     """It is looked at, not climbed."""
     reference = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "x"}
     stranger = a_workload(modifiers=[with_spec(controllerRef=reference)])
-    assert not observe.for_workload(Counting(a_job(), stranger), ref(a_job())).leftover_owner_lives
+    assert not CREATE_WORKLOAD.observe(Counting(a_job(), stranger), ref(a_job())).name_holder_lives
 
 
 def test_many_groups_are_read_with_one_list() -> None:
     """Up to eight one by one, more at once."""
     job = a_job(pods=9)
-    job["spec"]["template"]["metadata"]["labels"][marks.GROUP_SIZE] = "1"
+    job["spec"]["template"]["metadata"]["labels"][group_labels.GROUP_SIZE] = "1"
     groups = [a_pod_group(f"llama-main-33333333-{index}") for index in range(9)]
     cluster = Counting(job, *groups, a_pod_group("llama-other"))
-    assert len(observe.for_pod_groups(cluster, ref(job)).groups) == 9
+    assert len(CREATE_POD_GROUPS.observe(cluster, ref(job)).members.groups) == 9
     assert cluster.reads.count("list PodGroup") == 1
 
 
@@ -245,9 +252,9 @@ def test_the_latest_failed_create_is_told_while_pods_are_missing() -> None:
         _failed_create("c", "2026-11-21T08:00:09Z", "other", reason="SuccessfulCreate"),
     )
     missing = Counting(a_job(), *events, a_pod())
-    assert observe.for_conditions(missing, ref(a_job())).failed_create == "exceeded quota"
+    assert EMIT_CONDITIONS.observe(missing, ref(a_job())).failed_create == "exceeded quota"
     complete = Counting(a_job(), *events, *pods_of(a_job()))
-    assert observe.for_conditions(complete, ref(a_job())).failed_create == ""
+    assert EMIT_CONDITIONS.observe(complete, ref(a_job())).failed_create == ""
     assert "list Event" not in complete.reads
 
 
@@ -259,7 +266,7 @@ def test_failed_creates_of_many_jobs_are_read_with_one_list() -> None:
     full["involvedObject"]["uid"] = jobs[8]["metadata"]["uid"]
     other = _failed_create("b", "2026-11-21T08:00:02Z", "of another Job")
     cluster = Counting(jobset, *jobs, full, other)
-    assert observe.for_conditions(cluster, ref(jobset)).failed_create == "exceeded quota"
+    assert EMIT_CONDITIONS.observe(cluster, ref(jobset)).failed_create == "exceeded quota"
     assert cluster.reads.count("list Event") == 1
 
 
@@ -269,8 +276,8 @@ class TestPods:
     def test_from_a_pod(self) -> None:
         """The pod, its group, the pods of that: not the owner."""
         cluster = Counting(a_job(), a_pod_group(), *pods_of(a_job()))
-        seen = observe.for_pods(cluster, ref(a_pod()))
-        assert (len(seen.groups), len(seen.pods), seen.owner) == (1, 2, None)
+        inputs = PATCH_PODS.observe(cluster, ref(a_pod()))
+        assert (len(inputs.groups), len(inputs.pods), inputs.tree) == (1, 2, None)
         assert "get Job llama" not in cluster.reads
 
     def test_from_a_group(self) -> None:
@@ -278,18 +285,18 @@ class TestPods:
         cluster = Counting(
             a_job(), a_pod_group(), a_pod(), a_pod(None, 1, with_spec(schedulingGroup={"podGroupName": "x"}))
         )
-        assert len(observe.for_pods(cluster, ref(a_pod_group())).pods) == 1
+        assert len(PATCH_PODS.observe(cluster, ref(a_pod_group())).pods) == 1
 
     def test_from_a_trainjobs_group(self) -> None:
         """Its pods are found by the JobSet, which has the TrainJob's name."""
-        seen = observe.for_pods(Counting(*CHAIN, GROUP, *pods_of(CHILD)), ref(GROUP))
-        assert len(seen.pods) == 2
+        inputs = PATCH_PODS.observe(Counting(*CHAIN, GROUP, *pods_of(CHILD)), ref(GROUP))
+        assert len(inputs.pods) == 2
 
     def test_from_a_group_without_owner(self) -> None:
         """Marked pods that name it."""
         group = a_pod_group()
         del group["metadata"]["ownerReferences"]
-        assert len(observe.for_pods(Counting(group, a_pod()), ref(group)).pods) == 1
+        assert len(PATCH_PODS.observe(Counting(group, a_pod()), ref(group)).pods) == 1
 
     @pytest.mark.parametrize(
         "name",
@@ -304,15 +311,15 @@ class TestPods:
         group = a_pod_group()
         group["metadata"]["ownerReferences"][0]["name"] = name
         cluster = Counting(group, a_pod())
-        assert observe.for_pods(cluster, ref(group)).pods == ()
+        assert PATCH_PODS.observe(cluster, ref(group)).pods == ()
         assert "list Pod" not in cluster.reads
 
     def test_the_owner_of_a_gang_that_was_placed_before(self) -> None:
         """Only then the Jobs tell whether the gates may go."""
         group = a_pod_group("llama-main-33333333", placed)
-        seen = observe.for_pods(Counting(a_job(), group, *pods_of(a_job())), ref(a_pod()))
-        assert seen.owner is not None
-        assert (seen.subject, len(seen.groups), len(seen.jobs)) == (ref(a_pod()), 1, 1)
+        inputs = PATCH_PODS.observe(Counting(a_job(), group, *pods_of(a_job())), ref(a_pod()))
+        assert inputs.tree.resolved.owner.ref == ref(a_job())
+        assert (inputs.subject, len(inputs.groups), len(inputs.tree.members.jobs)) == (ref(a_pod()), 1, 1)
 
     @pytest.mark.parametrize(
         "subject",
@@ -324,18 +331,18 @@ class TestPods:
     )
     def test_a_tree_of_groups(self, subject: ObjectRef) -> None:
         """All that is placed together, with the owner, whichever of it the event is about."""
-        seen = observe.for_pods(Counting(*TREE), subject)
-        assert seen.subject == subject
-        assert {group.metadata.name for group in seen.groups} == set(GROUPS.values())
-        assert [group.metadata.name for group in seen.composites] == [CHAT]
-        assert (len(seen.jobs), len(seen.pods)) == (2, 4)
+        inputs = PATCH_PODS.observe(Counting(*TREE), subject)
+        assert inputs.subject == subject
+        assert {group.metadata.name for group in inputs.groups} == set(GROUPS.values())
+        assert [group.metadata.name for group in inputs.tree.members.composites] == [CHAT]
+        assert (len(inputs.tree.members.jobs), len(inputs.pods)) == (2, 4)
 
     def test_a_placed_gang_of_nobody(self) -> None:
         """A PodGroup that a person made for marked pods: they are let go though no owner can be read."""
         group = a_pod_group("llama-main-33333333", placed)
         del group["metadata"]["ownerReferences"]
-        seen = observe.for_pods(Counting(group, a_pod()), ref(group))
-        assert (len(seen.groups), len(seen.pods), seen.owner) == (1, 1, None)
+        inputs = PATCH_PODS.observe(Counting(group, a_pod()), ref(group))
+        assert (len(inputs.groups), len(inputs.pods), inputs.tree) == (1, 1, None)
 
     @pytest.mark.parametrize(
         "composites",
@@ -346,8 +353,8 @@ class TestPods:
     )
     def test_a_composite_that_leads_nowhere(self, composites: list[Object]) -> None:
         """Nothing is left to look at."""
-        seen = observe.for_pods(Counting(*composites), ref(a_composite(CHAT, 2)))
-        assert (seen.groups, seen.pods) == ((), ())
+        inputs = PATCH_PODS.observe(Counting(*composites), ref(a_composite(CHAT, 2)))
+        assert (inputs.groups, inputs.pods) == ((), ())
 
     @pytest.mark.parametrize(
         ("objects", "pods"),
@@ -363,5 +370,5 @@ class TestPods:
     )
     def test_no_more_than_the_pod(self, objects: tuple[Object, ...], pods: int) -> None:
         """There is no group to look at."""
-        seen = observe.for_pods(Counting(*objects), ref(a_pod()))
-        assert (len(seen.pods), seen.groups) == (pods, ())
+        inputs = PATCH_PODS.observe(Counting(*objects), ref(a_pod()))
+        assert (len(inputs.pods), inputs.groups) == (pods, ())

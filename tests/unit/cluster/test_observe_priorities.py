@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from muster.cluster import observe
-from muster.objects.meta import ObjectRef
-from muster.policy.model import Observed
+from muster.steps import step_named
 from tests.support.builders import (
     Object,
     a_child_job,
@@ -35,22 +31,23 @@ MADE = a_workload(a_gang("g", 4), root=SEVERAL)
 @pytest.mark.parametrize(
     ("step", "jobset", "made", "read"),
     [
-        pytest.param(observe.for_workload, SEVERAL, (), 1, id="create_workload: several names"),
-        pytest.param(observe.for_workload, ALIKE, (), 1, id="create_workload: one name"),
-        pytest.param(observe.for_workload, SEVERAL, (MADE,), 0, id="create_workload: judged before"),
-        pytest.param(observe.for_conditions, SEVERAL, (), 1, id="emit_conditions: several names"),
-        pytest.param(observe.for_conditions, ALIKE, (), 0, id="emit_conditions: one name"),
-        pytest.param(observe.for_conditions, SEVERAL, (MADE,), 0, id="emit_conditions: judged before"),
-        pytest.param(observe.for_pod_groups, SEVERAL, (MADE,), 0, id="create_pod_groups: never"),
-        pytest.param(observe.for_resize, SEVERAL, (MADE,), 0, id="resize_gang: never"),
+        pytest.param("create_workload", SEVERAL, (), 1, id="create_workload: several names"),
+        pytest.param("create_workload", ALIKE, (), 1, id="create_workload: one name"),
+        pytest.param("create_workload", SEVERAL, (MADE,), 0, id="create_workload: judged before"),
+        pytest.param("emit_conditions", SEVERAL, (), 1, id="emit_conditions: several names"),
+        pytest.param("emit_conditions", ALIKE, (), 0, id="emit_conditions: one name"),
+        pytest.param("emit_conditions", SEVERAL, (MADE,), 0, id="emit_conditions: judged before"),
+        pytest.param("create_pod_groups", SEVERAL, (MADE,), 0, id="create_pod_groups: never"),
+        pytest.param("resize_gang", SEVERAL, (MADE,), 0, id="resize_gang: never"),
     ],
 )
 def test_classes_are_read_by_who_judges_them(
-    step: Callable[[Counting, ObjectRef], Observed], jobset: Object, made: tuple[Object, ...], read: int
+    step: str, jobset: Object, made: tuple[Object, ...], read: int
 ) -> None:
     """One list, and none once the Workload is made, which says whether its pods preempt."""
     jobs = [a_child_job(jobset, name, 0) for name in "ab"]
     cluster = Counting(jobset, *jobs, *made, a_priority_class("high", 9), a_priority_class("urgent", 9))
-    seen = step(cluster, ref(jobset))
+    inputs = step_named(step).observe(cluster, ref(jobset))
     assert cluster.reads.count("list PriorityClass") == read
-    assert len(seen.priority_classes) == 2 * read
+    ranks = [pod_set.priority.rank for pod_set in inputs.resolved.pod_sets.pod_sets]
+    assert [isinstance(rank, tuple) for rank in ranks] == [read == 1] * 2

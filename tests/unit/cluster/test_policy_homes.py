@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster import homes
-from muster.cluster.observe import for_workload
+from muster.cluster import policy_sources, read
 from muster.cluster.snapshot import Snapshot
-from muster.policy.homes import ANNOTATION, Ruling, annotations_of, rule
-from muster.policy.model import Home, HomeKind
+from muster.policy.sources.source import (
+    ANNOTATION,
+    EffectivePolicy,
+    PolicySource,
+    PolicySourceKind,
+    policy_annotations,
+    resolve_policy,
+)
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -54,11 +59,14 @@ def the_snapshot(runtime: Object | str, trainjob: Object) -> Object:
     return body
 
 
-def found(*objects: Object, trainjob: Object | None = None, jobset: Object | None = None) -> list[Home]:
+def found(
+    *objects: Object, trainjob: Object | None = None, jobset: Object | None = None
+) -> list[PolicySource]:
     """The homes that create_workload sees for the TrainJob."""
     trainjob = trainjob or a_trainjob()
     world = [a_namespace(), trainjob, jobset or a_jobset_of_trainjob(), *objects]
-    return list(for_workload(Snapshot(copy.deepcopy(world)), ref(trainjob)).homes)
+    live, _ = read.owner(Snapshot(copy.deepcopy(world)), ref(trainjob))
+    return list(live.sources)
 
 
 ON_TRAINJOB = a_trainjob(annotated({ANNOTATION: "workload: {}"}))
@@ -70,37 +78,37 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
     [
         pytest.param(
             {"objects": [CONFIG_MAP]},
-            HomeKind.NAMESPACE,
+            PolicySourceKind.NAMESPACE,
             "ConfigMap team-a/muster-policy",
             id="the namespace",
         ),
         pytest.param(
             {"objects": [CONFIG_MAP, BARE_RUNTIME]},
-            HomeKind.RUNTIME_SPEC,
+            PolicySourceKind.RUNTIME_SPEC,
             "ClusterTrainingRuntime torch-distributed",
             id="a field of the runtime comes before the namespace",
         ),
         pytest.param(
             {"objects": [CONFIG_MAP, RUNTIME]},
-            HomeKind.RUNTIME,
+            PolicySourceKind.RUNTIME,
             "ClusterTrainingRuntime torch-distributed",
             id="an annotation of the runtime comes before its field",
         ),
         pytest.param(
             {"objects": [RUNTIME], "jobset": ON_JOBSET},
-            HomeKind.OWNER,
+            PolicySourceKind.OWNER,
             "JobSet team-a/llama",
             id="the JobSet comes before the runtime",
         ),
         pytest.param(
             {"objects": [RUNTIME], "jobset": ON_JOBSET, "trainjob": ON_TRAINJOB},
-            HomeKind.OWNER,
+            PolicySourceKind.OWNER,
             "TrainJob team-a/llama",
             id="the TrainJob comes first",
         ),
         pytest.param(
             {"objects": [RUNTIME, the_snapshot(BARE_RUNTIME, a_trainjob())]},
-            HomeKind.RUNTIME_SPEC,
+            PolicySourceKind.RUNTIME_SPEC,
             "ClusterTrainingRuntime torch-distributed",
             id="a TrainJob keeps the runtime it started with",
         ),
@@ -111,26 +119,26 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
                     the_snapshot(BARE_RUNTIME, a_trainjob(lambda job: job["metadata"].update(uid="x"))),
                 ]
             },
-            HomeKind.RUNTIME,
+            PolicySourceKind.RUNTIME,
             "ClusterTrainingRuntime torch-distributed",
             id="a snapshot that an earlier TrainJob left is not read",
         ),
         pytest.param(
             {"objects": [the_snapshot("spec: {", a_trainjob())]},
-            HomeKind.RUNTIME,
+            PolicySourceKind.RUNTIME,
             "ConfigMap team-a/llama-runtime-snapshot",
             id="a snapshot that cannot be read is a broken policy, not none",
         ),
     ],
 )
 def test_the_highest_home_is_read(
-    given: dict[str, Any], home: HomeKind, named: str, wording: Wording
+    given: dict[str, Any], home: PolicySourceKind, named: str, wording: Wording
 ) -> None:
     """Owner, its JobSet, annotation of the runtime, field of the runtime, ConfigMap: in this order."""
-    (read,) = found(*given.pop("objects", []), **given)
-    assert read.kind == home
-    assert named in read.where
-    wording(read.where)
+    (source,) = found(*given.pop("objects", []), **given)
+    assert source.kind == home
+    assert named in source.where
+    wording(source.where)
 
 
 def test_without_a_policy_there_is_no_home() -> None:
@@ -144,30 +152,35 @@ def test_a_namespaced_runtime_is_read_in_the_namespace_of_the_trainjob() -> None
     runtime = {**RUNTIME, "kind": "TrainingRuntime", "metadata": {**RUNTIME["metadata"], "name": "mine"}}
     mine = {**runtime, "metadata": {**runtime["metadata"], "namespace": "team-a"}}
     elsewhere = {**runtime, "metadata": {**runtime["metadata"], "namespace": "team-b"}}
-    assert [home.kind for home in found(mine, trainjob=trainjob)] == [HomeKind.RUNTIME]
+    assert [home.kind for home in found(mine, trainjob=trainjob)] == [PolicySourceKind.RUNTIME]
     assert found(elsewhere, trainjob=trainjob) == []
 
 
 def test_a_workload_that_exists_keeps_its_policy() -> None:
     """A new policy in the namespace counts for the next owner, not for one whose groups were made."""
-    ruling = rule((Home(HomeKind.NAMESPACE, "then", "workload: {onScale: Flag}"),))
-    assert isinstance(ruling, Ruling)
-    made = a_workload(root=a_trainjob(), modifiers=(annotated(annotations_of(ruling)),))
+    policy = resolve_policy((PolicySource(PolicySourceKind.NAMESPACE, "then", "workload: {onScale: Flag}"),))
+    assert isinstance(policy, EffectivePolicy)
+    made = a_workload(root=a_trainjob(), modifiers=(annotated(policy_annotations(policy)),))
     (home,) = found(CONFIG_MAP, RUNTIME, made)
-    assert (home.kind, home.where) == (HomeKind.STORED, "then")
+    assert (home.kind, home.where) == (PolicySourceKind.STORED, "then")
     assert found(CONFIG_MAP, RUNTIME, a_workload(root=a_trainjob())) == []
 
 
 def test_a_workload_of_another_owner_keeps_no_policy() -> None:
     """It has the name, but was made for an earlier TrainJob."""
     earlier = a_trainjob(lambda job: job["metadata"].update(uid="earlier"))
-    assert [home.kind for home in found(CONFIG_MAP, a_workload(root=earlier))] == [HomeKind.NAMESPACE]
+    assert [home.kind for home in found(CONFIG_MAP, a_workload(root=earlier))] == [PolicySourceKind.NAMESPACE]
 
 
 def test_all_homes_are_listed_highest_first() -> None:
     """For `muster explain`, which shows those that lost as well."""
     cluster = Snapshot([RUNTIME, CONFIG_MAP])
-    observed = for_workload(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
-    assert observed.owner is not None
-    kinds = [home.kind for home in homes.every(cluster, observed.owner, observed.jobset)]
-    assert kinds == [HomeKind.OWNER, HomeKind.RUNTIME, HomeKind.RUNTIME_SPEC, HomeKind.NAMESPACE]
+    live, _ = read.owner(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
+    assert live.owner is not None
+    kinds = [source.kind for source in policy_sources.every(cluster, live.owner, live.runner)]
+    assert kinds == [
+        PolicySourceKind.OWNER,
+        PolicySourceKind.RUNTIME,
+        PolicySourceKind.RUNTIME_SPEC,
+        PolicySourceKind.NAMESPACE,
+    ]

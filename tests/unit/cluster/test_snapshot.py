@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from muster.cluster.snapshot import ReadOnlyError, Snapshot
 from muster.objects.patches import PatchType
-from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
+from muster.objects.resources import JOBS, JOBSETS, NAMESPACES
+from muster.policy.model import Action, Verb
 from tests.conftest import Wording
 from tests.support.builders import (
     a_job,
     a_namespace,
+    a_pod,
+    a_trainjob,
     an_object,
     labelled,
     named,
+    ref,
 )
 
 
@@ -67,28 +69,18 @@ class TestSnapshot:
     @pytest.mark.parametrize(
         ("write", "named"),
         [
+            pytest.param(Action(Verb.CREATE, ref(a_job()), a_job()), "Job team-a/llama", id="a create"),
+            pytest.param(Action(Verb.UPDATE, ref(a_job()), a_job()), "Job team-a/llama", id="a replace"),
             pytest.param(
-                lambda cluster: cluster.create(JOBS, a_job(), manager="m"), "Job llama", id="a create"
-            ),
-            pytest.param(
-                lambda cluster: cluster.replace(JOBS, a_job(), manager="m"), "Job llama", id="a replace"
-            ),
-            pytest.param(
-                lambda cluster: cluster.patch(PODS, "p", "team-a", {}, patch=PatchType.MERGE, manager="m"),
-                "Pod team-a/p",
+                Action(Verb.PATCH, ref(a_pod()), {}, patch=PatchType.MERGE),
+                "Pod team-a/llama-0",
                 id="a patch",
             ),
-            pytest.param(
-                lambda cluster: cluster.delete(TRAINJOBS, "llama", "team-a"),
-                "TrainJob team-a/llama",
-                id="a delete",
-            ),
+            pytest.param(Action(Verb.DELETE, ref(a_trainjob())), "TrainJob team-a/llama", id="a delete"),
         ],
     )
-    def test_writes_are_refused(
-        self, write: Callable[[Snapshot], object], named: str, wording: Wording
-    ) -> None:
+    def test_writes_are_refused(self, write: Action, named: str, wording: Wording) -> None:
         """Only planning happens on one."""
         with pytest.raises(ReadOnlyError, match=named) as refused:
-            write(Snapshot([]))
+            Snapshot([]).write(write, "m")
         wording(str(refused.value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.cluster import sweep
-from muster.policy.model import Observed
+from muster.policy.plans.orphans import OrphanInputs
 from tests.support.builders import (
     a_child_job,
     a_job,
@@ -59,7 +59,7 @@ class TestSweeps:
         """Muster's objects whose owner is gone; a user's are not looked at."""
         left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
         found = [
-            one.subject if isinstance(one, Observed) else one
+            one.subject if isinstance(one, OrphanInputs) else one
             for one in sweep.owners_and_orphans(
                 Counting(a_job(), left, a_workload(), a_users_workload(), a_pod_group())
             )
@@ -82,14 +82,14 @@ class TestSweeps:
         made = (a_workload(root=TRAINJOB), a_pod_group("llama-trainer-22222222", root=TRAINJOB))
         cluster = Counting(*made, a_pod_group(), missing=not_served)
         found = sweep.owners_and_orphans(cluster)
-        kinds = [one.subject.kind for one in found if isinstance(one, Observed)]
+        kinds = [one.subject.kind for one in found if isinstance(one, OrphanInputs)]
         assert sorted(kinds) == sorted(removed)
 
     def test_what_a_deleted_owner_left_behind_is_removed_out_of_sight(self) -> None:
         """An orphaning deletion takes the reference away."""
         left = a_pod_group("left", lambda group: group["metadata"].pop("ownerReferences"))
         found = sweep.owners_and_orphans(Counting(left, missing=("Job",)))
-        assert [one.subject for one in found if isinstance(one, Observed)] == [ref(left)]
+        assert [one.subject for one in found if isinstance(one, OrphanInputs)] == [ref(left)]
 
     def test_gated_pods(self) -> None:
         """One of each group that exists, and each that has no group at all."""
@@ -112,7 +112,7 @@ class TestSweeps:
         """With the UIDs of everything that lives, which the lists have told."""
         left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
         (orphan,) = (
-            one for one in sweep.owners_and_orphans(Counting(*CHAIN, left)) if isinstance(one, Observed)
+            one for one in sweep.owners_and_orphans(Counting(*CHAIN, left)) if isinstance(one, OrphanInputs)
         )
         assert orphan.subject == ref(left)
         assert {body["metadata"]["uid"] for body in CHAIN} <= orphan.live_uids

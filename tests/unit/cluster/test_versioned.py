@@ -5,18 +5,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from muster.cluster import errors
+from muster.cluster.interface import Object, Objects
 from muster.cluster.paging import Page
-from muster.cluster.port import Object, Objects
 from muster.cluster.versioned import Versioned
+from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.objects.resources import COMPOSITE_POD_GROUPS, JOBS, JOBSETS, POD_GROUPS, WORKLOADS, Resource
+from muster.objects.resources import (
+    COMPOSITE_POD_GROUPS,
+    JOBS,
+    JOBSETS,
+    POD_GROUPS,
+    WORKLOADS,
+    Resource,
+    by_kind,
+)
 from muster.objects.versions import HOW_TO_SWITCH_ON
+from muster.policy.model import Action, Verb
 
 NEW = frozenset({"v1beta1/workloads", "v1beta1/podgroups"})
 OLD = frozenset({"v1alpha2/workloads", "v1alpha2/podgroups"})
@@ -56,42 +66,15 @@ class Serving:
         self._request("list", resource)
         return Page([self._object(resource, "llama")])
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
-        """What was sent."""
-        self._request("create", resource, body)
-        return body
-
-    def patch(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str,
-        body: Any,
-        *,
-        patch: PatchType,
-        manager: str,
-        subresource: str = "",
-    ) -> Object:
-        """An object."""
-        self._request("patch", resource, body)
-        return self._object(resource, name)
-
-    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
-        """What was sent."""
-        self._request("replace", resource, body)
-        return body
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str = "",
-        propagation: str = "Background",
-    ) -> None:
-        """Nothing."""
-        self._request("delete", resource)
+    def write(self, action: Action, manager: str) -> Object:
+        """What was sent; an object after a patch, nothing after a deletion."""
+        target = action.target
+        version = target.api_version.rpartition("/")[2]
+        resource = replace(by_kind(target.api_version, target.kind), version=version)
+        self._request(str(action.verb), resource, list(action.operations) or action.body)
+        if action.verb is Verb.PATCH:
+            return self._object(resource, target.name)
+        return dict(action.body or {})
 
     def _request(self, verb: str, resource: Resource, body: Any = None) -> None:
         self.asked.append(f"{verb} {resource.version}/{resource.plural}")
@@ -114,6 +97,14 @@ BODY: Object = {
 }
 
 
+def _ref(resource: Resource) -> ObjectRef:
+    """An object of this kind."""
+    return ObjectRef(resource.api_version, resource.kind, NAMESPACE, "llama")
+
+
+CREATE = Action(Verb.CREATE, _ref(POD_GROUPS), BODY)
+
+
 @pytest.mark.parametrize(
     ("serves", "version", "mode"), [(NEW, "v1beta1", {"single": {}}), (OLD, "v1alpha2", "Pod")]
 )
@@ -122,12 +113,12 @@ def test_every_verb_speaks_what_is_served(serves: frozenset[str], version: str, 
     raw = Serving(serves)
     cluster = Versioned(raw)
     answers = [
-        cluster.create(POD_GROUPS, BODY, manager="test"),
+        cluster.write(CREATE, "test"),
         cluster.get(POD_GROUPS, "llama", NAMESPACE),
         *cluster.list(POD_GROUPS, NAMESPACE),
-        cluster.patch(POD_GROUPS, "llama", NAMESPACE, BODY, patch=PatchType.MERGE, manager="test"),
+        cluster.write(Action(Verb.PATCH, _ref(POD_GROUPS), BODY, patch=PatchType.MERGE), "test"),
     ]
-    cluster.delete(POD_GROUPS, "llama", NAMESPACE)
+    cluster.write(Action(Verb.DELETE, _ref(POD_GROUPS)), "test")
 
     assert answers == [BODY] * 4
     verbs = ("create", "get", "list", "patch", "delete")
@@ -137,9 +128,10 @@ def test_every_verb_speaks_what_is_served(serves: frozenset[str], version: str, 
 
 def test_a_json_patch_goes_as_it_is() -> None:
     """It is a list of paths, and those that Muster changes are the same in both versions."""
-    raw, change = Serving(OLD), [{"op": "replace", "path": "/metadata/labels/a", "value": "b"}]
-    Versioned(raw).patch(WORKLOADS, "llama", NAMESPACE, change, patch=PatchType.JSON, manager="test")
-    assert raw.sent == [change]
+    raw, change = Serving(OLD), {"op": "replace", "path": "/metadata/labels/a", "value": "b"}
+    patch = Action(Verb.PATCH, _ref(WORKLOADS), patch=PatchType.JSON, operations=(change,))
+    Versioned(raw).write(patch, "test")
+    assert raw.sent == [[change]]
 
 
 def test_what_is_not_found_is_none() -> None:
@@ -155,10 +147,10 @@ def test_other_kinds_are_passed_on(resource: Resource) -> None:
     raw = Serving(NONE)
     cluster = Versioned(raw)
     assert cluster.get(resource, "llama", NAMESPACE) == raw._object(resource, "llama")
-    cluster.replace(resource, {"kind": resource.kind}, manager="test")
+    cluster.write(Action(Verb.UPDATE, _ref(resource), {"kind": resource.kind}), "test")
     assert raw.asked == [
         f"get {resource.version}/{resource.plural}",
-        f"replace {resource.version}/{resource.plural}",
+        f"update {resource.version}/{resource.plural}",
     ]
 
 
@@ -177,7 +169,7 @@ def test_a_version_that_goes_away_is_replaced_by_the_one_that_came(
     cluster = Versioned(raw)
     cluster.get(WORKLOADS, "llama", NAMESPACE)
     raw.serves = after
-    assert cluster.create(POD_GROUPS, BODY, manager="test") == BODY
+    assert cluster.write(CREATE, "test") == BODY
     assert raw.asked.count("discovery") == 2
     assert cluster.scheduling().version == version
 
@@ -219,7 +211,7 @@ def test_switched_off_it_is_gone_and_says_how_to_switch_it_on() -> None:
     cluster.get(WORKLOADS, "llama", NAMESPACE)
     raw.serves = NONE
     with pytest.raises(errors.ApiGone, match=re.escape(HOW_TO_SWITCH_ON[:60])):
-        cluster.create(WORKLOADS, BODY, manager="test")
+        cluster.write(CREATE, "test")
     assert not cluster.scheduling().served
 
 

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from muster.cluster.client import Client
-from muster.objects.resources import (
-    NAMESPACES,
-    NODES,
-)
+from muster.objects.resources import NAMESPACES, NODES
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import node
 from tests.unit.controllers.stack import (

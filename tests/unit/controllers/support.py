@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import by_kind
 from muster.simulator.controllers.framework.cache import Cache
 

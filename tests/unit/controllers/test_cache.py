@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import PODS
 from muster.simulator.controllers.framework.cache import Cache
 from tests.unit.controllers.support import an_object, merge, owned_by

@@ -9,7 +9,7 @@ import pytest
 
 from muster.cluster import errors
 from muster.cluster.client import Client
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import node

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result
 from muster.simulator.controllers.job.controller import JobController, JobOptions, sync
 from muster.simulator.controllers.job.failures import Backoff

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result
 from muster.simulator.controllers.jobset.controller import sync
 from muster.simulator.controllers.jobset.jobs import PREFIX, child_job, with_defaults

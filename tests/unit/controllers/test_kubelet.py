@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.writes import Delete, Patch
 from muster.simulator.controllers.kubelet import (
     KubeletController,

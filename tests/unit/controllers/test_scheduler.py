@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers import node
 from muster.simulator.controllers.framework.writes import Bind, Patch, RecordEvent, Write
 from muster.simulator.controllers.scheduler.controller import INITIALLY_SCHEDULED, SchedulerController

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from muster.cluster.client import Client
-from muster.cluster.port import Object, PatchType
-from muster.objects.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    CONFIGMAPS,
-    JOBS,
-    JOBSETS,
-    PODS,
-    TRAINJOBS,
-)
+from muster.cluster.interface import Object, PatchType
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, CONFIGMAPS, JOBS, JOBSETS, PODS, TRAINJOBS
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import Controllers
 from tests.unit.controllers.stack import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import CONFIGMAPS, JOBSETS
 from muster.simulator.controllers import shipped_runtime, shipped_runtimes
 from muster.simulator.controllers.framework.writes import Apply, Delete, RecordEvent

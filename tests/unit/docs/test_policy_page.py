@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from muster.cli import main
-from muster.policy import schema
-from muster.policy.homes import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY
-from muster.policy.schema import GroupPolicy
+from muster.policy.sources import schema
+from muster.policy.sources.schema import GroupPolicy
+from muster.policy.sources.source import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY
 from tests.conftest import Wording
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.manifests import CLUSTER, load
+from muster.kustomize import CLUSTER, load
 from tests.conftest import Wording
 from tests.e2e.support.rights import EVERYWHERE, Right, Rights, granted, refused
 from tests.e2e.support.whole_run import WholeRun

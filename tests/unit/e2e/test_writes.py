@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from tests.e2e.support.writes import Write, users_objects_are_left_alone
 
 LIFT = {"metadata": {"uid": "u"}, "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from muster.events import subjects
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef
-from muster.policy.model import Nothing
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
+from muster.steps import step_named, step_names
 from tests.conftest import Wording
 from tests.support.builders import (
     Modifier,
@@ -48,16 +48,9 @@ def a_runtime(kind: str) -> Object:
     )
 
 
-Subject = Callable[[ResourceEvent], ObjectRef | Nothing]
+Predicate = Callable[[ResourceEvent], ObjectRef | NoOp]
 ADD, UPDATE, DELETE = Happened.ADD, Happened.UPDATE, Happened.DELETE
-STEPS: dict[str, Subject] = {
-    "mark_runtime": subjects.of_mark_runtime,
-    "create_workload": subjects.of_create_workload,
-    "create_pod_groups": subjects.of_create_pod_groups,
-    "patch_pods": subjects.of_patch_pods,
-    "resize_gang": subjects.of_resize_gang,
-    "emit_conditions": subjects.of_emit_conditions,
-}
+STEPS: dict[str, Predicate] = {name: step_named(name).predicate for name in step_names()}
 OBJECTS = {
     "TrainingRuntime": a_runtime("TrainingRuntime"),
     "ClusterTrainingRuntime": a_runtime("ClusterTrainingRuntime"),
@@ -111,7 +104,7 @@ def test_what_each_step_hears(step: str, kind: str, happened: Happened) -> None:
         if (kind, happened) in HEARD[step]:
             assert found == given.ref
         else:
-            assert isinstance(found, Nothing)
+            assert isinstance(found, NoOp)
             assert found.reason == Reason.NOT_FOR_THIS_STEP
             assert str(given.ref) in found.message
 
@@ -130,7 +123,7 @@ def test_kinds_of_other_groups_are_not_ours(step: str, api_version: str) -> None
     for kind in ("Job", "Workload", "PodGroup"):
         for happened in (ADD, UPDATE):
             found = STEPS[step](event(an_object(api_version, kind, "x", "u"), happened))
-            assert isinstance(found, Nothing)
+            assert isinstance(found, NoOp)
             assert found.reason == Reason.NOT_FOR_THIS_STEP
 
 
@@ -138,7 +131,7 @@ def test_any_version_of_a_group_is_heard() -> None:
     """Kubernetes 1.36 sends v1alpha2."""
     group = a_pod_group()
     group["apiVersion"] = "scheduling.k8s.io/v1alpha2"
-    assert subjects.of_patch_pods(event(group, ADD)) == ref(group)
+    assert STEPS["patch_pods"](event(group, ADD)) == ref(group)
 
 
 CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
@@ -183,8 +176,8 @@ def test_owners_that_the_event_alone_rules_out(
     body: Object, happened: Happened, reason: Reason, wording: Wording
 ) -> None:
     """create_workload needs no call for these."""
-    found = subjects.of_create_workload(event(body, happened))
-    assert isinstance(found, Nothing)
+    found = STEPS["create_workload"](event(body, happened))
+    assert isinstance(found, NoOp)
     assert found.reason == reason
     assert str(ref(body)) in found.message
     wording(found.message)
@@ -193,7 +186,7 @@ def test_owners_that_the_event_alone_rules_out(
 def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
     """Its controller is not one that Muster groups."""
     job = a_job(owned_by(CRON_JOB))
-    assert subjects.of_create_workload(event(job, ADD)) == ref(job)
+    assert STEPS["create_workload"](event(job, ADD)) == ref(job)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +199,8 @@ def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
 def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
     """Most pods of a cluster."""
     pod = a_pod(None, 0, modifier)
-    found = subjects.of_patch_pods(event(pod, ADD))
-    assert isinstance(found, Nothing)
+    found = STEPS["patch_pods"](event(pod, ADD))
+    assert isinstance(found, NoOp)
     assert found.reason == Reason.UP_TO_DATE
     assert "Pod team-a/llama-0" in found.message
     wording(found.message)
@@ -228,8 +221,8 @@ def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
 )
 def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> None:
     """resize_gang looks at marked Jobs and live JobSets."""
-    found = subjects.of_resize_gang(event(body, UPDATE))
-    assert (found.reason if isinstance(found, Nothing) else None) == reason
+    found = STEPS["resize_gang"](event(body, UPDATE))
+    assert (found.reason if isinstance(found, NoOp) else None) == reason
 
 
 @pytest.mark.parametrize(
@@ -246,7 +239,7 @@ def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> Non
 )
 def test_updates_that_change_a_condition(body: Object) -> None:
     """emit_conditions looks at stops, starts and restarts."""
-    assert subjects.of_emit_conditions(event(body, UPDATE)) == ref(body)
+    assert STEPS["emit_conditions"](event(body, UPDATE)) == ref(body)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +251,8 @@ def test_updates_that_change_a_condition(body: Object) -> None:
 )
 def test_updates_that_change_no_condition(body: Object, wording: Wording) -> None:
     """emit_conditions does not look at counts in between."""
-    found = subjects.of_emit_conditions(event(body, UPDATE))
-    assert isinstance(found, Nothing)
+    found = STEPS["emit_conditions"](event(body, UPDATE))
+    assert isinstance(found, NoOp)
     assert found.reason == Reason.UP_TO_DATE
     assert str(ref(body)) in found.message
     wording(found.message)
@@ -267,6 +260,6 @@ def test_updates_that_change_no_condition(body: Object, wording: Wording) -> Non
 
 def test_a_job_that_nobody_marked_has_no_conditions() -> None:
     """However it turns."""
-    found = subjects.of_emit_conditions(event(a_job(with_spec(suspend=True), mark=None), UPDATE))
-    assert isinstance(found, Nothing)
+    found = STEPS["emit_conditions"](event(a_job(with_spec(suspend=True), mark=None), UPDATE))
+    assert isinstance(found, NoOp)
     assert found.reason == Reason.NOT_MARKED

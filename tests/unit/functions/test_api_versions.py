@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import pytest
 
-from muster import manifests
+from muster import kustomize as manifests
 from muster.cluster.client import Client
 from muster.cluster.errors import Forbidden
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
-from muster.policy import marks
+from muster.policy import group_labels
 from muster.runtime.handle import run_step
 from muster.runtime.outcome import Kind, Outcome
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
@@ -141,7 +141,7 @@ def test_1_36_gets_groups_of_its_own_version(world: Callable[..., World]) -> Non
     """Both are v1alpha2, the PodGroup names its template the old way, and the gates are lifted."""
     told = world("1.36")
     job, pods = told.job()
-    assert told.gates() == [[marks.GATE]] * 2
+    assert told.gates() == [[group_labels.GATE]] * 2
     assert told.run("create_workload", job, JOBS).reason == "WorkloadCreated"
     assert told.run("create_pod_groups", job, JOBS).reason == "PodGroupsCreated"
     assert told.run("patch_pods", pods[0], PODS).reason == "GatesLifted"
@@ -262,7 +262,7 @@ def test_where_the_api_is_off_marked_jobs_run_as_plain_jobs(world: Callable[...,
     told = world(gates=OFF)
     job, pods = told.job()
     assert ["schedulingGroup" in pod["spec"] for pod in pods] == [False, False]
-    assert told.gates() == [[marks.GATE]] * 2
+    assert told.gates() == [[group_labels.GATE]] * 2
 
     reasons = [told.run(name, job, JOBS).reason for name in ("create_workload", "create_pod_groups")]
     assert reasons == ["ApiNotServed"] * 2
@@ -291,7 +291,7 @@ def test_an_api_switched_on_later_is_used_without_a_restart_or_a_sweep(world: Ca
     told.server.gates = Gates()
     job, pods = told.job()
     assert told.run("patch_pods", pods[0], PODS).reason == "AwaitingPodGroup"
-    assert told.gates() == [[marks.GATE]] * 2
+    assert told.gates() == [[group_labels.GATE]] * 2
     assert told.run("create_workload", job, JOBS).reason == "WorkloadCreated"
     assert told.run("create_pod_groups", job, JOBS).reason == "PodGroupsCreated"
     assert told.run("patch_pods", pods[0], PODS).reason == "GatesLifted"

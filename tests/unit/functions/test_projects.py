@@ -19,7 +19,7 @@ import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
-from muster.manifests import Manifest, load, of_kind
+from muster.kustomize import Manifest, load, of_kind
 from muster.runtime.config import Settings
 from muster.steps import step_named
 from tests.docs.commands import commands

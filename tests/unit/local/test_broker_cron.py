@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from muster.manifests import UnsupportedManifestError
+from muster.kustomize import UnsupportedManifestError
 from muster.simulator.broker import CloudEvent, PingSource, PingTimer, RefusedError, Wiring
 from muster.simulator.broker.cron import Schedule
 

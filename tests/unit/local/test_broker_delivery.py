@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.manifests import UnsupportedManifestError
+from muster.kustomize import UnsupportedManifestError
 from muster.simulator.broker.delivery import Delivery, is_retried, seconds_of
 
 

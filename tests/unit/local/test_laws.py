@@ -10,7 +10,7 @@ import pytest
 from muster.local.stories import checks, laws
 from muster.local.stories.laws import Law
 from muster.local.stories.watching import Entry
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 
 Change = tuple[str, str, dict[str, Any]]
 GANG = "gang-1"

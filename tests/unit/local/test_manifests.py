@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.manifests import UnsupportedManifestError, load, of_kind
+from muster.kustomize import UnsupportedManifestError, load, of_kind
 from tests.conftest import Wording
 
 ONE = "kind: Broker\nmetadata: {name: one}\nspec: {delivery: {retry: 1}}\n"

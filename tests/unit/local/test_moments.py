@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from muster.cluster.client import Client
-from muster.manifests import load, of_kind
+from muster.kustomize import load, of_kind
 from muster.replay.files import AppendedFile
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.snapshots import Object, read_snapshots

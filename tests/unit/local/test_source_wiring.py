@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.manifests import UnsupportedManifestError
+from muster.kustomize import UnsupportedManifestError
 from muster.simulator.source import Mode, SourceSpec
 from muster.simulator.source.wiring import selector_text
 from tests.conftest import Wording

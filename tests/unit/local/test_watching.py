@@ -11,7 +11,7 @@ import pytest
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Expired, Unavailable
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.patches import PatchType
 from muster.objects.resources import JOBS, NAMESPACES, Resource

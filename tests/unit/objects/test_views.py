@@ -5,10 +5,11 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from muster.objects.jobs import Job, Pod
 from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind
 from muster.objects.scheduling import PodGroup, SchedulingPolicy, Workload
+from muster.policy.owners.job import Job
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,

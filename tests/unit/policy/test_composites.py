@@ -8,13 +8,10 @@ import pytest
 
 from muster.objects.scheduling import CompositePodGroup
 from muster.objects.versions import SchedulingApi
-from muster.policy import marks
-from muster.policy.conditions import plan_conditions
-from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan, Verb
-from muster.policy.pod_groups import plan_pod_groups
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason
-from muster.policy.resize import plan_resize
-from muster.policy.workload import plan_workload
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -34,6 +31,7 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.messages import mentions
+from tests.support.planning import Observed, plan_conditions, plan_pod_groups, plan_resize, plan_workload
 from tests.support.trees import a_composite, below
 
 POLICY = """
@@ -50,14 +48,14 @@ OFF = SchedulingApi(composites=False)
 OLD = SchedulingApi(version="v1alpha2", composites=False)
 
 
-def homes(text: str = POLICY) -> tuple[Home, ...]:
+def sources(text: str = POLICY) -> tuple[PolicySource, ...]:
     """A policy on the owner."""
-    return (Home(HomeKind.OWNER, "home", text),)
+    return (PolicySource(PolicySourceKind.OWNER, "home", text),)
 
 
 def blocks(pods: int = 5, *modifiers: Any) -> Object:
     """A Job in blocks of two."""
-    return a_job(template_labelled({marks.GROUP_SIZE: "2"}), *modifiers, pods=pods)
+    return a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), *modifiers, pods=pods)
 
 
 LEAF = a_gang("main", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
@@ -76,7 +74,7 @@ def stored(*templates: Object) -> Object:
     return workload
 
 
-def plan(made: Plan | Nothing) -> Plan:
+def plan(made: Plan | NoOp) -> Plan:
     """The plan; fails where there is none."""
     assert isinstance(made, Plan), made
     return made
@@ -84,12 +82,12 @@ def plan(made: Plan | Nothing) -> Plan:
 
 def seen(**rest: Any) -> Observed:
     """The Job in blocks with its stored Workload."""
-    return observed(blocks(), workload=stored(), homes=homes(), **rest)
+    return observed(blocks(), workload=stored(), sources=sources(), **rest)
 
 
 def test_a_tree_is_compiled_into_nested_templates() -> None:
     """One composite at the top, and no podGroupTemplates beside it: the API takes one of the two."""
-    (action,) = plan(plan_workload(observed(blocks(), homes=homes()), NOW)).actions
+    (action,) = plan(plan_workload(observed(blocks(), sources=sources()), NOW)).actions
     assert action.body is not None
     assert "podGroupTemplates" not in action.body["spec"]
     assert action.body["spec"]["compositePodGroupTemplates"] == [ZONE]
@@ -98,7 +96,7 @@ def test_a_tree_is_compiled_into_nested_templates() -> None:
 def test_one_priority_stands_in_every_template() -> None:
     """The API refuses a Workload whose templates differ, composite ones included."""
     job = blocks(5, template_spec(priorityClassName="high"))
-    (action,) = plan(plan_workload(observed(job, homes=homes()), NOW)).actions
+    (action,) = plan(plan_workload(observed(job, sources=sources()), NOW)).actions
     assert action.body is not None
     (zone,) = action.body["spec"]["compositePodGroupTemplates"]
     assert zone["priorityClassName"] == zone["podGroupTemplates"][0]["priorityClassName"] == "high"
@@ -144,15 +142,15 @@ def test_what_exists_is_not_made_again() -> None:
 def test_a_refused_composite_leaves_stand_ins_for_all_below() -> None:
     """Its children would wait for a parent for ever."""
     composite = plan(plan_pod_groups(seen(), NOW)).actions[0]
-    event, *stand_ins = composite.if_refused
-    assert [one.target.name for one in stand_ins] == [f"llama-main-33333333-{block}" for block in range(3)]
-    assert all(one.body["spec"]["schedulingPolicy"] == {"basic": {}} for one in stand_ins if one.body)
+    event, *fallback = composite.if_refused
+    assert [one.target.name for one in fallback] == [f"llama-main-33333333-{block}" for block in range(3)]
+    assert all(one.body["spec"]["schedulingPolicy"] == {"basic": {}} for one in fallback if one.body)
     assert event.target.kind == "Event"
 
 
 def test_a_refused_composite_of_a_policy_that_holds_leaves_an_event() -> None:
     """onFailure: Hold keeps the pods gated."""
-    given = observed(blocks(), workload=stored(), homes=homes(f"{POLICY}  onFailure: Hold"))
+    given = observed(blocks(), workload=stored(), sources=sources(f"{POLICY}  onFailure: Hold"))
     composite = plan(plan_pod_groups(given, NOW)).actions[0]
     assert [one.target.kind for one in composite.if_refused] == ["Event"]
 
@@ -162,7 +160,7 @@ def test_where_composites_are_not_served_such_a_policy_is_invalid(
     api: SchedulingApi, wording: Wording
 ) -> None:
     """Said so, and basic stand-ins let the pods run."""
-    decision = plan(plan_workload(observed(blocks(), homes=homes(), scheduling=api), NOW))
+    decision = plan(plan_workload(observed(blocks(), sources=sources(), scheduling=api), NOW))
     assert decision.reason == Reason.INVALID_POLICY
     assert mentions(decision.message, "CompositePodGroup")
     wording(decision.message)
@@ -203,7 +201,7 @@ def test_a_nested_template_is_resized_where_it_stands() -> None:
     """Each number by its path in the Workload, guarded by the resourceVersion that was read."""
     job = blocks(1)
     group = a_pod_group("llama-main-33333333-0", root=job)
-    given = observed(job, workload=stored(), homes=homes(POLICY), groups=[group])
+    given = observed(job, workload=stored(), sources=sources(POLICY), groups=[group])
     workload, pod_group = plan(plan_resize(given, NOW)).actions
     at = "/spec/compositePodGroupTemplates/0"
     assert [(one["path"], one["value"]) for one in workload.operations] == [
@@ -224,7 +222,7 @@ def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observe
     return observed(
         job,
         workload=stored(),
-        homes=homes(),
+        sources=sources(),
         groups=made,
         composites=(zone(groups),) if groups else (),
         pods=pods,

@@ -9,8 +9,7 @@ import pytest
 
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.policy.conditions import plan_conditions
-from muster.policy.model import Action, Nothing, Observed, Reply, Verb
+from muster.policy.model import Action, NoOp, Reply, Verb
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -42,6 +41,7 @@ from tests.support.conditions import (
     said,
 )
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_conditions
 
 
 def _condition(kind: str, reason: str) -> Object:
@@ -113,7 +113,7 @@ class TestMerge:
     def test_what_is_said_already_is_not_written(self, wording: Wording) -> None:
         """Wherever ours stand in the list."""
         decision = plan_conditions(_after(SCHEDULED, *OTHERS, READY), NOW)
-        assert without_message(decision) == Nothing(Reason.UP_TO_DATE)
+        assert without_message(decision) == NoOp(Reason.UP_TO_DATE)
         assert mentions(decision.message, "team-a/llama")
         wording(decision.message)
 
@@ -201,14 +201,14 @@ def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again:
         "conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "lastTransitionTime": at}]
     }
     plan = planned(observed(groups=[group], pods=FREE))
-    assert plan.come_again == again
+    assert plan.requeue == again
     settled = observed(
         a_job(with_status(conditions=list((plan.actions[0].body or {})["status"]["conditions"]))),
         groups=[group],
         pods=FREE,
     )
     nothing = plan_conditions(settled, NOW)
-    assert (nothing.reason, nothing.come_again) == (Reason.UP_TO_DATE, again)
+    assert (nothing.reason, nothing.requeue) == (Reason.UP_TO_DATE, again)
 
 
 def test_a_group_whose_pods_are_bound_is_not_looked_at_again() -> None:
@@ -221,7 +221,7 @@ def test_a_group_whose_pods_are_bound_is_not_looked_at_again() -> None:
         "conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "lastTransitionTime": moment}]
     }
     pods = [*pods_of(jobs[0], bound), *pods_of(jobs[1])]
-    assert not planned(observed(jobset, jobs=jobs, groups=[group], pods=pods)).come_again
+    assert not planned(observed(jobset, jobs=jobs, groups=[group], pods=pods)).requeue
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_an_event_of_one_group_does_not_wait_for_the_others(about: str, again: b
     }
     given = observed(groups=[group], pods=FREE)
     subject = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", about)
-    assert planned(replace(given, subject=subject)).come_again == again
+    assert planned(replace(given, subject=subject)).requeue == again

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.policy.conditions import plan_conditions
-from muster.policy.model import Nothing, Observed
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -37,6 +36,7 @@ from tests.support.builders import (
 )
 from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, refused, said
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_conditions
 
 UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
 
@@ -264,7 +264,7 @@ def test_what_is_not_ready(given: Observed, reason: str, facts: tuple[str, ...],
 def test_owners_without_conditions(given: Observed, reason: Reason, wording: Wording) -> None:
     """An owner that is not Muster's hears nothing from this step."""
     decision = plan_conditions(given, NOW)
-    assert without_message(decision) == Nothing(reason)
+    assert without_message(decision) == NoOp(reason)
     assert mentions(decision.message, "team-a/llama")
     wording(decision.message)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON, SchedulingApi
-from muster.policy.model import Observed, Plan
+from muster.policy.model import Plan
 from muster.policy.reasons import Reason
-from muster.policy.workload import plan_workload
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -31,6 +30,7 @@ from tests.support.builders import (
 )
 from tests.support.conditions import FREE, NAME, PLACED, RUNNING, planned, refused, said
 from tests.support.messages import mentions
+from tests.support.planning import Observed, plan_workload
 
 OLD = SchedulingApi("v1alpha2", composites=False)
 OFF = SchedulingApi("", composites=False)
@@ -39,8 +39,8 @@ TRIO = [a_pod(None, index, bound) for index in range(3)]
 
 def _events(given: Observed) -> list[tuple[str, str]]:
     """Type and reason of each Event."""
-    bodies = [action.body or {} for action in planned(given).actions[1:]]
-    return [(body["type"], body["reason"]) for body in bodies]
+    manifests = [action.body or {} for action in planned(given).actions[1:]]
+    return [(body["type"], body["reason"]) for body in manifests]
 
 
 def _grown(scheduling: SchedulingApi) -> Observed:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from muster.objects.scheduling import Workload
-from muster.policy.conditions import plan_conditions
-from muster.policy.dropped import dropped
-from muster.policy.model import Home, HomeKind, Plan, Verb
-from muster.policy.ownership import Considered, consider
+from muster.policy.model import Plan, Verb
+from muster.policy.owner_status.dropped_settings import dropped_settings
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -26,6 +26,7 @@ from tests.support.builders import (
     pods_of,
 )
 from tests.support.messages import mentions
+from tests.support.planning import plan_conditions, resolve
 
 TOPOLOGY = {"topology": [{"key": "rack"}]}
 ASKED = (
@@ -37,13 +38,15 @@ NO_TOPOLOGY = ("schedulingConstraints", "main", "TopologyAwareWorkloadScheduling
 NO_PREEMPTION = ("preemptionPolicy", "main", "PodGroupPreemptionPolicy")
 
 
-def ready(workload: Object | None, policy: str, *, kind: HomeKind = HomeKind.STORED, **more: Any) -> Object:
+def ready(
+    workload: Object | None, policy: str, *, kind: PolicySourceKind = PolicySourceKind.STORED, **more: Any
+) -> Object:
     """What the owner of a running gang says of its groups."""
     job = a_job()
-    homes = (Home(kind, "home", policy),) if policy else ()
+    sources = (PolicySource(kind, "home", policy),) if policy else ()
     pods = pods_of(job, bound)
     groups = [a_pod_group("llama-main-33333333", placed)]
-    given = observed(job, workload=workload, groups=groups, pods=pods, homes=homes, **more)
+    given = observed(job, workload=workload, groups=groups, pods=pods, sources=sources, **more)
     plan = plan_conditions(given, NOW)
     assert isinstance(plan, Plan)
     (status,) = (one for one in plan.actions if one.verb == Verb.PATCH)
@@ -113,7 +116,7 @@ def test_what_differs_in_size_is_told_beside_it(wording: Wording) -> None:
         workload=a_workload(a_gang("main", 2)),
         groups=[a_pod_group("llama-main-33333333", placed)],
         pods=pods_of(job, bound),
-        homes=(Home(HomeKind.STORED, "home", policy),),
+        sources=(PolicySource(PolicySourceKind.STORED, "home", policy),),
     )
     plan = plan_conditions(given, NOW)
     assert isinstance(plan, Plan)
@@ -136,8 +139,10 @@ def test_in_a_tree_each_group_is_named(wording: Wording) -> None:
     }
     workload = a_workload()
     workload["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": [composite]}
-    considered = consider(observed(workload=workload, homes=(Home(HomeKind.STORED, "home", policy),)))
-    assert isinstance(considered, Considered)
-    message = dropped(considered.tree, Workload.read(workload))
+    resolved = resolve(
+        observed(workload=workload, sources=(PolicySource(PolicySourceKind.STORED, "home", policy),))
+    )
+    assert isinstance(resolved, ResolvedOwner)
+    message = dropped_settings(resolved.tree, Workload.read(workload))
     assert mentions(message, "all", *NO_PREEMPTION, "resourceClaims", "DRAWorkloadResourceClaims")
     wording(message)

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from muster.objects.jobs import Job, JobSet, TrainJob
-from muster.policy import marks
-from muster.policy.flaws import TEMPLATE_LIMIT, flaw_of
-from muster.policy.groups import GivenUp, Group, tree_of
-from muster.policy.kinds import Gang, gang_of
+from muster.policy import group_labels
+from muster.policy.model import GroupingFailure, NoOp
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.kind import OwnerPodSets
+from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
+from muster.policy.tree.groups import Group, default_tree
+from muster.policy.tree.validation import TEMPLATE_LIMIT, validate_tree
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.trainer.jobset import build_jobset
 from tests.conftest import Wording
@@ -24,22 +27,24 @@ from tests.support.builders import (
     a_replicated_job,
     a_trainjob,
     annotated,
+    observed,
     template_labelled,
     template_spec,
     with_spec,
 )
 from tests.support.messages import mentions
+from tests.support.planning import pod_sets_of, resolve
 
-ENABLED = {marks.NAMESPACE_SWITCH: "enabled"}
+ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 
 
-def gang(body: Object, labels: dict[str, str] | None = None) -> Gang:
+def gang(body: Object, labels: dict[str, str] | None = None) -> OwnerPodSets:
     """The planner's view of a JobSet or Job in an enabled namespace."""
     labels = ENABLED if labels is None else labels
     if body["kind"] == "Job":
-        return gang_of(Job.read(body), None, labels)
+        return pod_sets_of(Job.read(body), None, labels)
     jobset = JobSet.read(body)
-    return gang_of(jobset, jobset, labels)
+    return pod_sets_of(jobset, jobset, labels)
 
 
 def told(tree: tuple[Group, ...]) -> dict[str, Any]:
@@ -100,17 +105,17 @@ TORCHTUNE = ("torchtune-llama3.2-1b", "torchtune-llama3.2-3b", "torchtune-qwen2.
     ],
 )
 def test_groups_of_every_shipped_runtime(runtime: str, nodes: int | None, groups: dict[str, Any]) -> None:
-    """A TrainJob on a runtime of Trainer 2.3.0 gets these groups and no flaw."""
+    """A TrainJob on a runtime of Trainer 2.3.0 gets these groups and no failure."""
     trainjob = a_trainjob(*([] if nodes is None else [with_spec(trainer={"numNodes": nodes})]))
     jobset = build_jobset(trainjob, shipped_runtime(runtime)["spec"])
     jobset["metadata"]["uid"] = JOBSET_UID
-    tree = tree_of(gang_of(TrainJob.read(trainjob), JobSet.read(jobset), ENABLED))
-    assert (told(tree), flaw_of(tree)) == (groups, None)
+    tree = default_tree(pod_sets_of(TrainJob.read(trainjob), JobSet.read(jobset), ENABLED))
+    assert (told(tree), validate_tree(tree)) == (groups, None)
 
 
-PER_JOB = template_labelled({marks.GROUP_PER: "job"})
-BLOCKS_OF_TWO = template_labelled({marks.GROUP_SIZE: "2"})
-LEADER = template_labelled({marks.LEADER_GROUP: "driver"})
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
+BLOCKS_OF_TWO = template_labelled({group_labels.GROUP_SIZE: "2"})
+LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
 WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
 
 
@@ -209,7 +214,7 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
             id="nor one whose Jobs ask the Job controller",
         ),
         pytest.param(
-            a_jobset(a_replicated_job("a", template_labelled({marks.GROUP_PER: "job"}), replicas=2)),
+            a_jobset(a_replicated_job("a", template_labelled({group_labels.GROUP_PER: "job"}), replicas=2)),
             {"a": ("gang", {"-0": 2, "-1": 2})},
             id="mark-jobs adds to labels that are there, so group-per counts without a mark",
         ),
@@ -217,13 +222,13 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
 )
 def test_groups(body: Object, groups: dict[str, Any]) -> None:
     """The marks of the pod templates make the groups; their counts are the pods that run at once."""
-    assert told(tree_of(gang(body))) == groups
+    assert told(default_tree(gang(body))) == groups
 
 
 def test_a_namespace_that_did_not_opt_in_has_only_marks_made_by_hand() -> None:
     """Without the namespace's label mark-jobs does nothing, and the planner knows."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="g"))
-    assert told(tree_of(gang(jobset, {}))) == {"g": one("gang", 2)}
+    assert told(default_tree(gang(jobset, {}))) == {"g": one("gang", 2)}
 
 
 def test_groups_are_named_after_the_jobset() -> None:
@@ -231,19 +236,19 @@ def test_groups_are_named_after_the_jobset() -> None:
     assert gang(a_jobset()).pod_group_name("workers", "-1") == "llama-workers-22222222-1"
 
 
-def _flaw(*entries: Object, modifiers: tuple[Modifier, ...] = ()) -> GivenUp | None:
-    return flaw_of(tree_of(gang(a_jobset(*entries, modifiers=modifiers))))
+def _failure(*entries: Object, modifiers: tuple[Modifier, ...] = ()) -> GroupingFailure | None:
+    return validate_tree(default_tree(gang(a_jobset(*entries, modifiers=modifiers))))
 
 
 def test_nine_groups_are_too_many(wording: Wording) -> None:
     """A Workload has room for eight templates."""
     entries = [a_replicated_job(f"r{number}") for number in range(9)]
-    assert _flaw(*entries[:8]) is None
-    flaw = _flaw(*entries)
-    assert flaw is not None
-    assert flaw.reason == Reason.TOO_MANY_GROUPS
-    assert mentions(flaw.message, *(f"r{number}" for number in range(9)), TEMPLATE_LIMIT)
-    wording(flaw.message)
+    assert _failure(*entries[:8]) is None
+    failure = _failure(*entries)
+    assert failure is not None
+    assert failure.reason == Reason.TOO_MANY_GROUPS
+    assert mentions(failure.message, *(f"r{number}" for number in range(9)), TEMPLATE_LIMIT)
+    wording(failure.message)
 
 
 IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
@@ -349,15 +354,17 @@ def test_flaws(
     wording: Wording,
 ) -> None:
     """What can never be placed is told with the paths of the templates."""
-    flaw = _flaw(*entries, modifiers=modifiers)
-    assert (flaw and flaw.reason) == reason
-    if flaw:
-        assert mentions(flaw.message, *facts)
-        wording(flaw.message)
+    failure = _failure(*entries, modifiers=modifiers)
+    assert (failure and failure.reason) == reason
+    if failure:
+        assert mentions(failure.message, *facts)
+        wording(failure.message)
 
 
 def test_a_trainjob_without_its_jobset_has_no_gang(wording: Wording) -> None:
     """Counts come from the JobSet, so there is no answer before it exists."""
-    with pytest.raises(ValueError, match="team-a/llama") as raised:
-        gang_of(TrainJob.read(a_trainjob()), None, {})
-    wording(str(raised.value))
+    skipped = resolve(observed(a_trainjob()))
+    assert isinstance(skipped, NoOp)
+    assert skipped.reason == Reason.AWAITING_JOBSET
+    assert mentions(skipped.message, "TrainJob", "team-a/llama")
+    wording(skipped.message)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from muster.objects.jobs import JobSet, TrainJob
 from muster.objects.scheduling import Workload
-from muster.policy import homes
-from muster.policy.homes import ANNOTATION, DEFAULT, Broken, Ruling
-from muster.policy.model import Home, HomeKind, Owner
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.kind import OwnerObject
+from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
+from muster.policy.sources import source as sources
+from muster.policy.sources.source import (
+    ANNOTATION,
+    DEFAULT,
+    EffectivePolicy,
+    InvalidPolicy,
+    PolicySource,
+    PolicySourceKind,
+)
 from tests.conftest import Wording
 from tests.support.builders import a_jobset, a_trainjob, a_workload, annotated, with_spec
 from tests.support.messages import mentions
@@ -17,49 +25,53 @@ from tests.support.messages import mentions
 FLAG = "workload: {onScale: Flag}"
 
 
-def a_home(kind: HomeKind, content: str) -> Home:
+def a_home(kind: PolicySourceKind, content: str) -> PolicySource:
     """A home called by its kind."""
-    return Home(kind, f"the {kind}", content)
+    return PolicySource(kind, f"the {kind}", content)
 
 
 def test_without_a_home_the_default_rules() -> None:
     """Every mark is a group, sizes follow, failures run as basic groups."""
-    assert homes.rule(()) == DEFAULT
+    assert sources.resolve_policy(()) == DEFAULT
     assert not DEFAULT.holds
 
 
 def test_the_first_home_rules() -> None:
     """Lower homes are not looked at."""
-    ruling = homes.rule((a_home(HomeKind.OWNER, FLAG), a_home(HomeKind.NAMESPACE, "workload: {}")))
-    assert isinstance(ruling, Ruling)
-    assert ruling.workload is not None
-    assert (ruling.where, ruling.workload.on_scale) == ("the owner", "Flag")
+    policy = sources.resolve_policy(
+        (a_home(PolicySourceKind.OWNER, FLAG), a_home(PolicySourceKind.NAMESPACE, "workload: {}"))
+    )
+    assert isinstance(policy, EffectivePolicy)
+    assert policy.workload is not None
+    assert (policy.where, policy.workload.on_scale) == ("the owner", "Flag")
 
 
 def test_a_broken_home_never_falls_through(wording: Wording) -> None:
     """The namespace's policy is fine; the owner's is not, and it is the owner's that counts."""
-    ruling = homes.rule(
-        (a_home(HomeKind.OWNER, "workload: {onScal: Flag}"), a_home(HomeKind.NAMESPACE, FLAG))
+    policy = sources.resolve_policy(
+        (a_home(PolicySourceKind.OWNER, "workload: {onScal: Flag}"), a_home(PolicySourceKind.NAMESPACE, FLAG))
     )
-    assert isinstance(ruling, Broken)
-    assert ruling.why.reason == Reason.INVALID_POLICY
-    assert mentions(ruling.why.message, "the owner", "workload.onScal")
-    wording(ruling.why.message)
-    assert not ruling.ruling.holds
+    assert isinstance(policy, InvalidPolicy)
+    assert policy.failure.reason == Reason.INVALID_POLICY
+    assert mentions(policy.failure.message, "the owner", "workload.onScal")
+    wording(policy.failure.message)
+    assert not policy.policy.holds
 
 
 def test_a_broken_policy_that_says_hold_holds() -> None:
     """Its pods stay gated instead of running without the gang that somebody insists on."""
-    ruling = homes.rule((a_home(HomeKind.OWNER, "workload: {onFailure: Hold, groups: 3}"),))
-    assert isinstance(ruling, Broken)
-    assert ruling.ruling.holds
+    policy = sources.resolve_policy(
+        (a_home(PolicySourceKind.OWNER, "workload: {onFailure: Hold, groups: 3}"),)
+    )
+    assert isinstance(policy, InvalidPolicy)
+    assert policy.policy.holds
 
 
-@pytest.mark.parametrize("kind", [HomeKind.RUNTIME, HomeKind.RUNTIME_SPEC])
-def test_a_runtime_may_hand_its_pods_to_kai(kind: HomeKind) -> None:
+@pytest.mark.parametrize("kind", [PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC])
+def test_a_runtime_may_hand_its_pods_to_kai(kind: PolicySourceKind) -> None:
     """There mark_runtime writes queue and schedulerName before any pod exists."""
-    ruling = homes.rule((a_home(kind, "kaiScheduler: {queue: team-a}"),))
-    assert ruling == Ruling(f"the {kind}", None, "kaiScheduler", "team-a")
+    policy = sources.resolve_policy((a_home(kind, "kaiScheduler: {queue: team-a}"),))
+    assert policy == EffectivePolicy(f"the {kind}", None, "kaiScheduler", "team-a")
 
 
 A_TRAINJOB = TrainJob.read(a_trainjob())
@@ -71,7 +83,7 @@ A_JOBSET = JobSet.read(a_jobset())
     ("kind", "content", "owner", "facts"),
     [
         pytest.param(
-            HomeKind.OWNER,
+            PolicySourceKind.OWNER,
             "kaiScheduler: {queue: team-a}",
             A_TRAINJOB,
             (
@@ -84,7 +96,7 @@ A_JOBSET = JobSet.read(a_jobset())
             id="KAI on a TrainJob: the command names its runtime",
         ),
         pytest.param(
-            HomeKind.NAMESPACE,
+            PolicySourceKind.NAMESPACE,
             "kaiScheduler: {}",
             IN_NAMESPACE,
             (
@@ -97,14 +109,14 @@ A_JOBSET = JobSet.read(a_jobset())
             id="KAI in a namespace: the command names the runtime's namespace",
         ),
         pytest.param(
-            HomeKind.OWNER,
+            PolicySourceKind.OWNER,
             "kaiScheduler: {queue: q}",
             A_JOBSET,
             ("kaiScheduler", "schedulerName", "kai-scheduler", "kai.scheduler/queue", "q"),
             id="KAI on a JobSet, which has no runtime",
         ),
         pytest.param(
-            HomeKind.RUNTIME,
+            PolicySourceKind.RUNTIME,
             "volcano: {}",
             A_TRAINJOB,
             (
@@ -119,38 +131,40 @@ A_JOBSET = JobSet.read(a_jobset())
     ],
 )
 def test_another_scheduler_elsewhere_is_invalid_and_the_message_has_the_command(
-    kind: HomeKind, content: str, owner: Owner, facts: tuple[str, ...], wording: Wording
+    kind: PolicySourceKind, content: str, owner: OwnerObject, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """A label on a job that runs already comes too late; the command that works is in the message."""
-    ruling = homes.rule((a_home(kind, content),), owner)
-    assert isinstance(ruling, Broken)
-    assert ruling.why.reason == Reason.INVALID_POLICY
-    assert mentions(ruling.why.message, f"the {kind}", *facts)
-    wording(ruling.why.message)
+    policy = sources.resolve_policy((a_home(kind, content),), owner)
+    assert isinstance(policy, InvalidPolicy)
+    assert policy.failure.reason == Reason.INVALID_POLICY
+    assert mentions(policy.failure.message, f"the {kind}", *facts)
+    wording(policy.failure.message)
 
 
 @pytest.mark.parametrize("other", ["coscheduling", "volcano"])
 def test_what_the_trainer_does_itself_is_left_to_it(other: str) -> None:
     """spec.podGroupPolicy of a runtime is the Trainer's own field."""
-    ruling = homes.rule((Home(HomeKind.RUNTIME_SPEC, "spec", {other: {"scheduleTimeoutSeconds": 60}}),))
-    assert ruling == Ruling("spec", None, other)
+    policy = sources.resolve_policy(
+        (PolicySource(PolicySourceKind.RUNTIME_SPEC, "spec", {other: {"scheduleTimeoutSeconds": 60}}),)
+    )
+    assert policy == EffectivePolicy("spec", None, other)
 
 
 def test_a_workload_says_which_policy_it_was_made_under() -> None:
     """What is written into it comes back as the policy that rules, whatever became of its home since."""
     text = "workload: {groups: [{name: a, schedulingPolicy: {gang: {minCount: 1}}}], onScale: Flag}"
-    ruling = homes.rule((a_home(HomeKind.NAMESPACE, text),))
-    assert isinstance(ruling, Ruling)
-    stored = Workload.read(a_workload(modifiers=(annotated(homes.annotations_of(ruling)),)))
-    again = homes.rule(homes.stored(stored))
-    assert isinstance(again, Ruling)
-    assert (again.where, again.workload, again.kept) == ("the namespace", ruling.workload, True)
+    policy = sources.resolve_policy((a_home(PolicySourceKind.NAMESPACE, text),))
+    assert isinstance(policy, EffectivePolicy)
+    stored = Workload.read(a_workload(modifiers=(annotated(sources.policy_annotations(policy)),)))
+    again = sources.resolve_policy(sources.source_of_workload(stored))
+    assert isinstance(again, EffectivePolicy)
+    assert (again.where, again.workload, again.kept) == ("the namespace", policy.workload, True)
 
 
 def test_a_workload_made_under_the_default_says_nothing() -> None:
     """And is ruled by the default for ever."""
-    assert homes.annotations_of(DEFAULT) == {}
-    assert homes.stored(Workload.read(a_workload())) == ()
+    assert sources.policy_annotations(DEFAULT) == {}
+    assert sources.source_of_workload(Workload.read(a_workload())) == ()
 
 
 def test_the_annotation_of_a_runtime_comes_before_its_spec() -> None:
@@ -160,6 +174,9 @@ def test_the_annotation_of_a_runtime_comes_before_its_spec() -> None:
         "metadata": {"name": "mine", "annotations": {ANNOTATION: FLAG}},
         "spec": {"podGroupPolicy": {"volcano": {}}},
     }
-    assert [home.kind for home in homes.of_runtime(runtime)] == [HomeKind.RUNTIME, HomeKind.RUNTIME_SPEC]
-    assert homes.of_runtime({"spec": {"podGroupPolicy": {}}}) == ()
-    assert homes.of_runtime({}) == ()
+    assert [home.kind for home in sources.sources_of_runtime(runtime)] == [
+        PolicySourceKind.RUNTIME,
+        PolicySourceKind.RUNTIME_SPEC,
+    ]
+    assert sources.sources_of_runtime({"spec": {"podGroupPolicy": {}}}) == ()
+    assert sources.sources_of_runtime({}) == ()

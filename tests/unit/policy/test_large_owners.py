@@ -8,17 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from muster.objects.jobs import Pod
+from muster.objects.pods import Pod
 from muster.objects.scheduling import Workload
-from muster.policy import marks
-from muster.policy.conditions import plan_conditions, verdicts
-from muster.policy.flaws import GROUP_LIMIT
-from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
-from muster.policy.ownership import Considered, consider
-from muster.policy.pod_groups import plan_pod_groups
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan
+from muster.policy.plans.min_counts import wanted_min_counts
 from muster.policy.reasons import Reason
-from muster.policy.resize import plan_resize, wanted_sizes
-from muster.policy.workload import plan_workload
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources.source import PolicySource, PolicySourceKind
+from muster.policy.tree.validation import GROUP_LIMIT
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -34,6 +32,15 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.messages import mentions
+from tests.support.planning import (
+    Observed,
+    conditions_of,
+    plan_conditions,
+    plan_pod_groups,
+    plan_resize,
+    plan_workload,
+    resolve,
+)
 
 JOBS, PODS = 400, 12
 CPU_SECONDS = 0.5
@@ -41,23 +48,28 @@ CPU_SECONDS = 0.5
 
 
 @pytest.fixture(scope="module")
-def large() -> tuple[Observed, Considered]:
+def large() -> tuple[Observed, ResolvedOwner]:
     """A JobSet with a group for each of its Jobs, and all their pods."""
-    per_job = template_labelled({marks.GROUP_PER: "job"})
+    per_job = template_labelled({group_labels.GROUP_PER: "job"})
     jobset = a_jobset(a_replicated_job("node", per_job, replicas=JOBS, pods=PODS, mark="main"))
     jobs = [a_child_job(jobset, "node", index) for index in range(JOBS)]
     seen = observed(jobset, jobs=jobs)
-    considered = consider(seen)
-    assert not isinstance(considered, Nothing)
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
     pods = []
-    for (_, group), job in zip(considered.places(), jobs, strict=True):
+    for (_, group), job in zip(resolved.pod_groups(), jobs, strict=True):
         first = a_pod(job, 0)
         first["spec"]["schedulingGroup"]["podGroupName"] = group
         pods += [Pod.read(first)] * PODS
-    return replace(seen, pods=tuple(pods)), considered
+    return replace(seen, pods=tuple(pods)), resolved
 
 
-def _groups(seen: Observed, _considered: Considered) -> Plan:
+def _min_counts(seen: Observed, resolved: ResolvedOwner) -> dict[str, int]:
+    """The minCount of every gang."""
+    return wanted_min_counts(resolved, seen.members)
+
+
+def _groups(seen: Observed, _resolved: ResolvedOwner) -> Plan:
     """What create_pod_groups makes of the Workload that create_workload makes."""
     workload = plan_workload(seen, NOW)
     assert isinstance(workload, Plan)
@@ -71,13 +83,13 @@ def _groups(seen: Observed, _considered: Considered) -> Plan:
 @pytest.mark.parametrize(
     "ask",
     [
-        pytest.param(wanted_sizes, id="sizes"),
-        pytest.param(verdicts, id="verdicts"),
+        pytest.param(_min_counts, id="sizes"),
+        pytest.param(conditions_of, id="verdicts"),
         pytest.param(_groups, id="groups"),
     ],
 )
 def test_what_a_large_owner_costs(
-    large: tuple[Observed, Considered], ask: Callable[[Observed, Considered], object]
+    large: tuple[Observed, ResolvedOwner], ask: Callable[[Observed, ResolvedOwner], object]
 ) -> None:
     """A trigger waits for ten seconds."""
     began = time.process_time()
@@ -92,9 +104,9 @@ def test_what_a_job_of_many_completions_costs(mode: str) -> None:
     job = a_job(many, with_status(succeeded=2_000_000, completedIndexes="0-999999,1000001-2000000"))
     began = time.process_time()
     seen = observed(job)
-    considered = consider(seen)
-    assert not isinstance(considered, Nothing)
-    assert wanted_sizes(seen, considered) == {"llama-main-33333333": 3}
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
+    assert wanted_min_counts(resolved, seen.members) == {"llama-main-33333333": 3}
     assert time.process_time() - began < CPU_SECONDS
 
 
@@ -103,21 +115,21 @@ MANY = 2_000_000
 
 CROWDS = [
     pytest.param(
-        a_job(template_labelled({marks.GROUP_SIZE: "1"}), with_spec(parallelism=3, completions=MANY)),
+        a_job(template_labelled({group_labels.GROUP_SIZE: "1"}), with_spec(parallelism=3, completions=MANY)),
         "spec.template.metadata.labels[muster.dev/group-size]",
         MANY,
         id="a Job with a group for each of its completions",
     ),
     pytest.param(
-        a_jobset(a_replicated_job("node", template_labelled({marks.GROUP_PER: "job"}), replicas=MANY)),
+        a_jobset(a_replicated_job("node", template_labelled({group_labels.GROUP_PER: "job"}), replicas=MANY)),
         "spec.replicatedJobs[0].template.spec.template.metadata.labels[muster.dev/group-per]",
         MANY,
         id="a JobSet with a group for each of its Jobs",
     ),
     pytest.param(
         a_jobset(
-            a_replicated_job("a", template_labelled({marks.GROUP_PER: "job"}), replicas=6_000),
-            a_replicated_job("b", template_labelled({marks.GROUP_PER: "job"}), replicas=4_001),
+            a_replicated_job("a", template_labelled({group_labels.GROUP_PER: "job"}), replicas=6_000),
+            a_replicated_job("b", template_labelled({group_labels.GROUP_PER: "job"}), replicas=4_001),
         ),
         "spec.replicatedJobs[0].template.spec.template.metadata.labels[muster.dev/group-per]",
         10_001,
@@ -141,7 +153,7 @@ def test_an_owner_of_too_many_groups_is_given_up(
     assert mentions(gave_up.message, path, groups, GROUP_LIMIT)
     wording(gave_up.message)
     assert [action.target.kind for action in gave_up.actions] == [owner["kind"], "Event"]
-    assert [(type(one), one.reason) for one in others] == [(Nothing, Reason.TOO_MANY_GROUPS)] * 2
+    assert [(type(one), one.reason) for one in others] == [(NoOp, Reason.TOO_MANY_GROUPS)] * 2
     assert isinstance(told, Plan)
     said = (told.actions[0].body or {})["status"]["conditions"]
     assert [(one["status"], one["reason"]) for one in said[:2]] == [("False", "TooManyGroups")] * 2
@@ -159,11 +171,13 @@ def test_an_owner_of_too_many_groups_is_given_up(
 )
 def test_stand_ins_of_too_many_groups_are_those_of_the_pods_there_are(policy: str, names: list[str]) -> None:
     """Nobody makes a million PodGroups: each pod there is gets the one that it names, unless it is held."""
-    size = template_labelled({marks.GROUP_SIZE: "1"})
+    size = template_labelled({group_labels.GROUP_SIZE: "1"})
     job = a_job(size, with_spec(parallelism=3, completions=1_000_000))
     pods = [a_pod(job, index) for index in (0, 999_999)]
-    home = Home(HomeKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {{onFailure: {policy}}}")
-    gave_up = plan_workload(observed(job, pods=pods, homes=(home,)), NOW)
+    home = PolicySource(
+        PolicySourceKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {{onFailure: {policy}}}"
+    )
+    gave_up = plan_workload(observed(job, pods=pods, sources=(home,)), NOW)
     assert isinstance(gave_up, Plan)
     made = [one.target.name for one in gave_up.actions if one.target.kind == "PodGroup"]
     assert made == names
@@ -171,12 +185,12 @@ def test_stand_ins_of_too_many_groups_are_those_of_the_pods_there_are(policy: st
 
 def test_the_most_groups_an_owner_can_have() -> None:
     """One less than too many; templates that share a group share its PodGroups."""
-    per_job = template_labelled({marks.GROUP_PER: "job"})
+    per_job = template_labelled({group_labels.GROUP_PER: "job"})
     entries = [a_replicated_job(name, per_job, replicas=GROUP_LIMIT, mark="main") for name in "ab"]
-    considered = consider(observed(a_jobset(*entries)))
-    assert isinstance(considered, Considered)
-    assert considered.flaw is None
-    assert len(list(considered.places())) == GROUP_LIMIT
+    resolved = resolve(observed(a_jobset(*entries)))
+    assert isinstance(resolved, ResolvedOwner)
+    assert resolved.failure is None
+    assert len(list(resolved.pod_groups())) == GROUP_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -184,7 +198,7 @@ def test_the_most_groups_an_owner_can_have() -> None:
     [
         pytest.param({}, {"llama-main-22222222": 2 * MANY}, id="one group"),
         pytest.param(
-            {marks.LEADER_GROUP: "driver"},
+            {group_labels.LEADER_GROUP: "driver"},
             {"llama-driver-22222222": MANY, "llama-main-22222222": MANY},
             id="a leader and workers",
         ),
@@ -195,18 +209,18 @@ def test_what_a_jobset_of_many_jobs_costs(labels: dict[str, str], sizes: dict[st
     began = time.process_time()
     jobset = a_jobset(a_replicated_job("node", template_labelled(labels), replicas=MANY, pods=2, mark="main"))
     seen = observed(jobset, jobs=[a_child_job(jobset, "node", MANY - 1)])
-    considered = consider(seen)
-    assert not isinstance(considered, Nothing)
-    assert wanted_sizes(seen, considered) == sizes
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
+    assert wanted_min_counts(resolved, seen.members) == sizes
     assert time.process_time() - began < CPU_SECONDS
 
 
 def test_what_blocks_of_many_completions_cost() -> None:
     """A block is counted as a whole."""
-    size = template_labelled({marks.GROUP_SIZE: "999"})
+    size = template_labelled({group_labels.GROUP_SIZE: "999"})
     began = time.process_time()
     seen = observed(a_job(size, with_spec(parallelism=3, completions=MANY)))
-    considered = consider(seen)
-    assert not isinstance(considered, Nothing)
-    assert len(wanted_sizes(seen, considered)) == 2003
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
+    assert len(wanted_min_counts(resolved, seen.members)) == 2003
     assert time.process_time() - began < CPU_SECONDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.policy import marks
+from muster.policy import group_labels
 from tests.support.births import mark_at_birth, stamp_at_birth
 from tests.support.builders import (
     Modifier,
@@ -34,9 +34,15 @@ RESPONDERS: list[Any] = [{"name": "example.com/saver"}]
         pytest.param(with_spec(evictionResponders=RESPONDERS), None, id="eviction responders are left alone"),
         pytest.param(with_spec(evictionResponders=[]), STAMP, id="an empty list of them is none"),
         pytest.param(with_spec(schedulingGroup={}), None, id="an empty schedulingGroup is the user's too"),
-        pytest.param(labelled({marks.LEADER_GROUP: ""}), None, id="an empty leader's group is no DNS label"),
-        pytest.param(labelled({marks.JOBSET_UID: "short"}), None, id="a forged JobSet UID hides the Job's"),
-        pytest.param(annotated({marks.GATE_SWITCH: "off"}), STAMP | {"gate": False}, id="off means no gate"),
+        pytest.param(
+            labelled({group_labels.LEADER_GROUP: ""}), None, id="an empty leader's group is no DNS label"
+        ),
+        pytest.param(
+            labelled({group_labels.JOBSET_UID: "short"}), None, id="a forged JobSet UID hides the Job's"
+        ),
+        pytest.param(
+            annotated({group_labels.GATE_SWITCH: "off"}), STAMP | {"gate": False}, id="off means no gate"
+        ),
     ],
 )
 def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
@@ -63,15 +69,15 @@ def test_mark_for_job(modifier: Modifier, mark: str | None) -> None:
 
 def test_another_value_of_the_switch_is_off() -> None:
     """Only the word `enabled` opts a namespace in."""
-    assert mark_at_birth(a_job(mark=None), {marks.NAMESPACE_SWITCH: "true"}) is None
+    assert mark_at_birth(a_job(mark=None), {group_labels.NAMESPACE_SWITCH: "true"}) is None
 
 
 def test_a_pod_tells_its_own_stamp_from_a_users_group() -> None:
     """The name that stamp-pods writes can be told again from the labels of the pod."""
     pod = a_pod(None, 0, stamped("mine"))
-    assert marks.stamped_name(pod["metadata"]["labels"]) == "llama-main-33333333"
+    assert group_labels.stamped_name(pod["metadata"]["labels"]) == "llama-main-33333333"
 
 
 def test_a_pod_without_a_mark_has_no_stamp() -> None:
     """Labels that stamp-pods leaves alone name no group."""
-    assert marks.stamped_name({marks.JOB_NAME: "llama", marks.JOB_UID: "33333333"}) == ""
+    assert group_labels.stamped_name({group_labels.JOB_NAME: "llama", group_labels.JOB_UID: "33333333"}) == ""

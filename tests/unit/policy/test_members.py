@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from muster.objects.jobs import Job, JobSet, Pod
-from muster.policy import marks
-from muster.policy.groups import members_to_run
-from muster.policy.kinds import gang_of
+from muster.objects.pods import Pod
+from muster.policy import group_labels
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.tree.members import members_to_run
 from tests.support.builders import (
     Modifier,
     Object,
@@ -27,10 +28,11 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
+from tests.support.planning import pod_sets_of
 
-PER_JOB = template_labelled({marks.GROUP_PER: "job"})
-BLOCKS_OF_TWO = template_labelled({marks.GROUP_SIZE: "2"})
-LEADER = template_labelled({marks.LEADER_GROUP: "driver"})
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
+BLOCKS_OF_TWO = template_labelled({group_labels.GROUP_SIZE: "2"})
+LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
 WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
 
 
@@ -44,8 +46,9 @@ def _all(*modifiers: Modifier) -> Modifier:
 
 def _to_run(body: Object, jobs: list[Object], pods: list[Object] | None = None) -> dict[tuple[str, str], int]:
     jobset = JobSet.read(body) if body["kind"] == "JobSet" else None
-    gang = gang_of(jobset or Job.read(body), jobset, {marks.NAMESPACE_SWITCH: "enabled"})
-    return dict(members_to_run(gang, map(Job.read, jobs), map(Pod.read, pods or [])))
+    gang = pod_sets_of(jobset or Job.read(body), jobset, {group_labels.NAMESPACE_SWITCH: "enabled"})
+    to_run = members_to_run(gang, map(Job.read, jobs), map(Pod.read, pods or []))
+    return {(group, suffix): count for (group, suffix), count in to_run.items()}
 
 
 @pytest.mark.parametrize(

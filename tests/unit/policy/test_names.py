@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from muster.policy.names import job_workload_name, label_value, pod_group_name
+from muster.objects.meta import ObjectRef
+from muster.policy.group_labels import pod_group_name
+from muster.policy.owners.job import job_workload_name
+from muster.policy.plans.manifests import label_value
 
 UID = "6f2c1f9a-5d0b-4a52-9a3e-0c6a1f0f2b11"
 
@@ -30,7 +33,7 @@ UID = "6f2c1f9a-5d0b-4a52-9a3e-0c6a1f0f2b11"
 )
 def test_workload_name_of_a_job(job: str, uid: str, name: str) -> None:
     """The Workload of a Job has the name that the Job controller of Kubernetes 1.37.1 would give it."""
-    assert job_workload_name(job, uid) == name
+    assert job_workload_name(ObjectRef("batch/v1", "Job", "team-a", job, uid)) == name
 
 
 @pytest.mark.parametrize(

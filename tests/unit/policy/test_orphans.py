@@ -6,8 +6,8 @@ import pytest
 
 from muster.objects.meta import KubernetesObject
 from muster.objects.scheduling import PodGroup, Workload
-from muster.policy.model import Action, Decision, Nothing, Plan, Verb
-from muster.policy.orphans import living, plan_orphan
+from muster.policy.model import Action, Decision, NoOp, Plan, Verb
+from muster.policy.plans.orphans import OrphanInputs, owner_uids, plan_orphan
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -31,7 +31,7 @@ def _removed(body: Object) -> Plan:
     return Plan(Reason.ORPHANS_REMOVED, "", (Action(Verb.DELETE, ref(body)),))
 
 
-KEPT = Nothing(Reason.UP_TO_DATE)
+KEPT = NoOp(Reason.UP_TO_DATE)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ KEPT = Nothing(Reason.UP_TO_DATE)
         pytest.param(
             a_users_workload(),
             set(),
-            Nothing(Reason.NOT_MUSTERS),
+            NoOp(Reason.NOT_MUSTERS),
             id="the user's own is never removed",
         ),
     ],
@@ -63,7 +63,7 @@ def test_orphans(body: Object, live: set[str], decision: Decision, wording: Word
     view: type[KubernetesObject] = Workload if body["kind"] == "Workload" else PodGroup
     found = view.read(body)
     assert isinstance(found, Workload | PodGroup)
-    planned = plan_orphan(found, living(live))
+    planned = plan_orphan(OrphanInputs(found, owner_uids(live)))
     assert without_message(planned) == decision
     assert mentions(planned.message, body["kind"], f"team-a/{body['metadata']['name']}")
     wording(planned.message)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from muster.objects.jobs import TrainJob
 from muster.objects.meta import ObjectRef
-from muster.policy import marks
-from muster.policy.model import Nothing, Observed
-from muster.policy.ownership import Considered, consider, workload_name
+from muster.policy import group_labels
+from muster.policy.model import NoOp
+from muster.policy.owners import known_kind_of
+from muster.policy.owners.kind import OwnerObject
+from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner, workload_name
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -38,18 +40,19 @@ from tests.support.builders import (
     with_spec,
 )
 from tests.support.messages import mentions
+from tests.support.planning import Observed, resolve
 
 MULTIKUEUE = with_spec(managedBy="kueue.x-k8s.io/multikueue")
-UPSTREAM = annotated({marks.UPSTREAM_TEMPLATE: "trainer"})
+UPSTREAM = annotated({group_labels.UPSTREAM_TEMPLATE: "trainer"})
 CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
 MINI_CLUSTER = an_object("flux-framework.org/v1alpha2", "MiniCluster", "flux", "flux-uid")
 SUBJECT = ObjectRef("batch/v1", "Job", "team-a", "llama", "an-older-uid")
 
 
-def skipped(given: Observed) -> Nothing:
+def skipped(given: Observed) -> NoOp:
     """The decision on an owner that must be skipped."""
-    decision = consider(given)
-    assert isinstance(decision, Nothing)
+    decision = resolve(given)
+    assert isinstance(decision, NoOp)
     return decision
 
 
@@ -131,7 +134,7 @@ def skipped(given: Observed) -> Nothing:
                 (
                     "the annotation on a JobSet",
                     a_jobset(modifiers=[UPSTREAM]),
-                    ("JobSet", "team-a/llama", marks.UPSTREAM_TEMPLATE),
+                    ("JobSet", "team-a/llama", group_labels.UPSTREAM_TEMPLATE),
                 ),
                 (
                     "the annotation on all Jobs of a JobSet",
@@ -216,9 +219,9 @@ def test_the_strongest_of_several_reasons_is_told() -> None:
     assert skipped(observed(opted_out)).reason == Reason.OPTED_OUT
 
 
-def _considered(given: Observed) -> Considered:
-    found = consider(given)
-    assert isinstance(found, Considered)
+def _resolved(given: Observed) -> ResolvedOwner:
+    found = resolve(given)
+    assert isinstance(found, ResolvedOwner)
     return found
 
 
@@ -255,8 +258,13 @@ def _considered(given: Observed) -> Considered:
 )
 def test_owners(given: Observed, root: str, named_by: str) -> None:
     """The root owner owns what Muster makes; the JobSet or Job gives the names."""
-    found = _considered(given)
-    assert (found.gang.root.kind, found.gang.named_by.kind, found.flaw) == (root, named_by, None)
+    found = _resolved(given)
+    assert (found.root.kind, found.pod_sets.named_by.kind, found.failure) == (root, named_by, None)
+
+
+def _view(owner: Object) -> OwnerObject:
+    """The owner as the plans see it."""
+    return known_kind_of(ref(owner)).view.read(owner)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +277,7 @@ def test_owners(given: Observed, root: str, named_by: str) -> None:
 )
 def test_workload_name(owner: Object, name: str) -> None:
     """The Workload of an owner has a fixed name."""
-    assert workload_name(ref(owner)) == name
+    assert workload_name(_view(owner)) == name
 
 
 class TestWorkloadOfTheUsersOwn:
@@ -277,13 +285,13 @@ class TestWorkloadOfTheUsersOwn:
 
     def test_it_rules_whatever_its_name(self) -> None:
         """It is found by its controllerRef."""
-        found = _considered(observed(others=[a_users_workload(a_basic("main"))]))
-        assert (found.own and found.own.metadata.name, found.flaw) == ("mine", None)
+        found = _resolved(observed(others=[a_users_workload(a_basic("main"))]))
+        assert (found.own and found.own.metadata.name, found.failure) == ("mine", None)
 
     def test_it_may_have_the_name_that_muster_would_give(self) -> None:
         """A person may know the recipe."""
         own = a_users_workload(name="llama-86f65b7bb7")
-        assert _considered(observed(workload=own, others=[own])).own is not None
+        assert _resolved(observed(workload=own, others=[own])).own is not None
 
     @pytest.mark.parametrize(
         "reference",
@@ -299,32 +307,32 @@ class TestWorkloadOfTheUsersOwn:
         """All three parts of the controllerRef count."""
         own = a_users_workload()
         own["spec"]["controllerRef"] = reference
-        assert _considered(observed(others=[own])).own is None
+        assert _resolved(observed(others=[own])).own is None
 
     def test_two_of_them_cannot_both_rule(self, wording: Wording) -> None:
         """Which one to follow cannot be told, so none is."""
-        found = _considered(observed(others=[a_users_workload(), a_users_workload(name="also")]))
+        found = _resolved(observed(others=[a_users_workload(), a_users_workload(name="also")]))
         assert found.own is None
-        assert found.flaw is not None
-        assert found.flaw.reason == Reason.TWO_WORKLOADS
-        assert mentions(found.flaw.message, "also", "mine", "llama")
-        wording(found.flaw.message)
+        assert found.failure is not None
+        assert found.failure.reason == Reason.TWO_WORKLOADS
+        assert mentions(found.failure.message, "also", "mine", "llama")
+        wording(found.failure.message)
 
     def test_it_must_have_a_template_for_every_mark(self, wording: Wording) -> None:
         """Pods stamped for a group that it lacks would wait for ever."""
-        found = _considered(observed(others=[a_users_workload(a_gang("other", 2))]))
-        assert found.flaw is not None
-        assert found.flaw.reason == Reason.WORKLOAD_DOES_NOT_FIT
-        assert mentions(found.flaw.message, "mine", "main")
-        wording(found.flaw.message)
+        found = _resolved(observed(others=[a_users_workload(a_gang("other", 2))]))
+        assert found.failure is not None
+        assert found.failure.reason == Reason.WORKLOAD_DOES_NOT_FIT
+        assert mentions(found.failure.message, "mine", "main")
+        wording(found.failure.message)
 
     def test_it_may_have_more_templates(self) -> None:
         """A template without pods hurts nobody."""
-        assert _considered(observed(others=[a_users_workload(a_gang("main", 2), a_basic("x"))])).flaw is None
+        assert _resolved(observed(others=[a_users_workload(a_gang("main", 2), a_basic("x"))])).failure is None
 
     def test_musters_own_is_not_the_users(self) -> None:
         """Our labels tell them apart."""
-        assert _considered(observed(workload=a_workload())).own is None
+        assert _resolved(observed(workload=a_workload())).own is None
 
 
 class TestWorkloadOfTheJobController:
@@ -347,17 +355,16 @@ class TestWorkloadOfTheJobController:
 
     def test_one_left_behind_by_an_earlier_job_says_nothing(self) -> None:
         """An orphaning delete leaves it behind under a name with the hash of another UID."""
-        found = _considered(observed(others=[self.LEFTOVER]))
-        assert (found.own, found.flaw) == (None, None)
+        found = _resolved(observed(others=[self.LEFTOVER]))
+        assert (found.own, found.failure) == (None, None)
 
 
 def test_a_job_of_another_uid_is_another_job() -> None:
     """UIDs make names: the same Job made anew gets a Workload of its own."""
-    assert workload_name(ref(a_job(of_uid("an-other-uid")))) != workload_name(ref(a_job()))
-    assert (
-        workload_name(ref(a_job(named("pi"), of_uid("00000000-0000-0000-0000-000000000000"))))
-        == "pi-587798f5c5"
-    )
+    rebuilt = a_job(of_uid("an-other-uid"))
+    assert workload_name(_view(rebuilt)) != workload_name(_view(a_job()))
+    pi = a_job(named("pi"), of_uid("00000000-0000-0000-0000-000000000000"))
+    assert workload_name(_view(pi)) == "pi-587798f5c5"
 
 
 def test_a_view_of_a_trainjob_knows_its_default_manager() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from muster.policy import marks
-from muster.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
-from muster.policy.pod_groups import naming_created, plan_pod_groups
+from muster.policy import group_labels
+from muster.policy.model import Action, NoOp, Plan, Reply, Verb
+from muster.policy.plans.create_pod_groups import naming_created
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -39,6 +39,7 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_pod_groups
 
 LONG = "w" * 70
 WHOLE = {
@@ -133,7 +134,7 @@ def test_what_was_carried_out_names_what_was_made(wording: Wording) -> None:
 
 
 PAIR = a_jobset(a_replicated_job("a", pods=2, mark="left"), a_replicated_job("b", pods=1, mark="right"))
-PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 TWO_JOBS = a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, mark="g"))
 
 
@@ -141,7 +142,7 @@ def test_one_pod_group_for_each_job_or_block() -> None:
     """A template makes as many PodGroups as the marks ask for; the last block asks for fewer pods."""
     per_job = observed(TWO_JOBS, workload=a_workload(a_gang("g", 3), root=TWO_JOBS))
     assert _min_counts(per_job) == {"llama-g-22222222-0": 3, "llama-g-22222222-1": 3}
-    blocks = a_job(template_labelled({marks.GROUP_SIZE: "2"}), pods=5)
+    blocks = a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), pods=5)
     given = observed(blocks, workload=a_workload(a_gang("main", 2), root=blocks))
     names = [f"llama-main-33333333-{block}" for block in range(3)]
     assert _min_counts(given) == dict(zip(names, (2, 2, 1), strict=True))
@@ -252,7 +253,7 @@ def test_a_group_on_its_way_out_does_not_hold_up_the_others() -> None:
     """The others are made now; the event comes again for the one whose name is still taken."""
     plan = plan_pod_groups(observed(TWO_JOBS, workload=OURS, groups=[GOING]), NOW)
     assert isinstance(plan, Plan)
-    assert ([action.target.name for action in plan.actions], plan.come_again) == (
+    assert ([action.target.name for action in plan.actions], plan.requeue) == (
         ["llama-g-22222222-1"],
         True,
     )
@@ -278,51 +279,49 @@ def test_a_mark_that_came_after_the_workload_gets_a_stand_in(wording: Wording) -
     [
         pytest.param(
             observed(TWO_JOBS, workload=OURS, groups=[FIRST, SECOND]),
-            Nothing(Reason.UP_TO_DATE),
+            NoOp(Reason.UP_TO_DATE),
             ("team-a/llama",),
             id="all exist",
         ),
         pytest.param(
             observed(TWO_JOBS, workload=OURS, groups=[GOING, SECOND]),
-            Nothing(Reason.BEING_DELETED, come_again=True),
+            NoOp(Reason.BEING_DELETED, requeue=True),
             ("llama-g-22222222-0",),
             id="the last one's name is still taken",
         ),
         pytest.param(
             observed(),
-            Nothing(Reason.AWAITING_WORKLOAD),
+            NoOp(Reason.AWAITING_WORKLOAD),
             ("team-a/llama",),
             id="no Workload yet",
         ),
         pytest.param(
             observed(workload=a_workload(modifiers=[being_deleted])),
-            Nothing(Reason.AWAITING_WORKLOAD),
+            NoOp(Reason.AWAITING_WORKLOAD),
             ("team-a/llama",),
             id="the Workload is on its way out",
         ),
         pytest.param(
             observed(workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "earlier"})])),
-            Nothing(Reason.NOT_MUSTERS),
+            NoOp(Reason.NOT_MUSTERS),
             ("team-a/llama-86f65b7bb7", "team-a/llama"),
             id="the Workload is an earlier owner's",
         ),
         pytest.param(
             observed(a_job(mark=None)),
-            Nothing(Reason.NOT_MARKED),
+            NoOp(Reason.NOT_MARKED),
             ("team-a/llama",),
             id="the owner is skipped",
         ),
         pytest.param(
             observed(others=[a_users_workload(a_basic("x"))]),
-            Nothing(Reason.WORKLOAD_DOES_NOT_FIT),
+            NoOp(Reason.WORKLOAD_DOES_NOT_FIT),
             ("mine", "main"),
             id="create_workload gave up",
         ),
     ],
 )
-def test_nothing_to_make(
-    given: Observed, decision: Nothing, facts: tuple[str, ...], wording: Wording
-) -> None:
+def test_nothing_to_make(given: Observed, decision: NoOp, facts: tuple[str, ...], wording: Wording) -> None:
     """No PodGroup is made, and the reason says who continues."""
     planned = plan_pod_groups(given, NOW)
     assert without_message(planned) == decision

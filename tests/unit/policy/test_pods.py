@@ -9,10 +9,10 @@ import pytest
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.objects.versions import SchedulingApi
-from muster.policy.homes import ANNOTATION
-from muster.policy.model import Action, Home, HomeKind, Observed, Plan, Reply, Verb
-from muster.policy.pods import needs_owner, plan_pods
+from muster.policy.model import Action, Plan, Reply, Verb
+from muster.policy.plans.patch_pods import needs_owner
 from muster.policy.reasons import Reason
+from muster.policy.sources.source import ANNOTATION, PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -41,6 +41,7 @@ from tests.support.builders import (
 )
 from tests.support.lifting import Held, assert_let_go, let_go
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_pods
 
 GATE = "muster.dev/pod-group"
 GROUP = "llama-main-33333333"
@@ -259,7 +260,9 @@ class TestAfterTheGroupWasPlaced:
                     JOB,
                     groups=[LOWERED],
                     pods=pods_of(JOB),
-                    homes=(Home(HomeKind.OWNER, ANNOTATION, "{workload: {onScale: Flag}}"),),
+                    sources=(
+                        PolicySource(PolicySourceKind.OWNER, ANNOTATION, "{workload: {onScale: Flag}}"),
+                    ),
                 ),
                 ["llama-0", "llama-1", "llama-2"],
                 id="the policy says Flag",
@@ -369,7 +372,7 @@ def test_a_group_without_owner_has_no_reply() -> None:
 def test_when_the_owner_is_read(group: Object, pod: Object, needed: bool) -> None:
     """Most gates are lifted without reading the owner."""
     given = observed(groups=[group], pods=[pod])
-    assert needs_owner(given.groups, given.pods) == needed
+    assert needs_owner(given.groups[0], given.pods) == needed
 
 
 def test_the_group_of_a_rebuilt_owner_waits_for_nobody() -> None:

@@ -9,24 +9,24 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from muster.policy.model import Nothing, Observed, Plan
-from muster.policy.ownership import Considered, consider
+from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
-from muster.policy.workload import plan_workload
+from muster.policy.resolve import ResolvedOwner
 from tests.support.builders import NOW, pods_of
 from tests.support.generated_policies import NOT_SLOW, compiled, worlds
 from tests.support.messages import mentions
+from tests.support.planning import Observed, plan_workload, resolve
 
 
 def every_stamped_pod_has_its_group(world: Observed) -> None:
     """The name that admission writes on a pod is among the groups made, or among the stand-ins."""
     names = _stamped(world)
-    bodies = compiled(world)
-    if bodies:
-        assert names <= {body["metadata"]["name"] for body in bodies if body["kind"] == "PodGroup"}
+    manifests = compiled(world)
+    if manifests:
+        assert names <= {body["metadata"]["name"] for body in manifests if body["kind"] == "PodGroup"}
         return
     decision = plan_workload(world, NOW)
-    held = isinstance(world.homes[0].content, dict) and "Hold" in str(world.homes[0].content)
+    held = isinstance(world.sources[0].content, dict) and "Hold" in str(world.sources[0].content)
     made = {action.target.name for action in decision.actions} if isinstance(decision, Plan) else set()
     assert held or names <= made
 
@@ -40,15 +40,15 @@ PATH = re.compile(r"\bhome\b.*\bworkload(\.groups|\[\d+\]|\.[A-Za-z]+)*")
 
 
 def an_invalid_policy_names_a_path(world: Observed) -> None:
-    """Home, path, words; a flaw of the marks themselves, which no policy speaks of, names the group."""
-    considered = consider(world)
-    assert isinstance(considered, Considered)
-    flaw = considered.flaw
-    if flaw is None:
+    """Home, path, words; a failure of the marks themselves, which no policy speaks of, names the group."""
+    resolved = resolve(world)
+    assert isinstance(resolved, ResolvedOwner)
+    failure = resolved.failure
+    if failure is None:
         return
-    of_marks_alone = flaw.reason != Reason.INVALID_POLICY and flaw.group != ""
-    names_the_group = of_marks_alone and mentions(flaw.message, flaw.group)
-    assert names_the_group or PATH.search(flaw.message), flaw
+    of_marks_alone = failure.reason != Reason.INVALID_POLICY and failure.group != ""
+    names_the_group = of_marks_alone and mentions(failure.message, failure.group)
+    assert names_the_group or PATH.search(failure.message), failure
 
 
 def planning_is_pure(world: Observed) -> None:
@@ -64,14 +64,14 @@ LAWS = (planning_is_pure, every_stamped_pod_has_its_group, an_invalid_policy_nam
 
 def kinds_of(world: Observed) -> Iterator[str]:
     """What a world is an example of."""
-    considered = consider(world)
-    assert not isinstance(considered, Nothing)
-    if considered.flaw:
-        yield str(considered.flaw.reason)
+    resolved = resolve(world)
+    assert not isinstance(resolved, NoOp)
+    if resolved.failure:
+        yield str(resolved.failure.reason)
         return
-    yield considered.gang.root.kind
-    yield "tree" if any(root.children for root in considered.tree) else "flat"
-    leaves = (leaf for root in considered.tree for leaf in root.leaves())
+    yield resolved.root.kind
+    yield "tree" if any(root.children for root in resolved.tree) else "flat"
+    leaves = (leaf for root in resolved.tree for leaf in root.leaves())
     if any(len({one.priority.name for one in leaf.pod_sets}) > 1 for leaf in leaves):
         yield "two classes in one group"
 
@@ -88,6 +88,6 @@ def test_the_laws_hold_of_worlds_of_every_kind() -> None:
         seen.update(kinds_of(world))
 
     draw()
-    flaws = {"InvalidPolicy", "WaitsForItself", "PrioritiesDiffer", "SchedulersDiffer"}
+    failures = {"InvalidPolicy", "WaitsForItself", "PrioritiesDiffer", "SchedulersDiffer"}
     owners = {"TrainJob", "JobSet", "Job"}
-    assert {"tree", "flat", "two classes in one group"} | owners | flaws <= seen
+    assert {"tree", "flat", "two classes in one group"} | owners | failures <= seen

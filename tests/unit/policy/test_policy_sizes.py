@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from muster.policy.conditions import plan_conditions
-from muster.policy.model import Home, HomeKind, Nothing, Plan, Verb
-from muster.policy.pods import plan_pods
+from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason
-from muster.policy.resize import plan_resize
-from muster.policy.workload import plan_workload
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -30,16 +27,17 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.messages import mentions
+from tests.support.planning import plan_conditions, plan_pods, plan_resize, plan_workload
 
 PINNED = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: %s}}}]}"
 
 
-def kept(text: str) -> tuple[Home, ...]:
+def kept(text: str) -> tuple[PolicySource, ...]:
     """The policy that the Workload was made under."""
-    return (Home(HomeKind.STORED, "home", text),)
+    return (PolicySource(PolicySourceKind.STORED, "home", text),)
 
 
-def sizes(decision: Plan | Nothing) -> list[int]:
+def sizes(decision: Plan | NoOp) -> list[int]:
     """The minCounts that a plan writes to PodGroups."""
     assert isinstance(decision, Plan), decision
     groups = [one.body for one in decision.actions if one.target.kind == "PodGroup" and one.body]
@@ -48,7 +46,9 @@ def sizes(decision: Plan | Nothing) -> list[int]:
 
 def test_a_pinned_gang_starts_with_fewer_than_all() -> None:
     """Elastic torch: four pods, one is enough."""
-    decision = plan_workload(observed(a_job(pods=4), homes=(Home(HomeKind.OWNER, "home", PINNED % 1),)), NOW)
+    decision = plan_workload(
+        observed(a_job(pods=4), sources=(PolicySource(PolicySourceKind.OWNER, "home", PINNED % 1),)), NOW
+    )
     assert isinstance(decision, Plan)
     assert decision.actions[0].body is not None
     (template,) = decision.actions[0].body["spec"]["podGroupTemplates"]
@@ -73,7 +73,7 @@ def test_a_pinned_count_follows_only_downwards(
     given: dict[str, Any] = {
         "workload": a_workload(a_gang("main", before)),
         "groups": [a_pod_group(min_count=before)],
-        "homes": kept(PINNED % pinned),
+        "sources": kept(PINNED % pinned),
     }
     decision = plan_resize(observed(job, **given), NOW)
     if after is None:
@@ -94,14 +94,14 @@ def flagged(pods: int) -> dict[str, Any]:
         "workload": a_workload(a_gang("main", 2)),
         "groups": [a_pod_group("llama-main-33333333", placed)],
         "pods": running,
-        "homes": FLAG,
+        "sources": FLAG,
     }
 
 
 def test_flagged_scaling_changes_no_size(wording: Wording) -> None:
     """resize_gang says what it would have done, and does nothing."""
     decision = plan_resize(observed(**flagged(1)), NOW)
-    assert isinstance(decision, Nothing)
+    assert isinstance(decision, NoOp)
     assert decision.reason == Reason.SCALING_FLAGGED
     assert mentions(decision.message, "home", "onScale", "llama-main-33333333", 1)
     wording(decision.message)
@@ -126,10 +126,10 @@ def test_the_right_size_is_not_flagged() -> None:
     assert Reason.SCALING_FLAGGED not in str(decision.actions)
 
 
-BROKEN = (Home(HomeKind.OWNER, "home", "workload: {bogus: 1}"),)
+BROKEN = (PolicySource(PolicySourceKind.OWNER, "home", "workload: {bogus: 1}"),)
 
 
-def reasons(decision: Plan | Nothing) -> list[str]:
+def reasons(decision: Plan | NoOp) -> list[str]:
     """The reasons of the Events of a plan."""
     assert isinstance(decision, Plan)
     return [one.body["reason"] for one in decision.actions if one.target.kind == "Event" and one.body]
@@ -137,18 +137,18 @@ def reasons(decision: Plan | Nothing) -> list[str]:
 
 def test_a_broken_policy_is_told_on_an_event_whoever_writes_the_condition_first() -> None:
     """create_workload's own write may be a conflict, and find the condition there when it comes again."""
-    first = plan_conditions(observed(homes=BROKEN), NOW)
+    first = plan_conditions(observed(sources=BROKEN), NOW)
     assert reasons(first) == [Reason.INVALID_POLICY]
     assert isinstance(first, Plan)
     status = first.actions[0].body
     assert status is not None
-    told = observed(a_job(with_status(**status["status"])), homes=BROKEN)
+    told = observed(a_job(with_status(**status["status"])), sources=BROKEN)
     assert plan_conditions(told, NOW).reason == Reason.UP_TO_DATE
 
 
 def held(policy: str) -> Plan:
     """What create_workload does under a policy it cannot have."""
-    decision = plan_workload(observed(homes=(Home(HomeKind.OWNER, "home", policy),)), NOW)
+    decision = plan_workload(observed(sources=(PolicySource(PolicySourceKind.OWNER, "home", policy),)), NOW)
     assert isinstance(decision, Plan), decision
     return decision
 

@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from muster.objects.scheduling import CompositePodGroup, PriorityClass, Workload
-from muster.policy import homes, marks
-from muster.policy.model import Action, Home, HomeKind, Observed, Plan
-from muster.policy.ownership import needs_priority_classes
-from muster.policy.pod_groups import plan_pod_groups
+from muster.policy import group_labels
+from muster.policy.model import Action, Plan
 from muster.policy.reasons import Reason
-from muster.policy.resize import plan_resize
-from muster.policy.workload import plan_workload
+from muster.policy.sources import source as sources
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -36,6 +34,13 @@ from tests.support.builders import (
     with_spec,
 )
 from tests.support.messages import mentions
+from tests.support.planning import (
+    Observed,
+    needs_priority_classes,
+    plan_pod_groups,
+    plan_resize,
+    plan_workload,
+)
 from tests.support.priorities import of_class, seen
 
 POLITE_DEFAULT = seen("usual", 1, globalDefault=True, preemptionPolicy="Never")
@@ -48,8 +53,8 @@ TREE = "workload: {groups: [{name: all, groups: [{name: a}, {name: b}]}]}"
 def world(jobset: Object = SIM, *classes: PriorityClass, policy: str = "", **more: Any) -> Observed:
     """A JobSet with its Jobs, beside these PriorityClasses."""
     jobs = [a_child_job(jobset, entry["name"], 0) for entry in jobset["spec"]["replicatedJobs"]]
-    asked = (Home(HomeKind.OWNER, "home", policy),) if policy else ()
-    return observed(jobset, jobs=jobs, homes=asked, priority_classes=classes, **more)
+    asked = (PolicySource(PolicySourceKind.OWNER, "home", policy),) if policy else ()
+    return observed(jobset, jobs=jobs, sources=asked, priority_classes=classes, **more)
 
 
 def made(given: Observed) -> list[Action]:
@@ -135,7 +140,7 @@ def test_a_template_without_pods_has_no_say() -> None:
 
 def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
     """They are made of one template; each stand-in has what its own pods have."""
-    each = template_labelled({marks.GROUP_PER: "job"})
+    each = template_labelled({group_labels.GROUP_PER: "job"})
     both = a_jobset(
         a_replicated_job("a", each, of_class("polite"), mark="g"),
         a_replicated_job("b", of_class("pushy"), mark="g"),
@@ -180,13 +185,13 @@ def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str, wording
     assert plan.reason == Reason.INVALID_POLICY
     assert mentions(plan.message, "home", path, "Never")
     wording(plan.message)
-    stand_ins = [spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"]
+    fallback = [spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"]
     stand_in = {
         "schedulingPolicy": {"basic": {}},
         "priorityClassName": "polite",
         "preemptionPolicy": "Never",
     }
-    assert stand_ins == [stand_in, stand_in]
+    assert fallback == [stand_in, stand_in]
 
 
 def test_a_policy_that_says_the_same_is_kept() -> None:
@@ -200,8 +205,8 @@ def test_groups_and_what_stands_in_for_them_take_it_from_the_template() -> None:
     """create_pod_groups reads no PriorityClass: the stored Workload says it."""
     (workload,) = made(world(SIM, POLITE, policy=TREE))
     body = stored(dict(workload.body or {}))
-    kept = homes.stored(Workload.read(body))
-    given = observed(SIM, jobs=(), workload=body, homes=kept)
+    kept = sources.source_of_workload(Workload.read(body))
+    given = observed(SIM, jobs=(), workload=body, sources=kept)
     plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
     instead = [one for action in plan.actions for one in action.if_refused if one.target.kind == "PodGroup"]
@@ -214,16 +219,16 @@ def test_a_composite_that_takes_the_place_of_another_has_it_too() -> None:
     """One child has ended, so one group is enough."""
     (workload,) = made(world(SIM, POLITE, policy=TREE))
     body = stored(dict(workload.body or {}))
-    kept = homes.stored(Workload.read(body))
+    kept = sources.source_of_workload(Workload.read(body))
     finished = a_child_job(SIM, "a", 0)
     finished["status"] = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 2}
     jobs = [finished, a_child_job(SIM, "b", 0)]
-    groups = plan_pod_groups(observed(SIM, jobs=(), workload=body, homes=kept), NOW)
+    groups = plan_pod_groups(observed(SIM, jobs=(), workload=body, sources=kept), NOW)
     assert isinstance(groups, Plan)
     there = [stored(dict(one.body or {})) for one in groups.actions]
     above = CompositePodGroup.read(there[0])
     plan = plan_resize(
-        observed(SIM, jobs=jobs, workload=body, homes=kept, composites=(above,), groups=there[1:]), NOW
+        observed(SIM, jobs=jobs, workload=body, sources=kept, composites=(above,), groups=there[1:]), NOW
     )
     assert isinstance(plan, Plan)
     (again,) = (one for one in plan.actions if one.verb == "create")
@@ -261,6 +266,12 @@ def test_a_stand_in_for_stamped_pods_has_what_they_have(policy: str) -> None:
             False,
             False,
             id="the user's own Workload rules",
+        ),
+        pytest.param(
+            world(others=[a_users_workload(name=name, root=SIM) for name in ("one", "two")]),
+            False,
+            True,
+            id="two Workloads of the user's own: fallback groups are made",
         ),
     ],
 )

@@ -9,12 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.policy import marks
-from muster.policy.conditions import plan_conditions
-from muster.policy.model import Nothing, Plan
-from muster.policy.pod_groups import plan_pod_groups
-from muster.policy.resize import plan_resize
-from muster.policy.workload import plan_workload
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan
 from tests.support.births import mark_at_birth
 from tests.support.builders import (
     NOW,
@@ -30,6 +26,7 @@ from tests.support.builders import (
     template_labelled,
     with_spec,
 )
+from tests.support.planning import plan_conditions, plan_pod_groups, plan_resize, plan_workload
 
 FEW = settings(max_examples=60, deadline=None)
 NAMES = ("a", "b", "node")
@@ -39,13 +36,13 @@ NAMES = ("a", "b", "node")
 def mark_labels(draw: st.DrawFn) -> dict[str, str]:
     """Labels of a pod template, good and bad ones."""
     optional = {
-        marks.GROUP_PER: st.sampled_from(["job", "pod"]),
-        marks.GROUP_SIZE: st.sampled_from(["1", "2", "3", "0", "x"]),
-        marks.LEADER_GROUP: st.sampled_from(["driver", "g", "Bad"]),
+        group_labels.GROUP_PER: st.sampled_from(["job", "pod"]),
+        group_labels.GROUP_SIZE: st.sampled_from(["1", "2", "3", "0", "x"]),
+        group_labels.LEADER_GROUP: st.sampled_from(["driver", "g", "Bad"]),
     }
     labels = {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
     group = draw(st.sampled_from(["", "g", "trainer", "none", "Bad"]))
-    return labels | ({marks.GROUP: group} if group else {})
+    return labels | ({group_labels.GROUP: group} if group else {})
 
 
 def _shape(draw: st.DrawFn) -> dict[str, Any]:
@@ -65,7 +62,7 @@ def jobs(draw: st.DrawFn) -> tuple[Object, list[Object]]:
     job = a_job(template_labelled(draw(mark_labels())), with_spec(**_shape(draw)), mark=None)
     group = mark_at_birth(job)
     if group:
-        template_labelled({marks.GROUP: group})(job)
+        template_labelled({group_labels.GROUP: group})(job)
     return job, [job]
 
 
@@ -94,16 +91,18 @@ OWNERS = st.one_of(jobs(), jobsets())
 
 
 def _stored(plan: Plan, kind: str) -> list[Object]:
-    bodies = [copy.deepcopy(dict(action.body or {})) for action in plan.actions if action.target.kind == kind]
-    for body in bodies:
+    manifests = [
+        copy.deepcopy(dict(action.body or {})) for action in plan.actions if action.target.kind == kind
+    ]
+    for body in manifests:
         of_uid(f"{body['metadata']['name']}-uid")(body)
-    return bodies
+    return manifests
 
 
 def _all_groups(owner: Object, children: list[Object]) -> list[Object]:
     """The PodGroups after create_workload and create_pod_groups have run."""
     first = plan_workload(observed(owner, jobs=children), NOW)
-    if isinstance(first, Nothing):
+    if isinstance(first, NoOp):
         return []
     workloads = _stored(first, "Workload")
     if not workloads:
@@ -172,5 +171,5 @@ def test_a_second_run_plans_nothing(drawn: tuple[Object, list[Object]]) -> None:
         groups = _all_groups(owner, children)
         again = observed(owner, jobs=children, workload=workloads[0], groups=groups)
         assert [type(plan(again, NOW)) for plan in (plan_workload, plan_pod_groups, plan_resize)] == [
-            Nothing
+            NoOp
         ] * 3

@@ -6,10 +6,10 @@ import pytest
 
 from muster.objects.patches import PatchType
 from muster.objects.versions import SchedulingApi
-from muster.policy import marks
-from muster.policy.model import Action, Home, HomeKind, Nothing, Observed, Plan, Reply, Verb
+from muster.policy import group_labels
+from muster.policy.model import Action, NoOp, Plan, Reply, Verb
 from muster.policy.reasons import Reason
-from muster.policy.resize import plan_resize
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -39,6 +39,7 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_resize
 
 NAME = "llama-main-33333333"
 
@@ -184,7 +185,7 @@ def test_one_patch_for_all_templates_that_changed() -> None:
 
 def test_the_template_has_the_largest_of_its_groups() -> None:
     """Blocks of one template may differ; each PodGroup has its own number."""
-    job = a_job(template_labelled({marks.GROUP_SIZE: "2"}), with_status(completedIndexes="0"), pods=3)
+    job = a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), with_status(completedIndexes="0"), pods=3)
     groups = [a_pod_group(f"{NAME}-{block}") for block in range(2)]
     given = observed(job, workload=a_workload(a_gang("main", 2)), groups=groups)
     plan = plan_resize(given, NOW)
@@ -219,8 +220,8 @@ def test_groups_that_are_not_resized(group: Object) -> None:
     assert _sizes(given) == {}
 
 
-def _home(text: str) -> tuple[Home, ...]:
-    return (Home(HomeKind.OWNER, "annotation", text),)
+def _home(text: str) -> tuple[PolicySource, ...]:
+    return (PolicySource(PolicySourceKind.OWNER, "annotation", text),)
 
 
 GROWN = a_job(pods=4)
@@ -287,7 +288,7 @@ GROWN = a_job(pods=4)
                 GROWN,
                 workload=a_workload(),
                 groups=[a_pod_group()],
-                homes=_home("{workload: {onScale: Flag}}"),
+                sources=_home("{workload: {onScale: Flag}}"),
             ),
             Reason.SCALING_FLAGGED,
             ("annotation", "onScale", NAME, 4),
@@ -300,6 +301,6 @@ def test_nothing_is_resized(
 ) -> None:
     """The number stays, and the reason says why."""
     decision = plan_resize(given, NOW)
-    assert without_message(decision) == Nothing(reason)
+    assert without_message(decision) == NoOp(reason)
     assert mentions(decision.message, *facts)
     wording(decision.message)

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from muster.policy import marks
-from muster.policy.homes import ANNOTATION
-from muster.policy.model import Nothing, Observed, Plan, Verb
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan, Verb
+from muster.policy.plans.mark_runtime import up_to_date
 from muster.policy.reasons import Reason
-from muster.policy.runtimes import plan_runtime, settled
+from muster.policy.sources.source import ANNOTATION
 from tests.conftest import Wording
 from tests.support.builders import NOW, Object, being_deleted
 from tests.support.messages import mentions
+from tests.support.planning import Observed, plan_runtime
 from tests.support.runtimes import REF, a_runtime, ours
 
 
-def decided(body: Object | None, **rest: Any) -> Plan | Nothing:
+def decided(body: Object | None, **rest: Any) -> Plan | NoOp:
     """The decision, for which the runtime was not changed."""
     before = copy.deepcopy(body)
     decision = plan_runtime(Observed(REF, runtime=body, **rest), NOW)
@@ -61,35 +62,35 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
     [
         pytest.param(
             a_runtime("workload: {}"),
-            {"node": {marks.GROUP: "node"}, "launcher": {marks.GROUP: "launcher"}},
+            {"node": {group_labels.GROUP: "node"}, "launcher": {group_labels.GROUP: "launcher"}},
             id="an empty policy: the groups that mark-jobs would give them",
         ),
         pytest.param(
             a_runtime(under("")),
-            {"node": {marks.GROUP: "workers"}, "launcher": {marks.GROUP: "launcher"}},
+            {"node": {group_labels.GROUP: "workers"}, "launcher": {group_labels.GROUP: "launcher"}},
             id="a group of one's own name, the others by the rule",
         ),
         pytest.param(
             a_runtime(under(", per: Job")),
             {
-                "node": {marks.GROUP: "workers", marks.GROUP_PER: "job"},
-                "launcher": {marks.GROUP: "launcher"},
+                "node": {group_labels.GROUP: "workers", group_labels.GROUP_PER: "job"},
+                "launcher": {group_labels.GROUP: "launcher"},
             },
             id="one PodGroup per Job",
         ),
         pytest.param(
             a_runtime(under(", size: 4")),
             {
-                "node": {marks.GROUP: "workers", marks.GROUP_SIZE: "4"},
-                "launcher": {marks.GROUP: "launcher"},
+                "node": {group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "4"},
+                "launcher": {group_labels.GROUP: "launcher"},
             },
             id="blocks of four",
         ),
         pytest.param(
             a_runtime(under(", leader: true")),
             {
-                "node": {marks.GROUP: "node", marks.LEADER_GROUP: "workers"},
-                "launcher": {marks.GROUP: "launcher"},
+                "node": {group_labels.GROUP: "node", group_labels.LEADER_GROUP: "workers"},
+                "launcher": {group_labels.GROUP: "launcher"},
             },
             id="a leader",
         ),
@@ -98,7 +99,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "workload: {groups: [{name: root, groups: "
                 "[{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [launcher]}]}]}"
             ),
-            {"node": {marks.GROUP: "a"}, "launcher": {marks.GROUP: "b"}},
+            {"node": {group_labels.GROUP: "a"}, "launcher": {group_labels.GROUP: "b"}},
             id="groups of groups are no marks",
         ),
         pytest.param(
@@ -120,7 +121,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
             id="KAI's default queue needs no label",
         ),
         pytest.param(
-            ours(a_runtime("kaiScheduler: {}", labels={marks.GROUP: "node"}), marks.GROUP),
+            ours(a_runtime("kaiScheduler: {}", labels={group_labels.GROUP: "node"}), group_labels.GROUP),
             {
                 "node": {"schedulerName": "kai-scheduler"},
                 "launcher": {"schedulerName": "kai-scheduler"},
@@ -138,43 +139,43 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "kai.scheduler/queue",
                 "schedulerName",
             ),
-            {"node": {marks.GROUP: "node"}, "launcher": {marks.GROUP: "launcher"}},
+            {"node": {group_labels.GROUP: "node"}, "launcher": {group_labels.GROUP: "launcher"}},
             id="from KAI to groups of ours: queue and scheduler go",
         ),
         pytest.param(
             a_runtime(None, spec={"podGroupPolicy": {"coscheduling": {}}}),
-            {"node": {marks.GROUP: "none"}, "launcher": {marks.GROUP: "none"}},
+            {"node": {group_labels.GROUP: "none"}, "launcher": {group_labels.GROUP: "none"}},
             id="coscheduling is the Trainer's: marked none",
         ),
         pytest.param(
             a_runtime(None, spec={"podGroupPolicy": {"volcano": {}}}),
-            {"node": {marks.GROUP: "none"}, "launcher": {marks.GROUP: "none"}},
+            {"node": {group_labels.GROUP: "none"}, "launcher": {group_labels.GROUP: "none"}},
             id="Volcano is the Trainer's: marked none",
         ),
         pytest.param(
             a_runtime(None, pods={"schedulerName": "yunikorn"}),
-            {"node": {marks.GROUP: "none", "schedulerName": "yunikorn"}, "launcher": {}},
+            {"node": {group_labels.GROUP: "none", "schedulerName": "yunikorn"}, "launcher": {}},
             id="YuniKorn by its schedulerName: marked none",
         ),
         pytest.param(
-            ours(a_runtime(None, labels={marks.GROUP: "a", "team": "x"}), marks.GROUP),
+            ours(a_runtime(None, labels={group_labels.GROUP: "a", "team": "x"}), group_labels.GROUP),
             {"node": {"team": "x"}, "launcher": {}},
             id="the policy is gone: our mark goes, other labels stay",
         ),
         pytest.param(
             ours(
-                a_runtime(under(""), labels={marks.GROUP: "workers", marks.GROUP_SIZE: "4"}),
-                marks.GROUP,
-                marks.GROUP_SIZE,
+                a_runtime(under(""), labels={group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "4"}),
+                group_labels.GROUP,
+                group_labels.GROUP_SIZE,
             ),
-            {"node": {marks.GROUP: "workers"}, "launcher": {marks.GROUP: "launcher"}},
+            {"node": {group_labels.GROUP: "workers"}, "launcher": {group_labels.GROUP: "launcher"}},
             id="the policy says no blocks any more",
         ),
         pytest.param(
-            a_runtime("workload: {}", labels={marks.GROUP: "mine", marks.GROUP_SIZE: "2"}),
+            a_runtime("workload: {}", labels={group_labels.GROUP: "mine", group_labels.GROUP_SIZE: "2"}),
             {
-                "node": {marks.GROUP: "mine", marks.GROUP_SIZE: "2"},
-                "launcher": {marks.GROUP: "launcher"},
+                "node": {group_labels.GROUP: "mine", group_labels.GROUP_SIZE: "2"},
+                "launcher": {group_labels.GROUP: "launcher"},
             },
             id="a template marked by hand keeps all of its mark",
         ),
@@ -185,7 +186,7 @@ def test_a_runtime_is_put_back_with_these_labels(
 ) -> None:
     """Labels and schedulerName of each pod template; a second look finds nothing to do."""
     assert marked(body) == told
-    assert settled(body) is None
+    assert up_to_date(body) is None
     wording(decided(body).message)
 
 
@@ -193,16 +194,18 @@ def test_a_runtime_is_put_back_with_these_labels(
     ("body", "reason"),
     [
         pytest.param(a_runtime(None), Reason.NOT_MARKED, id="no policy and no mark"),
-        pytest.param(a_runtime(None, labels={marks.GROUP: "a"}), Reason.NOT_MARKED, id="a mark by hand"),
+        pytest.param(
+            a_runtime(None, labels={group_labels.GROUP: "a"}), Reason.NOT_MARKED, id="a mark by hand"
+        ),
         pytest.param(None, Reason.OBJECT_GONE, id="gone"),
     ],
 )
 def test_nothing_is_done(body: Object | None, reason: Reason, wording: Wording) -> None:
     """With the reason."""
     decision = decided(body)
-    assert isinstance(decision, Nothing)
+    assert isinstance(decision, NoOp)
     assert decision.reason == reason
-    assert body is None or settled(body) == decision
+    assert body is None or up_to_date(body) == decision
     wording(decision.message)
 
 
@@ -217,21 +220,21 @@ def test_a_runtime_being_deleted_is_left(wording: Wording) -> None:
 
 def test_a_mark_by_hand_that_differs_is_told(wording: Wording) -> None:
     """Nobody wonders why the policy has no effect on it."""
-    decision = decided(a_runtime(under(""), labels={marks.GROUP: "mine"}))
-    assert mentions(decision.message, "node", "mine", marks.GROUP, "workers")
+    decision = decided(a_runtime(under(""), labels={group_labels.GROUP: "mine"}))
+    assert mentions(decision.message, "node", "mine", group_labels.GROUP, "workers")
     wording(decision.message)
 
 
 def test_a_sweep_says_of_a_label_that_a_person_chose_what_an_event_says(wording: Wording) -> None:
     """Beside our own mark; all else is as the policy asks."""
-    labels = {marks.GROUP: "workers", marks.GROUP_SIZE: "2"}
-    plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), marks.GROUP))
+    labels = {group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "2"}
+    plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), group_labels.GROUP))
     assert isinstance(plan, Plan)
     body = dict(plan.actions[0].body or {})
     decision = decided(body)
-    assert mentions(decision.message, "node", marks.GROUP_SIZE, 2, 4)
+    assert mentions(decision.message, "node", group_labels.GROUP_SIZE, 2, 4)
     wording(decision.message)
-    assert settled(body) == decision
+    assert up_to_date(body) == decision
 
 
 def test_a_scheduler_that_a_person_chose_stays_and_is_told(wording: Wording) -> None:
@@ -261,7 +264,7 @@ def test_a_broken_policy_is_told_once_and_changes_nothing(
     policy: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """A Warning on the runtime, with home and path; marks stay as they are."""
-    body = ours(a_runtime(policy, labels={marks.GROUP: "before"}), marks.GROUP)
+    body = ours(a_runtime(policy, labels={group_labels.GROUP: "before"}), group_labels.GROUP)
     decision = decided(body)
     assert isinstance(decision, Plan)
     (event,) = decision.actions
@@ -270,4 +273,4 @@ def test_a_broken_policy_is_told_once_and_changes_nothing(
     assert mentions(event.body["message"], ANNOTATION, "ClusterTrainingRuntime", "mpi", *facts)
     wording(event.body["message"])
     assert decided(body, event_names=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
-    assert isinstance(decided(body, event_names=frozenset({event.target.name})), Nothing)
+    assert isinstance(decided(body, event_names=frozenset({event.target.name})), NoOp)

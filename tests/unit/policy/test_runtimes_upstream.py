@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from muster.policy import homes, marks
-from muster.policy.homes import rule
-from muster.policy.model import HomeKind, Nothing, Observed, Plan
-from muster.policy.ownership import consider
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan
+from muster.policy.plans.mark_runtime import up_to_date
 from muster.policy.reasons import Reason
-from muster.policy.runtimes import plan_runtime, settled
-from muster.policy.workload import plan_workload
+from muster.policy.sources import source as sources
+from muster.policy.sources.source import PolicySourceKind, resolve_policy
 from tests.conftest import Wording
 from tests.support.builders import NOW, Object, a_jobset_of_trainjob, a_trainjob, a_users_workload, observed
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, plan_runtime, plan_workload, resolve
 from tests.support.runtimes import REF, a_runtime, ours
 
 SCHEDULING: Object = {"schedulingPolicy": {"gang": {}}}
@@ -34,10 +34,10 @@ def with_field(body: Object, *path: str | int, value: Any) -> Object:
 
 RUNTIME = ("spec", "scheduling")
 JOBSET = ("spec", "template", "spec", "scheduling")
-ON_JOBSET = ("spec", "template", "metadata", "annotations", marks.UPSTREAM_TEMPLATE)
+ON_JOBSET = ("spec", "template", "metadata", "annotations", group_labels.UPSTREAM_TEMPLATE)
 NODE = ("spec", "template", "spec", "replicatedJobs", 0, "template")
 JOB = (*NODE, "spec", "scheduling")
-ON_JOB = (*NODE, "metadata", "annotations", marks.UPSTREAM_TEMPLATE)
+ON_JOB = (*NODE, "metadata", "annotations", group_labels.UPSTREAM_TEMPLATE)
 OWN_GROUP = (*NODE, "spec", "template", "spec", "schedulingGroup")
 
 WHOLE = [
@@ -46,11 +46,11 @@ WHOLE = [
     pytest.param(
         ON_JOBSET,
         "trainer",
-        ("spec.template.metadata.annotations", marks.UPSTREAM_TEMPLATE),
+        ("spec.template.metadata.annotations", group_labels.UPSTREAM_TEMPLATE),
         id="the annotation on its JobSet",
     ),
 ]
-FIELD_OR_ANNOTATION = ("spec.scheduling", marks.UPSTREAM_TEMPLATE)
+FIELD_OR_ANNOTATION = ("spec.scheduling", group_labels.UPSTREAM_TEMPLATE)
 ONE_TEMPLATE = [
     pytest.param(
         JOB, SCHEDULING, Reason.UPSTREAM_GROUPS, FIELD_OR_ANNOTATION, id="spec.scheduling of a Job (1.37)"
@@ -68,7 +68,7 @@ ONE_TEMPLATE = [
 ]
 
 
-def decided(body: Object, **rest: Any) -> Plan | Nothing:
+def decided(body: Object, **rest: Any) -> Plan | NoOp:
     """What mark_runtime does."""
     return plan_runtime(Observed(REF, runtime=body, **rest), NOW)
 
@@ -83,8 +83,8 @@ class TestAWholeRuntime:
         """The reason names the field; the event alone is enough to know."""
         body = with_field(a_runtime(None), *path, value=value)
         decision = decided(body)
-        assert settled(body) == decision
-        assert without_message(decision) == Nothing(Reason.UPSTREAM_GROUPS)
+        assert up_to_date(body) == decision
+        assert without_message(decision) == NoOp(Reason.UPSTREAM_GROUPS)
         assert mentions(decision.message, *facts, *KIND)
         wording(decision.message)
 
@@ -94,42 +94,42 @@ class TestAWholeRuntime:
         """Whatever the policy asks for; told once."""
         body = with_field(a_runtime(POLICY), *path, value=value)
         plan = decided(body)
-        assert settled(body) is None
+        assert up_to_date(body) is None
         assert isinstance(plan, Plan)
         (event,) = plan.actions
         assert event.body is not None
         assert (event.body["type"], event.body["reason"]) == ("Warning", "UpstreamGroups")
         assert mentions(event.body["message"], *facts, *KIND)
         wording(event.body["message"])
-        assert isinstance(decided(body, event_names=frozenset({event.target.name})), Nothing)
+        assert isinstance(decided(body, event_names=frozenset({event.target.name})), NoOp)
 
     def test_marks_of_before_are_taken_back(
         self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
         """The field came later than the policy."""
-        before = ours(a_runtime(POLICY, labels={marks.GROUP: "node"}), marks.GROUP)
+        before = ours(a_runtime(POLICY, labels={group_labels.GROUP: "node"}), group_labels.GROUP)
         plan = decided(with_field(before, *path, value=value))
         assert isinstance(plan, Plan)
-        assert mentions(plan.message, *facts, *KIND, "node", marks.GROUP)
+        assert mentions(plan.message, *facts, *KIND, "node", group_labels.GROUP)
         wording(plan.message)
-        assert marks.GROUP not in str((plan.actions[0].body or {})["spec"])
+        assert group_labels.GROUP not in str((plan.actions[0].body or {})["spec"])
 
     def test_no_policy_reaches_its_trainjobs(
         self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
         """Above every home: not even the policy of a TrainJob groups what upstream groups."""
-        found = homes.of_runtime(with_field(a_runtime(POLICY), *path, value=value))
-        assert [home.kind for home in found] == [HomeKind.UPSTREAM, HomeKind.RUNTIME]
-        given = observed(a_trainjob(), jobset=a_jobset_of_trainjob(), homes=found)
+        found = sources.sources_of_runtime(with_field(a_runtime(POLICY), *path, value=value))
+        assert [home.kind for home in found] == [PolicySourceKind.UPSTREAM, PolicySourceKind.RUNTIME]
+        given = observed(a_trainjob(), jobset=a_jobset_of_trainjob(), sources=found)
         decision = plan_workload(given, NOW)
-        assert consider(given) == decision
-        assert without_message(decision) == Nothing(Reason.UPSTREAM_GROUPS)
+        assert resolve(given) == decision
+        assert without_message(decision) == NoOp(Reason.UPSTREAM_GROUPS)
         assert mentions(decision.message, *facts, *KIND)
         wording(decision.message)
-        ruling = rule(found)
-        assert not isinstance(ruling, homes.Broken)
-        assert ruling.workload is None
-        assert mentions(ruling.where, *facts, *KIND)
+        policy = resolve_policy(found)
+        assert not isinstance(policy, sources.InvalidPolicy)
+        assert policy.workload is None
+        assert mentions(policy.where, *facts, *KIND)
 
 
 def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
@@ -138,10 +138,10 @@ def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
         a_trainjob(),
         jobset=a_jobset_of_trainjob(),
         others=[a_users_workload(root=a_trainjob(), name="llama-5d4f")],
-        homes=homes.of_runtime(with_field(a_runtime(None), *RUNTIME, value=SCHEDULING)),
+        sources=sources.sources_of_runtime(with_field(a_runtime(None), *RUNTIME, value=SCHEDULING)),
     )
     decision = plan_workload(given, NOW)
-    assert isinstance(decision, Nothing)
+    assert isinstance(decision, NoOp)
     assert decision.reason == Reason.UPSTREAM_GROUPS
 
 
@@ -160,7 +160,7 @@ class TestOneTemplate:
         """The Event on the runtime says which and why."""
         plan = decided(with_field(a_runtime(POLICY), *path, value=value))
         assert isinstance(plan, Plan)
-        assert mentions(plan.message, homes.ANNOTATION, *KIND, "launcher", marks.GROUP)
+        assert mentions(plan.message, sources.ANNOTATION, *KIND, "launcher", group_labels.GROUP)
         assert mentions(plan.message, "node", reason, *facts)
         wording(plan.message)
         assert plan.actions[1].body is not None
@@ -178,7 +178,7 @@ class TestOneTemplate:
         body = with_field(a_runtime(POLICY), *path, value=value)
         del body["spec"]["template"]["spec"]["replicatedJobs"][1]
         plan = decided(body)
-        assert settled(body) is None
+        assert up_to_date(body) is None
         assert isinstance(plan, Plan)
         assert (plan.reason, [one.target.kind for one in plan.actions]) == (reason, ["Event"])
         assert mentions(plan.message, *KIND, "node", reason, *facts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.policy import schema
-from muster.policy.schema import (
+from muster.policy.sources import schema
+from muster.policy.sources.schema import (
     DisruptionMode,
     Empty,
     GangPolicy,
@@ -48,16 +48,16 @@ def test_every_field_of_the_design_is_read() -> None:
     (root,) = policy.groups
     trainer, launcher = root.groups
     assert (policy.on_scale, policy.on_failure) == ("Flag", "Hold")
-    assert _gang_of(root).min_group_count == 2
+    assert _pod_sets_of(root).min_group_count == 2
     assert (trainer.replicated_jobs, trainer.size, trainer.per, trainer.leader) == (["node"], 4, None, False)
-    assert _gang_of(trainer).min_count == 4
+    assert _pod_sets_of(trainer).min_count == 4
     assert [claim.name for claim in trainer.resource_claims] == ["gpu", "nic"]
     assert launcher.scheduling_policy == SchedulingPolicyChoice(basic=Empty())
     assert root.disruption_mode == DisruptionMode(all=Empty())
     assert root.preemption_policy == "Never"
 
 
-def _gang_of(group: GroupPolicy) -> GangPolicy:
+def _pod_sets_of(group: GroupPolicy) -> GangPolicy:
     assert group.scheduling_policy is not None
     assert group.scheduling_policy.gang is not None
     return group.scheduling_policy.gang

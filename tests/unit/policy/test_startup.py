@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 
-from muster.objects.jobs import JobSet
-from muster.policy import marks, schema
-from muster.policy.flaws import flaw_of
-from muster.policy.groups import GivenUp
-from muster.policy.kinds import gang_of
+from muster.policy import group_labels
+from muster.policy.model import GroupingFailure
+from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
-from muster.policy.startup import stuck
-from muster.policy.tree import tree_for
+from muster.policy.sources import schema
+from muster.policy.tree.deadlock import find_deadlock
+from muster.policy.tree.policy_tree import policy_tree
+from muster.policy.tree.validation import validate_tree
 from tests.conftest import Wording
 from tests.support.builders import Object, a_jobset, a_replicated_job, annotated, template_labelled
 from tests.support.messages import mentions
+from tests.support.planning import pod_sets_of
 
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
-LEADER = template_labelled({marks.LEADER_GROUP: "lead"})
-BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
-PER_JOB = template_labelled({marks.GROUP_PER: "job"})
+LEADER = template_labelled({group_labels.LEADER_GROUP: "lead"})
+BLOCKS = template_labelled({group_labels.GROUP_SIZE: "2"})
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 
 
 def ready(entry: Object, *after: str) -> Object:
@@ -34,13 +35,13 @@ def entry(name: str, mark: str, *modifiers: Any, **fields: Any) -> Object:
     return a_replicated_job(name, *modifiers, mark=mark, **fields)
 
 
-def outcome(groups: str, *entries: Object) -> GivenUp | None:
+def outcome(groups: str, *entries: Object) -> GroupingFailure | None:
     """What is wrong, or None."""
     jobset = JobSet.read(a_jobset(*entries))
     policy = schema.parse(f"workload: {{groups: {groups}}}").workload
     assert policy is not None
-    tree = tree_for(gang_of(jobset, jobset, {}), policy, "home")
-    return tree if isinstance(tree, GivenUp) else flaw_of(tree)
+    tree = policy_tree(pod_sets_of(jobset, jobset, {}), policy, "home")
+    return tree if isinstance(tree, GroupingFailure) else validate_tree(tree)
 
 
 ROOT = "[{name: root, schedulingPolicy: %s, groups: [{name: a}, {name: b}, {name: c}]}]"
@@ -160,11 +161,11 @@ def test_what_can_start(
     wording: Wording,
 ) -> None:
     """What needs all of its parts is not laid over parts that wait for one another; all else may be."""
-    flaw = outcome(groups, *entries)
-    assert (flaw and flaw.reason) == reason
-    if flaw:
-        assert mentions(flaw.message, *facts)
-        wording(flaw.message)
+    failure = outcome(groups, *entries)
+    assert (failure and failure.reason) == reason
+    if failure:
+        assert mentions(failure.message, *facts)
+        wording(failure.message)
 
 
 def test_without_anybody_who_waits_nothing_is_played_through() -> None:
@@ -172,9 +173,9 @@ def test_without_anybody_who_waits_nothing_is_played_through() -> None:
     jobset = JobSet.read(a_jobset(entry("w", "w", PER_JOB, replicas=10_000)))
     policy = schema.parse("workload: {}").workload
     assert policy is not None
-    tree = tree_for(gang_of(jobset, jobset, {}), policy, "home")
-    assert not isinstance(tree, GivenUp)
-    assert stuck(tree) is None
+    tree = policy_tree(pod_sets_of(jobset, jobset, {}), policy, "home")
+    assert not isinstance(tree, GroupingFailure)
+    assert find_deadlock(tree) is None
 
 
 def test_ten_thousand_groups_alike_are_looked_at_once() -> None:

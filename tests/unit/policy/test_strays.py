@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from muster.policy import marks
-from muster.policy.conditions import verdicts
-from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
-from muster.policy.ownership import Considered, consider
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
-from muster.policy.workload import needs_groups, plan_workload
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -33,8 +32,9 @@ from tests.support.builders import (
     with_spec,
 )
 from tests.support.messages import mentions
+from tests.support.planning import Observed, conditions_of, needs_groups, plan_workload, resolve
 
-DELEGATED = annotated({marks.UPSTREAM_TEMPLATE: "sim"})
+DELEGATED = annotated({group_labels.UPSTREAM_TEMPLATE: "sim"})
 SCHEDULED = with_spec(scheduling={"schedulingPolicy": {"gang": {}}})
 NAME = "llama-sim-22222222"
 PATH = "spec.replicatedJobs[1].template.spec.template"
@@ -107,7 +107,7 @@ def test_the_other_templates_keep_their_gang() -> None:
 def test_no_stand_in_is_made_where_nobody_waits_for_it(given: Observed) -> None:
     """The pods tell, not the template."""
     decision = plan_workload(given, NOW)
-    assert isinstance(decision, Nothing)
+    assert isinstance(decision, NoOp)
     assert decision.reason == Reason.UP_TO_DATE
 
 
@@ -123,8 +123,8 @@ def test_pods_marked_before_the_namespace_lost_its_label_get_one_too() -> None:
 
 def test_an_owner_that_is_given_up_has_stand_ins_for_all() -> None:
     """Those of its own groups, and beside them those of the strays; its condition has one writer."""
-    broken = (Home(HomeKind.OWNER, "home", "workload: {bogus: 1}"),)
-    plan = plan_workload(seen(homes=broken), NOW)
+    broken = (PolicySource(PolicySourceKind.OWNER, "home", "workload: {bogus: 1}"),)
+    plan = plan_workload(seen(sources=broken), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.INVALID_POLICY
     told = [f"{one.verb} {one.target.kind} {one.target.name}" for one in plan.actions]
@@ -166,9 +166,9 @@ def test_the_condition_says_so(
     )
     workers = a_pod_group("llama-workers-22222222", root=a_mixed())
     given = seen(None, *modifiers, workload=WORKLOAD, groups=[workers, stand_in])
-    considered = consider(given)
-    assert isinstance(considered, Considered)
-    said, _ = verdicts(given, considered)
+    resolved = resolve(given)
+    assert isinstance(resolved, ResolvedOwner)
+    said, _ = conditions_of(given, resolved)
     assert said.true is ready
     assert mentions(said.message, *facts)
     assert ready or said.reason == Reason.UPSTREAM_GROUPS

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from muster.objects.jobs import Job, JobSet
-from muster.policy import marks, schema
-from muster.policy.groups import GivenUp, Group
-from muster.policy.kinds import Gang, gang_of
+from muster.policy import group_labels
+from muster.policy.model import GroupingFailure
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.reasons import Reason
-from muster.policy.tree import path_of, tree_for
+from muster.policy.sources import schema
+from muster.policy.tree.groups import Group
+from muster.policy.tree.policy_tree import path_of, policy_tree
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -24,10 +27,11 @@ from tests.support.builders import (
     with_spec,
 )
 from tests.support.messages import mentions
+from tests.support.planning import pod_sets_of
 
-BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
-PER_JOB = template_labelled({marks.GROUP_PER: "job"})
-LEADER = template_labelled({marks.LEADER_GROUP: "driver"})
+BLOCKS = template_labelled({group_labels.GROUP_SIZE: "2"})
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
+LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
 
 
 def three(**fields: Any) -> Object:
@@ -44,24 +48,24 @@ def pair(*modifiers: Any, replicas: int = 1) -> Object:
     return a_jobset(prefill, a_replicated_job("decode", pods=2, mark="decode"))
 
 
-def gang(body: Object) -> Gang:
+def gang(body: Object) -> OwnerPodSets:
     """The planner's view of a Job or JobSet whose marks are all made by hand."""
     if body["kind"] == "Job":
-        return gang_of(Job.read(body), None, {})
+        return pod_sets_of(Job.read(body), None, {})
     jobset = JobSet.read(body)
-    return gang_of(jobset, jobset, {})
+    return pod_sets_of(jobset, jobset, {})
 
 
-def asked(body: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...] | GivenUp:
+def asked(body: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...] | GroupingFailure:
     """The tree of an owner under `workload: {groups: ...}`."""
     policy = schema.parse(f"workload: {{groups: {groups}}}").workload
     assert policy is not None
-    return tree_for(gang(body), policy, "home", kept=kept)
+    return policy_tree(gang(body), policy, "home", kept=kept)
 
 
-def told(tree: tuple[Group, ...] | GivenUp) -> Any:
+def told(tree: tuple[Group, ...] | GroupingFailure) -> Any:
     """A tree in few words: name, gang count or basic, and either sizes or children."""
-    assert not isinstance(tree, GivenUp), tree
+    assert not isinstance(tree, GroupingFailure), tree
     return [
         (one.name, one.template_min_count if one.gang else "basic", told(one.children) or dict(one.sizes))
         for one in tree
@@ -320,11 +324,11 @@ def test_a_policy_that_cannot_be_had_names_the_field(
     body: Object, groups: str, path: str, facts: tuple[object, ...], wording: Wording
 ) -> None:
     """Reason InvalidPolicy, with home, path and what was found."""
-    flaw = asked(body, groups)
-    assert isinstance(flaw, GivenUp)
-    assert flaw.reason == Reason.INVALID_POLICY
-    assert mentions(flaw.message, "home", path, *facts)
-    wording(flaw.message)
+    failure = asked(body, groups)
+    assert isinstance(failure, GroupingFailure)
+    assert failure.reason == Reason.INVALID_POLICY
+    assert mentions(failure.message, "home", path, *facts)
+    wording(failure.message)
 
 
 @pytest.mark.parametrize(
@@ -339,8 +343,8 @@ def test_a_policy_that_cannot_be_had_names_the_field(
 )
 def test_groups_that_exist_survive_scaling_down(groups: str) -> None:
     """A policy that was right when the groups were made is not found invalid because pods became fewer."""
-    assert isinstance(asked(a_job(pods=1), groups), GivenUp)
-    assert not isinstance(asked(a_job(pods=1), groups, kept=True), GivenUp)
+    assert isinstance(asked(a_job(pods=1), groups), GroupingFailure)
+    assert not isinstance(asked(a_job(pods=1), groups, kept=True), GroupingFailure)
 
 
 def test_settings_are_passed_on_as_the_api_spells_them() -> None:
@@ -350,7 +354,7 @@ def test_settings_are_passed_on_as_the_api_spells_them() -> None:
         "[{name: main, schedulingConstraints: {topology: [{key: rack}]}, disruptionMode: {all: {}}, "
         "preemptionPolicy: Never, resourceClaims: [{name: x, resourceClaimName: y}]}]",
     )
-    assert not isinstance(tree, GivenUp)
+    assert not isinstance(tree, GroupingFailure)
     assert tree[0].settings == {
         "schedulingConstraints": {"topology": [{"key": "rack"}]},
         "disruptionMode": {"all": {}},

@@ -9,13 +9,11 @@ from __future__ import annotations
 import pytest
 
 from muster.objects.scheduling import PriorityClass, Workload
-from muster.policy import homes, marks
-from muster.policy.conditions import verdicts
-from muster.policy.model import Home, HomeKind, Nothing, Observed, Plan
-from muster.policy.ownership import consider, needs_priority_classes
-from muster.policy.pod_groups import plan_pod_groups
-from muster.policy.priorities import Priority, priority_of
-from muster.policy.workload import plan_workload
+from muster.policy import group_labels
+from muster.policy.model import NoOp, Plan
+from muster.policy.owners.priorities import Priority, priority_of
+from muster.policy.sources import source as sources
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -31,6 +29,14 @@ from tests.support.builders import (
     template_spec,
 )
 from tests.support.messages import mentions
+from tests.support.planning import (
+    Observed,
+    conditions_of,
+    needs_priority_classes,
+    plan_pod_groups,
+    plan_workload,
+    resolve,
+)
 from tests.support.priorities import seen as a_class
 
 CLASSES = (
@@ -42,9 +48,9 @@ CLASSES = (
     a_class("system-node-critical", 2_000_001_000),
 )
 DEFAULT = a_class("usual", 1000, globalDefault=True)
-PER_JOB = template_labelled({marks.GROUP_PER: "job"})
-BLOCKS = template_labelled({marks.GROUP_SIZE: "2"})
-LED = template_labelled({marks.LEADER_GROUP: "lead"})
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
+BLOCKS = template_labelled({group_labels.GROUP_SIZE: "2"})
+LED = template_labelled({group_labels.LEADER_GROUP: "lead"})
 FIRST, SECOND = (f"spec.replicatedJobs[{number}].template.spec.template" for number in range(2))
 BOTH = (FIRST, SECOND)
 
@@ -73,31 +79,31 @@ def seen(jobset: Object, *classes: PriorityClass, policy: str = "") -> Observed:
         for entry in jobset["spec"]["replicatedJobs"]
         for index in range(entry["replicas"])
     ]
-    asked = (Home(HomeKind.OWNER, "home", policy),) if policy else ()
-    return observed(jobset, jobs=jobs, homes=asked, priority_classes=classes)
+    asked = (PolicySource(PolicySourceKind.OWNER, "home", policy),) if policy else ()
+    return observed(jobset, jobs=jobs, sources=asked, priority_classes=classes)
 
 
 def outcome(given: Observed) -> tuple[dict[str, str], str, str]:
     """Kind and class of every PodGroup that is made, by its short name, and what the owner is told."""
-    bodies = _created(plan_workload(given, NOW))
+    manifests = _created(plan_workload(given, NOW))
     owner = given.owner
     assert owner is not None
-    stored = next((body for body in bodies if body["kind"] == "Workload"), None)
+    stored = next((body for body in manifests if body["kind"] == "Workload"), None)
     if stored is not None:
         stored = {**stored, "metadata": {**stored["metadata"], "uid": WORKLOAD_UID}}
-        kept = homes.stored(Workload.read(stored))
-        with_it = observed(owner.model_dump(by_alias=True), jobs=(), workload=stored, homes=kept)
+        kept = sources.source_of_workload(Workload.read(stored))
+        with_it = observed(owner.model_dump(by_alias=True), jobs=(), workload=stored, sources=kept)
         # create_pod_groups reads no PriorityClasses: they were judged when the Workload was made.
-        bodies = _created(plan_pod_groups(with_it, NOW))
-    groups = [body for body in bodies if body["kind"] == "PodGroup"]
-    considered = consider(given)
-    assert not isinstance(considered, Nothing)
+        manifests = _created(plan_pod_groups(with_it, NOW))
+    groups = [body for body in manifests if body["kind"] == "PodGroup"]
+    resolved = resolve(given)
+    assert not isinstance(resolved, NoOp)
     there = observed(owner.model_dump(by_alias=True), jobs=(), groups=map(_stored, groups))
-    ready, _ = verdicts(there, considered)
+    ready, _ = conditions_of(there, resolved)
     return {_short(body): _told(body) for body in groups}, ready.reason, ready.message
 
 
-def _created(plan: Plan | Nothing) -> list[Object]:
+def _created(plan: Plan | NoOp) -> list[Object]:
     assert isinstance(plan, Plan), plan
     return [dict(action.body or {}) for action in plan.actions if action.verb == "create"]
 

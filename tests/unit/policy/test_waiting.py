@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 
-from muster.policy.model import Nothing, Observed
-from muster.policy.pods import needs_owner, plan_pods
+from muster.policy.model import NoOp
+from muster.policy.plans.gate_release import placed_together
+from muster.policy.plans.patch_pods import needs_owner
 from muster.policy.reasons import Reason
-from muster.policy.waiting import placed_together, waits
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -28,6 +27,7 @@ from tests.support.builders import (
 )
 from tests.support.lifting import Held, assert_let_go, let_go
 from tests.support.messages import mentions
+from tests.support.planning import Observed, held_groups, plan_pods
 from tests.support.trees import (
     CHAT,
     DECODE,
@@ -252,7 +252,7 @@ def test_groups_that_nobody_resizes(given: Observed) -> None:
 def test_the_reply_names_the_whole(wording: Wording) -> None:
     """One event for all pods that were let go: the root of the tree, and its owner."""
     decision = plan_pods(seen([*NEW_PREFILL, *NEW_DECODE]), NOW)
-    assert not isinstance(decision, Nothing)
+    assert not isinstance(decision, NoOp)
     assert mentions(decision.message, 4, CHAT)
     wording(decision.message)
     assert decision.reply is not None
@@ -274,18 +274,18 @@ def test_which_groups_are_placed_together() -> None:
     loose = a_child_group("decode", below(""))
     given = seen([], groups=[a_child_group("prefill"), loose])
     prefill, decode = given.groups
-    assert placed_together(given, prefill) == (prefill,)
-    assert placed_together(given, decode) == (decode,)
+    assert placed_together(given.members, prefill) == (prefill,)
+    assert placed_together(given.members, decode) == (decode,)
     both = seen([])
-    assert placed_together(both, both.groups[0]) == both.groups
-    assert placed_together(both, both.composites[0]) == both.groups
+    assert placed_together(both.members, both.groups[0]) == both.groups
+    assert placed_together(both.members, both.composites[0]) == both.groups
 
 
 def test_the_owner_is_read_for_every_tree() -> None:
     """Also before the first placement: only with all groups can be told whether there was one."""
     given = never_placed(*NEW_PREFILL)
-    assert needs_owner(given.groups, given.pods)
-    assert not needs_owner(given.groups, replace(given, pods=()).pods)
+    assert all(needs_owner(group, given.pods) for group in given.groups)
+    assert not any(needs_owner(group, ()) for group in given.groups)
 
 
 def test_a_failed_sibling_counts_in_full() -> None:
@@ -301,6 +301,6 @@ def test_what_a_tree_of_a_thousand_groups_costs() -> None:
     groups = [a_child_group("prefill", named(f"group-{number}")) for number in range(1000)]
     given = seen(NEW_PREFILL, groups=groups, quorum=1000)
     began = time.process_time()
-    assert placed_together(given, given.groups[0]) == given.groups
-    assert len(waits(given)) == 1000
+    assert placed_together(given.members, given.groups[0]) == given.groups
+    assert len(held_groups(given)) == 1000
     assert time.process_time() - began < 0.5

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from muster.objects.jobs import Namespace
 from muster.objects.patches import PatchType
+from muster.objects.pods import Namespace
 from muster.objects.scheduling import Workload
-from muster.policy import marks
-from muster.policy.model import Action, Nothing, Observed, Plan, Reply, Verb
+from muster.policy import group_labels
+from muster.policy.model import Action, NoOp, Plan, Reply, Verb
 from muster.policy.reasons import Reason
-from muster.policy.workload import needs_groups, plan_workload
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -42,6 +41,7 @@ from tests.support.builders import (
     with_status,
 )
 from tests.support.messages import mentions, without_message
+from tests.support.planning import Observed, needs_groups, plan_workload
 
 TORCHTUNE = a_jobset_of_trainjob(
     a_replicated_job("dataset-initializer", step="dataset-initializer", pods=1),
@@ -101,12 +101,12 @@ HIGH = template_spec(priorityClassName="hi")
         pytest.param(a_job(pods=4), [a_gang("main", 4)], id="a Job is a gang of its pods"),
         pytest.param(a_job(pods=0), [a_gang("main", 1)], id="minCount is at least 1"),
         pytest.param(
-            a_job(template_labelled({marks.GROUP_SIZE: "2"}), pods=0),
+            a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), pods=0),
             [a_gang("main", 1)],
             id="also where no block has a pod yet: templates cannot be added later",
         ),
         pytest.param(
-            a_job(template_labelled({marks.GROUP_SIZE: "4"}), pods=6),
+            a_job(template_labelled({group_labels.GROUP_SIZE: "4"}), pods=6),
             [a_gang("main", 4)],
             id="the largest of several PodGroups counts",
         ),
@@ -141,44 +141,44 @@ EARLIER = a_workload(modifiers=[labelled({"muster.dev/owner-uid": "an-earlier-ui
     [
         pytest.param(
             observed(workload=OURS),
-            Nothing(Reason.UP_TO_DATE),
+            NoOp(Reason.UP_TO_DATE),
             ("team-a/llama-86f65b7bb7",),
             id="ours is there: done",
         ),
         pytest.param(
             observed(workload=a_workload(modifiers=[being_deleted])),
-            Nothing(Reason.BEING_DELETED, come_again=True),
+            NoOp(Reason.BEING_DELETED, requeue=True),
             ("team-a/llama-86f65b7bb7",),
             id="one on its way out: come again",
         ),
         pytest.param(
             observed(workload=EARLIER, leftover_owner_lives=True),
-            Nothing(Reason.WORKLOAD_NAME_TAKEN, come_again=True),
+            NoOp(Reason.WORKLOAD_NAME_TAKEN, requeue=True),
             ("team-a/llama-86f65b7bb7",),
             id="an earlier owner's, while that still goes: come again",
         ),
         pytest.param(
             observed(workload=EARLIER),
-            Plan(Reason.LEFTOVER_REMOVED, "", (Action(Verb.DELETE, ref(EARLIER)),), come_again=True),
+            Plan(Reason.LEFTOVER_REMOVED, "", (Action(Verb.DELETE, ref(EARLIER)),), requeue=True),
             ("team-a/llama-86f65b7bb7",),
             id="an earlier owner's: deleted by UID, then come again",
         ),
         pytest.param(
             observed(others=[a_users_workload()]),
-            Nothing(Reason.OWN_WORKLOAD),
+            NoOp(Reason.OWN_WORKLOAD),
             ("mine",),
             id="the user's own: never written",
         ),
         pytest.param(
             observed(a_trainjob()),
-            Nothing(Reason.AWAITING_JOBSET),
+            NoOp(Reason.AWAITING_JOBSET),
             ("team-a/llama",),
             id="no JobSet yet: its event continues",
         ),
     ],
 )
 def test_what_stands_under_the_name(
-    given: Observed, decision: Plan | Nothing, names: tuple[str, ...], wording: Wording
+    given: Observed, decision: Plan | NoOp, names: tuple[str, ...], wording: Wording
 ) -> None:
     """A Workload is created once and never updated."""
     planned = plan_workload(given, NOW)
@@ -273,7 +273,7 @@ def test_giving_up_twice_writes_nothing_more() -> None:
     group = stand_in("llama-main-33333333", job, "x")
     group["metadata"]["uid"] = "made"
     again = plan_workload(observed(job, workload=STRANGER, groups=[group]), NOW)
-    assert again == Nothing(Reason.WORKLOAD_NAME_TAKEN, first.message)
+    assert again == NoOp(Reason.WORKLOAD_NAME_TAKEN, first.message)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_stamped_pods_of_a_skipped_owner_get_stand_ins(wording: Wording) -> None
 def test_a_pod_that_needs_no_stand_in(modifier: Any) -> None:
     """A stand-in is only for a pod that stamp-pods stamped and that is still to run."""
     decision = plan_workload(observed(MANAGED, pods=[a_pod(MANAGED_JOB, 0, modifier)]), NOW)
-    assert without_message(decision) == Nothing(Reason.MANAGED_ELSEWHERE)
+    assert without_message(decision) == NoOp(Reason.MANAGED_ELSEWHERE)
 
 
 def test_a_skipped_owner_whose_groups_exist_needs_nothing() -> None:
@@ -347,14 +347,14 @@ def test_a_skipped_owner_whose_groups_exist_needs_nothing() -> None:
     group = stand_in("llama-a-22222222", MANAGED, "x")
     group["metadata"]["uid"] = "made"
     given = observed(MANAGED, pods=[a_pod(MANAGED_JOB, 0)], groups=[group])
-    assert without_message(plan_workload(given, NOW)) == Nothing(Reason.MANAGED_ELSEWHERE)
+    assert without_message(plan_workload(given, NOW)) == NoOp(Reason.MANAGED_ELSEWHERE)
 
 
 def test_a_finished_owner_gets_no_stand_ins() -> None:
     """Nothing of it will run again."""
     job = a_job(lambda body: body.update(status={"conditions": [{"type": "Complete", "status": "True"}]}))
     decision = plan_workload(observed(job, pods=[a_pod(job)]), NOW)
-    assert without_message(decision) == Nothing(Reason.FINISHED)
+    assert without_message(decision) == NoOp(Reason.FINISHED)
 
 
 def test_marked_pods_of_a_namespace_that_opted_out_get_stand_ins() -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from muster.cluster.interface import Object, Objects
 from muster.cluster.paging import Page
-from muster.cluster.port import Object, Objects
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import PODS, Resource
-from muster.policy.model import Action, Observed, Plan, Reply, Verb
+from muster.objects.resources import PODS, Resource, by_kind
+from muster.policy.model import Action, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
@@ -67,18 +67,19 @@ class FakeCluster:
         """The pod alone."""
         return Page(self.list(resource, namespace, labels=labels, fields=fields))
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+    def write(self, action: Action, manager: str) -> Object:
         """What was sent."""
-        self.calls.append(f"create {resource.plural} {manager}")
+        target = action.target
+        self.calls.append(f"{action.verb} {by_kind(target.api_version, target.kind).plural} {manager}")
         if self.on_write:
             raise self.on_write
-        return body
+        return dict(action.body or {})
 
     def _never(self, *_arguments: Any, **_named: Any) -> Any:
         """What no step of these tests asks for."""
         raise NotImplementedError
 
-    patch = replace = delete = scheduling = _never
+    scheduling = _never
     single_reads = 0
 
     def served_versions(self, group: str) -> frozenset[str]:
@@ -89,16 +90,16 @@ class FakeCluster:
         return self.served
 
 
-def observe(cluster: Any, subject: ObjectRef) -> Observed:
-    """One read."""
+def observe(cluster: Any, subject: ObjectRef) -> ObjectRef:
+    """One read; the plans of these tests need to know only of which object."""
     cluster.get(PODS, subject.name, subject.namespace)
-    return Observed(subject)
+    return subject
 
 
 def execute(cluster: Any, plan: Plan, manager: str) -> Plan:
     """One write for each action."""
     for action in plan.actions:
-        cluster.create(PODS, dict(action.body or {}), manager=manager)
+        cluster.write(action, manager)
     return plan
 
 
@@ -106,9 +107,9 @@ def a_step(**parts: Any) -> Step:
     """A step that reads the event's pod and writes it twice; each part can be replaced."""
     usual: dict[str, Any] = {
         "name": "patch_pods",
-        "subject": lambda event: event.ref,
+        "predicate": lambda event: event.ref,
         "observe": observe,
-        "plan": lambda _observed, _now: DONE,
+        "plan": lambda _inputs, _now: DONE,
         "execute": execute,
         "responsible_for": lambda _cluster: [POD],
     }

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from muster.cluster import errors
-from muster.objects.jobs import JobSet
-from muster.policy.model import Nothing
+from muster.policy.model import NoOp
+from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
-from muster.runtime.bounded import DeadlineExceeded
+from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.responses import MEANINGS, Answer
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
@@ -42,14 +42,14 @@ def unreadable_jobset() -> ValidationError:
     "decision",
     [
         pytest.param(replace(DONE, reply=None), id="a plan that was carried out, without a reply"),
-        pytest.param(Nothing(Reason.UP_TO_DATE), id="nothing to do"),
-        pytest.param(Nothing(Reason.OBJECT_GONE), id="the object is gone, or another one has its name"),
-        pytest.param(Nothing(Reason.AWAITING_JOBSET), id="too early, but another event continues"),
+        pytest.param(NoOp(Reason.UP_TO_DATE), id="nothing to do"),
+        pytest.param(NoOp(Reason.OBJECT_GONE), id="the object is gone, or another one has its name"),
+        pytest.param(NoOp(Reason.AWAITING_JOBSET), id="too early, but another event continues"),
     ],
 )
 def test_done_and_nothing_are_202_without_a_body(decision: Any) -> None:
     """202 has no body and no content type: a broker takes a 2xx with any other body for a failed delivery."""
-    answer = a_handler(a_step(plan=lambda _observed, _now: decision)).handle(*an_event())
+    answer = a_handler(a_step(plan=lambda _inputs, _now: decision)).handle(*an_event())
     assert answer == Answer(202, {}, b"")
 
 
@@ -74,15 +74,15 @@ def test_retry_is_answered_with_the_same_event() -> None:
     "decision",
     [
         pytest.param(
-            Nothing(Reason.BEING_DELETED, come_again=True),
+            NoOp(Reason.BEING_DELETED, requeue=True),
             id="a name that is free as soon as its holder is gone",
         ),
-        pytest.param(replace(DONE, come_again=True), id="a plan that only cleared the way"),
+        pytest.param(replace(DONE, requeue=True), id="a plan that only cleared the way"),
     ],
 )
 def test_come_again_is_409(decision: Any) -> None:
     """A decision may ask for the event once more; then there is no reply event."""
-    answer = a_handler(a_step(plan=lambda _observed, _now: decision)).handle(*an_event())
+    answer = a_handler(a_step(plan=lambda _inputs, _now: decision)).handle(*an_event())
     assert said(answer) == (409, decision.reason, "1")
 
 
@@ -160,7 +160,7 @@ def test_every_class_of_error_has_a_meaning() -> None:
     assert (named - {errors.ClusterError}) | {DeadlineExceeded} == set(MEANINGS)
 
 
-@pytest.mark.parametrize("stage", ["subject", "observe", "plan", "execute"])
+@pytest.mark.parametrize("stage", ["predicate", "observe", "plan", "execute"])
 def test_bug_in_any_stage_is_500(stage: str) -> None:
     """A bug is 500, so that the event comes again, perhaps to a repaired Muster."""
     handler = a_handler(a_step(**{stage: raises(ZeroDivisionError("by zero"))}))
@@ -171,7 +171,7 @@ def test_reply_that_cannot_be_made_is_a_bug() -> None:
     """A reply whose data no JSON can hold is a bug, and is answered as one."""
     assert DONE.reply is not None
     odd = replace(DONE, reply=replace(DONE.reply, data={"when": NOW, "what": object()}))
-    handler = a_handler(a_step(plan=lambda _observed, _now: odd))
+    handler = a_handler(a_step(plan=lambda _inputs, _now: odd))
     assert said(handler.handle(*an_event())) == (500, "UnexpectedError", "")
 
 
@@ -189,7 +189,7 @@ def test_unreadable_object_in_the_cluster(wording: Wording) -> None:
 
 def test_unreadable_object_in_the_event(wording: Wording) -> None:
     """The same fault in the event's own object is the sender's: 400."""
-    answer = a_handler(a_step(subject=raises(unreadable_jobset()))).handle(*an_event())
+    answer = a_handler(a_step(predicate=raises(unreadable_jobset()))).handle(*an_event())
     assert said(answer)[:2] == (400, "UnreadableEvent")
     message = json.loads(answer.body)["message"]
     assert "data.spec.replicatedJobs.0.replicas" in message

@@ -172,11 +172,11 @@ def test_the_body_reaches_the_step_unchanged() -> None:
     """What is sent is what the step gets, non-ASCII included."""
     seen: list[Any] = []
 
-    def subject(event: ResourceEvent) -> ObjectRef:
+    def predicate(event: ResourceEvent) -> ObjectRef:
         seen.append(event.object)
         return event.ref
 
-    step = a_step(subject=subject)
+    step = a_step(predicate=predicate)
     client = create_app(step, FakeCluster(), Settings(), lambda: NOW).test_client()
     headers, _ = an_event()
     body = {**BODY, "note": "Gänge ✓"}

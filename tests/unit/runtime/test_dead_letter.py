@@ -11,7 +11,7 @@ import pytest
 from muster.cluster.client import Client
 from muster.cluster.errors import Gone, Unavailable
 from muster.events.dead_letters import SELECTOR, from_config_map
-from muster.manifests import load
+from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.runtime.app import app_of
 from muster.runtime.config import Settings

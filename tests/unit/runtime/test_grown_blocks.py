@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from muster import steps
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.resources import POD_GROUPS
-from muster.policy.model import Nothing
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
@@ -49,8 +49,8 @@ def _groups(cluster: Cluster) -> list[str]:
 def test_the_group_of_a_new_block_is_made_by_the_next_sweep(cluster: Cluster) -> None:
     """No step takes the Job's update for it: each look would cost reads, at every change of a status."""
     create, resize = map(steps.step_named, ("create_pod_groups", "resize_gang"))
-    told = create.subject(ResourceEvent("1", Happened.UPDATE, ref(GROWN), GROWN))
-    assert isinstance(told, Nothing)
+    told = create.predicate(ResourceEvent("1", Happened.UPDATE, ref(GROWN), GROWN))
+    assert isinstance(told, NoOp)
     assert told.reason == Reason.NOT_FOR_THIS_STEP
     assert run_step(resize, cluster, ref(GROWN), wall_clock).reason == Reason.UP_TO_DATE
     assert _groups(cluster) == [BLOCK(0)]

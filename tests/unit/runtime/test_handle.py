@@ -12,7 +12,7 @@ import pytest
 from muster.cluster import errors
 from muster.events.model import ResourceEvent
 from muster.objects.meta import ObjectRef
-from muster.policy.model import Nothing, Observed
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import BODY, DONE, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
@@ -22,15 +22,15 @@ def test_step_sees_the_event_the_subject_and_the_time() -> None:
     """Each part of a step gets what the part before it gave, and the plan gets the time."""
     seen: list[Any] = []
 
-    def subject(event: ResourceEvent) -> ObjectRef:
+    def predicate(event: ResourceEvent) -> ObjectRef:
         seen.append(event.object)
         return event.ref
 
-    def plan(observed: Observed, now: Any) -> Nothing:
-        seen.extend([observed.subject, now])
-        return Nothing(Reason.UP_TO_DATE)
+    def plan(inputs: ObjectRef, now: Any) -> NoOp:
+        seen.extend([inputs, now])
+        return NoOp(Reason.UP_TO_DATE)
 
-    a_handler(a_step(subject=subject, plan=plan)).handle(*an_event())
+    a_handler(a_step(predicate=predicate, plan=plan)).handle(*an_event())
     assert seen == [BODY, POD, NOW]
 
 
@@ -44,7 +44,7 @@ def test_step_writes_under_its_own_field_manager() -> None:
 def test_event_that_needs_nothing_costs_no_call() -> None:
     """Most updates are answered from the event alone."""
     cluster = FakeCluster()
-    step = a_step(subject=lambda _event: Nothing(Reason.NOT_FOR_THIS_STEP))
+    step = a_step(predicate=lambda _event: NoOp(Reason.NOT_FOR_THIS_STEP))
     assert a_handler(step, cluster).handle(*an_event()).status == 202
     assert cluster.calls == []
 
@@ -100,7 +100,7 @@ def test_slow_reads_leave_no_time_to_write() -> None:
     """A read that took all the time is the last call: the writes wait for the next delivery."""
     cluster = FakeCluster()
 
-    def slowly(bounded: Any, subject: ObjectRef) -> Observed:
+    def slowly(bounded: Any, subject: ObjectRef) -> ObjectRef:
         found = observe(bounded, subject)
         while not bounded.time_is_over:
             time.sleep(0.005)
@@ -137,7 +137,7 @@ def test_handler_is_shared_by_threads(many: int) -> None:
     """Events handled at the same time do not see each other's calls or answers."""
     together = threading.Barrier(many)
 
-    def wait_for_all(bounded: Any, subject: ObjectRef) -> Observed:
+    def wait_for_all(bounded: Any, subject: ObjectRef) -> ObjectRef:
         together.wait(5)
         return observe(bounded, subject)
 

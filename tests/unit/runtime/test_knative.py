@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from muster.objects.meta import ObjectRef
-from muster.policy.model import Observed
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.knative import Function
@@ -109,7 +108,7 @@ def test_loop_is_free_while_a_step_works(made: Any) -> None:
     all_of_them = threading.Barrier(workers + 1)
     may_finish = threading.Event()
 
-    def wait(bounded: Any, subject: ObjectRef) -> Observed:
+    def wait(bounded: Any, subject: ObjectRef) -> ObjectRef:
         all_of_them.wait(5)
         may_finish.wait(5)
         return observe(bounded, subject)

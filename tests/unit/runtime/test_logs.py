@@ -119,7 +119,7 @@ def test_object_stays_out_of_the_log(written: Any) -> None:
         "metadata": {"name": "llama-0", "annotations": {"token": "hunter2"}},
         "spec": {"schedulingGates": "hunter2"},
     }
-    handler = a_handler(a_step(subject=raises(ZeroDivisionError("x"))))
+    handler = a_handler(a_step(predicate=raises(ZeroDivisionError("x"))))
     (line,) = written(handler, an_event()[0], json.dumps(body).encode())
     assert line["name"] == "llama-0"
     assert "hunter2" not in json.dumps(line)

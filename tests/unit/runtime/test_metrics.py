@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from muster.cluster import errors
-from muster.policy.model import Nothing
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.app import create_app
 from muster.runtime.config import Settings
@@ -113,7 +113,7 @@ def test_object_that_is_gone_is_a_404(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sweeps_count_their_objects_and_leave_their_time() -> None:
     """An alert needs to know when the last one was, and what sweeps found to repair."""
-    client = a_client(step=a_step(plan=lambda _observed, _now: Nothing(Reason.UP_TO_DATE)))
+    client = a_client(step=a_step(plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE)))
     assert read(client, "muster_last_sweep_timestamp_seconds") == {(): 0}
     send(client, b"", type="dev.muster.sweep")
     assert read(client, "muster_last_sweep_timestamp_seconds") == {(): NOW.timestamp()}
@@ -124,10 +124,10 @@ def test_events_in_flight() -> None:
     """One while it is being worked on, none after."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(_observed: Any, _now: Any) -> Nothing:
+    def slow(_inputs: Any, _now: Any) -> NoOp:
         begun.set()
         assert go_on.wait(10)
-        return Nothing(Reason.UP_TO_DATE)
+        return NoOp(Reason.UP_TO_DATE)
 
     client = a_client(step=a_step(plan=slow))
     other = client.application.test_client()
@@ -149,7 +149,7 @@ def test_functions_of_one_process_count_apart() -> None:
 
 def test_what_decides_does_not_know_of_metrics() -> None:
     """Neither policy, nor events, nor the cluster room load prometheus_client."""
-    imports = "import muster.policy.pods, muster.events.subjects, muster.cluster.execute"
+    imports = "import muster.policy.plans.patch_pods, muster.events.predicates, muster.cluster.execute"
     told = subprocess.run(
         [sys.executable, "-c", f"{imports}\nimport sys\nprint('prometheus_client' in sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, check=True,

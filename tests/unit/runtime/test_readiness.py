@@ -11,10 +11,11 @@ import pytest
 
 from functions.create_workload.function.step import STEP
 from muster.cluster import errors
+from muster.cluster.interface import Object
 from muster.cluster.permissions import may
-from muster.cluster.port import Object
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, NAMESPACES, PODS, Resource
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, NAMESPACES, PODS
 from muster.objects.versions import HOW_TO_SWITCH_ON
+from muster.policy.model import Action
 from muster.runtime.config import Settings, connect
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.readiness import Readiness
@@ -99,9 +100,9 @@ class Authorizer(FakeCluster):
         self.refused = refused
         self.asked: list[dict[str, str]] = []
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
+    def write(self, action: Action, manager: str) -> Object:
         """The answer to one question."""
-        super().create(resource, body, manager=manager)
+        body = super().write(action, manager)
         about = body["spec"]["resourceAttributes"]
         self.asked.append(about)
         spelled = f"{about['verb']} {about['resource']}/{about['subresource']}".rstrip("/")

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from muster.cluster import errors
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
-from muster.policy.model import Nothing, Observed
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import sweep
 from muster.runtime.handle import Handler
@@ -58,8 +58,8 @@ def test_each_object_has_its_run(caplog: pytest.LogCaptureFixture, wording: Word
     """Every object is observed; the one answer is 202, and the one line counts what came of them."""
     cluster = FakeCluster()
 
-    def plan(observed: Observed, _now: Any) -> Any:
-        return DONE if observed.subject.name == "p1" else Nothing(Reason.UP_TO_DATE)
+    def plan(inputs: ObjectRef, _now: Any) -> Any:
+        return DONE if inputs.name == "p1" else NoOp(Reason.UP_TO_DATE)
 
     handler = a_handler(a_step(responsible_for=lambda _cluster: pods(3), plan=plan), cluster)
     assert swept(handler) == Answer(202, {}, b"")
@@ -77,10 +77,10 @@ def test_failure_does_not_stop_the_others(caplog: pytest.LogCaptureFixture, word
     """A bug, a conflict and a refusal each get their line; the rest is done, and nothing comes again."""
     failures = {"p0": KeyError("x"), "p1": errors.Conflict("late"), "p2": errors.Forbidden("no role")}
 
-    def observe(_cluster: Any, subject: ObjectRef) -> Observed:
+    def observe(_cluster: Any, subject: ObjectRef) -> ObjectRef:
         if subject.name in failures:
             raise failures[subject.name]
-        return Observed(subject)
+        return subject
 
     step = a_step(responsible_for=lambda _cluster: pods(4), observe=observe)
     handler = a_handler(step)
@@ -160,13 +160,13 @@ def test_retry_of_a_sweep_begins_where_it_began() -> None:
 def test_time_bounds_a_sweep(caplog: pytest.LogCaptureFixture, wording: Wording) -> None:
     """When the time is over the rest is left to the next sweep, without trying each."""
 
-    def observe(bounded: Any, subject: ObjectRef) -> Observed:
+    def observe(bounded: Any, subject: ObjectRef) -> ObjectRef:
         while not bounded.time_is_over:
             pass
-        return Observed(subject)
+        return subject
 
     step = a_step(
-        responsible_for=lambda _cluster: pods(3), observe=observe, plan=lambda *_: Nothing(Reason.FINISHED)
+        responsible_for=lambda _cluster: pods(3), observe=observe, plan=lambda *_: NoOp(Reason.FINISHED)
     )
     handler = a_handler(step, deadline_seconds=0.02)
     assert swept(handler).status == 202
@@ -204,12 +204,12 @@ def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn
     """It is put back once, so that it has a whole sweep to itself; then it is told of and gone on from."""
     looked_at = []
 
-    def observe(bounded: Any, subject: ObjectRef) -> Observed:
+    def observe(bounded: Any, subject: ObjectRef) -> ObjectRef:
         looked_at.append(subject.name)
         while subject.name == "p0" and not bounded.time_is_over:
             sleep(0.01)
         bounded.get(PODS, subject.name, subject.namespace)
-        return Observed(subject)
+        return subject
 
     step = a_step(responsible_for=lambda _cluster: pods(3), observe=observe)
     handler = a_handler(step, deadline_seconds=0.1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from muster.local.stories import laws
 from muster.local.stories.laws import Law
 from muster.local.stories.watching import Entry
-from muster.policy.marks import GROUP
+from muster.policy.group_labels import GROUP
 from muster.replay.snapshots import Object
 from muster.replay.summary import group_of, is_gated
 

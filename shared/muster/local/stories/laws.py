@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from muster.local.stories.watching import Entry, apply_entry
-from muster.policy.marks import GATE
+from muster.policy.group_labels import GATE
 from muster.replay.snapshots import Object
 from muster.replay.summary import gates, group_of
 

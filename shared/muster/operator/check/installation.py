@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
-from muster.manifests import Manifest, of_kind
+from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
@@ -15,7 +15,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.operator.check.preflight import Finding, Level, first_names
-from muster.policy.marks import NAMESPACE_SWITCH
+from muster.policy.group_labels import NAMESPACE_SWITCH
 
 _POLICIES = (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS)
 _KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
@@ -32,7 +32,7 @@ def check_installation(client: Client, objects: Sequence[Manifest]) -> Iterator[
 
     Args:
         client: of the cluster.
-        objects: the installed manifests, such as `muster.manifests.load()`.
+        objects: the installed manifests, such as `muster.kustomize.load()`.
 
     Raises:
         ClusterError: the API server does not answer or refuses.

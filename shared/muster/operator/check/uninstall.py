@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.cluster.observe import list_if_served
-from muster.cluster.port import Cluster
-from muster.objects.jobs import Pod
+from muster.cluster.interface import Cluster
+from muster.cluster.read import list_if_served
+from muster.objects.pods import Pod
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
@@ -15,7 +15,7 @@ from muster.objects.resources import (
     PODS,
 )
 from muster.operator.check.preflight import Finding, Level, first_names
-from muster.policy.marks import GATE, GROUP, NAMESPACE_SWITCH
+from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH
 
 _MUSTER_PREFIX = "muster-"
 """Prefix of the names of Muster's admission policies and bindings."""

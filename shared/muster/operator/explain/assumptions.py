@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 
 from muster.cluster.snapshot import Snapshot
-from muster.policy.marks import GROUP, NAMESPACE_SWITCH
+from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.policy.model import Plan, Verb
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import OWNERS, Object, Objects

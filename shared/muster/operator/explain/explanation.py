@@ -7,21 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster import steps
-from muster.cluster import homes
-from muster.cluster.observe import for_conditions
-from muster.cluster.port import Cluster
-from muster.objects.jobs import TrainJob
+from muster.cluster import policy_sources as sources
+from muster.cluster import read
+from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.operator.explain.assumptions import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
-from muster.policy.groups import GivenUp, Group
-from muster.policy.homes import DEFAULT, Ruling, rule
-from muster.policy.kinds import Gang, PodSet
-from muster.policy.membership import labels_of, labels_of_mark, leaves
-from muster.policy.model import Decision, Home, Nothing, Observed, Plan
-from muster.policy.ownership import Considered, consider
-from muster.policy.schema import GroupPolicy
+from muster.policy.model import Decision, GroupingFailure, NoOp, Plan
+from muster.policy.owners import kind_of
+from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
+from muster.policy.sources.schema import GroupPolicy
+from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySource, resolve_policy
+from muster.policy.tree.groups import Group
 
 STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
 """The steps that act on an owner, in the order of the pipeline."""
@@ -46,7 +45,7 @@ class Explanation:
         policy_sources: where a policy for it is written, highest precedence first; only the first applies.
         policy: the source that applies, as text.
         tree: its groups; empty if it is not grouped.
-        gang: its pod sets and names; None if it is not grouped.
+        pod_sets: its pod sets and names; None if it is not grouped.
         failure: why its groups cannot be made; None if they can.
         skipped: why it is not grouped; None if it is.
         steps: what each step would do.
@@ -55,12 +54,12 @@ class Explanation:
     """
 
     owner: ObjectRef
-    policy_sources: tuple[Home, ...]
+    policy_sources: tuple[PolicySource, ...]
     policy: str
     tree: tuple[Group, ...]
-    gang: Gang | None
-    failure: GivenUp | None
-    skipped: Nothing | None
+    pod_sets: OwnerPodSets | None
+    failure: GroupingFailure | None
+    skipped: NoOp | None
     steps: tuple[StepPreview, ...]
     labels: tuple[tuple[str, str, str], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -74,48 +73,45 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
         owner: the owner; its UID may be empty.
         now: the time in conditions and Events.
     """
-    observed = for_conditions(cluster, owner)
-    resolved = consider(observed)
+    live, resolved = read.owner(cluster, owner, classes=True)
     explanation = Explanation(
-        owner=observed.owner.ref if observed.owner else owner,
-        policy_sources=(
-            () if observed.owner is None else tuple(homes.every(cluster, observed.owner, observed.jobset))
-        ),
-        policy=_policy(observed, resolved),
+        owner=live.owner.ref if live.owner else owner,
+        policy_sources=(() if live.owner is None else tuple(sources.every(cluster, live.owner, live.runner))),
+        policy=_policy(live, resolved),
         tree=(),
-        gang=None,
+        pod_sets=None,
         failure=None,
         skipped=None,
-        steps=tuple(_preview_steps(cluster, observed, now)),
+        steps=tuple(_preview_steps(cluster, live, now)),
     )
-    if isinstance(resolved, Nothing):
+    if isinstance(resolved, NoOp):
         return replace(explanation, skipped=resolved)
     return replace(
         explanation,
         tree=resolved.tree,
-        gang=resolved.gang,
-        failure=resolved.flaw,
+        pod_sets=resolved.pod_sets,
+        failure=resolved.failure,
         labels=tuple(_missing_labels(resolved)) if resolved.own is None else (),
         warnings=tuple(quota_warnings(cluster, resolved)),
     )
 
 
-def _policy(observed: Observed, resolved: Considered | Nothing) -> str:
-    if not isinstance(resolved, Nothing) and resolved.own is not None:
+def _policy(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> str:
+    if not isinstance(resolved, NoOp) and resolved.own is not None:
         return f"the owner's own Workload {resolved.own.metadata.name}"
-    if isinstance(resolved, Nothing) or resolved.ruling == DEFAULT:
-        policy = rule(observed.homes, observed.owner)
-        return policy.where if isinstance(policy, Ruling) else policy.ruling.where
-    stored = " (as it was when the groups were made)" if resolved.ruling.kept else ""
-    return resolved.ruling.where + stored
+    if isinstance(resolved, NoOp) or resolved.policy == DEFAULT:
+        policy = resolve_policy(live.sources, live.owner)
+        return policy.where if isinstance(policy, EffectivePolicy) else policy.policy.where
+    stored = " (as it was when the groups were made)" if resolved.policy.kept else ""
+    return resolved.policy.where + stored
 
 
-def _missing_labels(resolved: Considered) -> Iterator[tuple[str, str, str]]:
+def _missing_labels(resolved: ResolvedOwner) -> Iterator[tuple[str, str, str]]:
     """Yield path, label and value of each label that the policy asks for and a pod template lacks."""
-    policy = resolved.ruling.workload
+    policy = resolved.policy.workload
     for _, group in leaves(policy.groups if policy else ()):
-        for pod_set in _pod_sets_of(group, resolved.gang.pod_sets):
-            labels = labels_of_mark(pod_set.mark)
+        for pod_set in _pod_sets_of(group, resolved.pod_sets.pod_sets):
+            labels = labels_of_template(pod_set.labels)
             for label, value in labels_of(group).items():
                 if labels.get(label) != value:
                     yield f"{pod_set.path}.metadata.labels", label, value
@@ -125,17 +121,20 @@ def _pod_sets_of(group: GroupPolicy, pod_sets: Sequence[PodSet]) -> list[PodSet]
     """Return the pod sets that a group names, else those labelled for it, else the only pod set."""
     if group.replicated_jobs:
         return [pod_set for pod_set in pod_sets if pod_set.replicated_job in group.replicated_jobs]
-    labelled = [pod_set for pod_set in pod_sets if pod_set.mark and group.name in pod_set.mark.groups]
+    labelled = [pod_set for pod_set in pod_sets if pod_set.labels and group.name in pod_set.labels.groups]
     return labelled or (list(pod_sets) if len(pod_sets) == 1 else [])
 
 
-def _preview_steps(cluster: Cluster, observed: Observed, now: datetime) -> Iterator[StepPreview]:
+def _preview_steps(cluster: Cluster, live: LiveOwner, now: datetime) -> Iterator[StepPreview]:
     """Yield what each step would do; in a DryRunCluster a step sees what the steps before it create."""
-    owner = observed.owner
-    if owner is None:
+    owner = live.owner
+    kind = None if owner is None else kind_of(owner)
+    if owner is None or kind is None:
         return
-    if isinstance(owner, TrainJob):
-        yield _preview_mark_runtime(cluster, owner, now)
+    runtime = kind.runtime(owner)
+    if runtime is not None:
+        mark_runtime = steps.step_named("mark_runtime")
+        yield _preview("mark_runtime", mark_runtime.plan(mark_runtime.observe(cluster, runtime), now))
     for name in STEPS:
         step = steps.step_named(name)
         if name == "patch_pods":
@@ -147,21 +146,10 @@ def _preview_steps(cluster: Cluster, observed: Observed, now: datetime) -> Itera
             cluster = cluster.after(decision)
 
 
-def _preview_mark_runtime(cluster: Cluster, trainjob: TrainJob, now: datetime) -> StepPreview:
-    """Return what mark_runtime would do about the runtime of a TrainJob."""
-    ref = trainjob.spec.runtime_ref
-    namespaced = ref.kind == TRAINING_RUNTIMES.kind
-    resource = TRAINING_RUNTIMES if namespaced else CLUSTER_TRAINING_RUNTIMES
-    namespace = trainjob.metadata.namespace if namespaced else ""
-    step = steps.step_named("mark_runtime")
-    runtime = ObjectRef(resource.api_version, resource.kind, namespace, ref.name)
-    return _preview(step.name, step.plan(step.observe(cluster, runtime), now))
-
-
 def _preview_patch_pods(cluster: Cluster, owner: ObjectRef, now: datetime) -> Iterator[StepPreview]:
     """Yield what patch_pods would do about each PodGroup of an owner."""
     step = steps.step_named("patch_pods")
-    groups = for_conditions(cluster, owner).groups
+    groups = read.members(cluster, *read.owner(cluster, owner)).groups
     if not groups:
         yield StepPreview("patch_pods", "AwaitingPodGroup", "there is no PodGroup yet", ())
     for group in groups:

@@ -10,24 +10,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from muster.cluster.observe import list_if_served
-from muster.cluster.port import Cluster
+from muster.cluster.interface import Cluster
+from muster.cluster.read import list_if_served
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, JOBSETS, RESOURCE_QUOTAS
-from muster.policy.groups import Group, full_seats
-from muster.policy.kinds import Gang
-from muster.policy.ownership import Considered
+from muster.policy.group_labels import GroupInstance
+from muster.policy.owners.kind import OwnerPodSets
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.groups import Group, expected_members
 from muster.simulator.controllers.quantities import milli
 
 _PODS = "pods"
 
 
-def quota_warnings(cluster: Cluster, owner: Considered) -> Iterator[str]:
+def quota_warnings(cluster: Cluster, owner: ResolvedOwner) -> Iterator[str]:
     """Yield a line per gang and resource of which minCount pods request more than a quota allows."""
-    quotas = list_if_served(cluster, RESOURCE_QUOTAS, owner.gang.named_by.namespace)
+    quotas = list_if_served(cluster, RESOURCE_QUOTAS, owner.pod_sets.named_by.namespace)
     if not quotas:
         return
-    pod_specs = _pod_specs(cluster, owner.gang)
+    pod_specs = _pod_specs(cluster, owner.pod_sets)
     for root in owner.tree:
         for leaf in filter(lambda leaf: leaf.gang, root.leaves()):
             requests = _gang_requests(leaf, pod_specs)
@@ -61,7 +62,7 @@ def _gang_requests(leaf: Group, pod_specs: Mapping[str, Mapping[str, Any]]) -> C
     largest = max(leaf.sizes, key=lambda suffix: leaf.sizes[suffix], default="")
     remaining = leaf.template_min_count
     for pod_set in leaf.pod_sets:
-        pods = min(remaining, full_seats(pod_set)[leaf.name, largest])
+        pods = min(remaining, expected_members(pod_set)[GroupInstance(leaf.name, largest)])
         remaining -= pods
         total[_PODS] += pods * 1000
         for name, quantity in _pod_requests(pod_specs.get(pod_set.replicated_job, {})).items():
@@ -82,9 +83,9 @@ def _pod_requests(pod_spec: Mapping[str, Any]) -> Counter[str]:
     return total
 
 
-def _pod_specs(cluster: Cluster, gang: Gang) -> dict[str, Mapping[str, Any]]:
+def _pod_specs(cluster: Cluster, pod_sets: OwnerPodSets) -> dict[str, Mapping[str, Any]]:
     """Return the pod specs of an owner by replicatedJob; "" for a plain Job."""
-    ref: ObjectRef = gang.named_by
+    ref: ObjectRef = pod_sets.named_by
     if ref.kind == JOBS.kind:
         job = cluster.get(JOBS, ref.name, ref.namespace) or {}
         return {"": job.get("spec", {}).get("template", {}).get("spec", {})}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.operator.explain.explanation import Explanation, StepPreview
-from muster.policy.groups import Group
-from muster.policy.kinds import Gang
+from muster.policy.owners.kind import OwnerPodSets
+from muster.policy.tree.groups import Group
 
 NAMES_SHOWN = 4
 """Up to so many PodGroups of a template are listed by name; of more only the first and the last."""
@@ -35,9 +35,9 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
         yield f"  instead of these groups, basic stand-ins {names}:"
     elif explanation.tree:
         yield "  groups:"
-    if explanation.gang is not None:
+    if explanation.pod_sets is not None:
         for root in explanation.tree:
-            yield from _text_tree(root, explanation.gang, "    ", "    ")
+            yield from _text_tree(root, explanation.pod_sets, "    ", "    ")
     yield "  steps:"
     for step in explanation.steps:
         yield from _step_lines(step)
@@ -47,13 +47,13 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
     yield from (f"  warning: {warning}" for warning in explanation.warnings)
 
 
-def _text_tree(group: Group, gang: Gang, prefix: str, indent: str) -> Iterator[str]:
+def _text_tree(group: Group, pod_sets: OwnerPodSets, prefix: str, indent: str) -> Iterator[str]:
     yield f"{prefix}{group.name}: {_describe(group)}"
-    yield from (f"{indent}  {line}" for line in _object_names(group, gang))
+    yield from (f"{indent}  {line}" for line in _object_names(group, pod_sets))
     for index, child in enumerate(group.children):
         last = index == len(group.children) - 1
         yield from _text_tree(
-            child, gang, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}"
+            child, pod_sets, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}"
         )
 
 
@@ -68,19 +68,19 @@ def _chart_lines(explanation: Explanation) -> Iterator[str]:
     if reason is not None:
         yield f"why{{{{{_quoted(f'{reason.reason}: {reason.message}')}}}}}"
         yield "owner -.- why"
-    if explanation.gang is not None:
+    if explanation.pod_sets is not None:
         for root in explanation.tree:
-            yield from _chart_tree(root, explanation.gang, "owner")
+            yield from _chart_tree(root, explanation.pod_sets, "owner")
 
 
-def _chart_tree(group: Group, gang: Gang, parent: str) -> Iterator[str]:
+def _chart_tree(group: Group, pod_sets: OwnerPodSets, parent: str) -> Iterator[str]:
     # A Mermaid identifier has letters, digits and underscores only; group names are DNS labels.
     node = f"g_{group.name.replace('-', '_')}"
-    label = _quoted("<br/>".join([f"{group.name}: {_describe(group)}", *_object_names(group, gang)]))
+    label = _quoted("<br/>".join([f"{group.name}: {_describe(group)}", *_object_names(group, pod_sets)]))
     yield f"{node}([{label}])" if group.children else f"{node}[{label}]"
     yield f"{parent} --> {node}"
     for child in group.children:
-        yield from _chart_tree(child, gang, node)
+        yield from _chart_tree(child, pod_sets, node)
 
 
 def _quoted(text: str) -> str:
@@ -108,12 +108,12 @@ def _describe(group: Group) -> str:
     return ", ".join(parts)
 
 
-def _object_names(group: Group, gang: Gang) -> list[str]:
+def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
     """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroup."""
     if group.children:
-        return [f"CompositePodGroup {gang.pod_group_name(group.name, '')}"]
+        return [f"CompositePodGroup {pod_sets.pod_group_name(group.name, '')}"]
     lines = [
-        f"PodGroup {gang.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
+        f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
         for suffix, pods in group.sizes.items()
     ]
     if len(lines) <= NAMES_SHOWN:

@@ -11,7 +11,7 @@ import yaml
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Gone
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
-from muster.policy.homes import CONFIG_MAP, CONFIG_MAP_KEY
+from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object, Objects

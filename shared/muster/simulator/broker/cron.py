@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from muster.manifests import UnsupportedManifestError
+from muster.kustomize import UnsupportedManifestError
 from muster.simulator.broker.delivery import seconds_of
 
 _FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from muster.manifests import UnsupportedManifestError
+from muster.kustomize import UnsupportedManifestError
 
 ERROR_DATA_LIMIT = 1024
 """Characters of the base64 text of a failed answer's body that a dead letter carries."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from muster.manifests import UnsupportedManifestError
+from muster.kustomize import UnsupportedManifestError
 
 Attributes = Mapping[str, str]
 Predicate = Callable[[Attributes], bool]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.manifests import Manifest, UnsupportedManifestError, of_kind
+from muster.kustomize import Manifest, UnsupportedManifestError, of_kind
 from muster.simulator.broker.cron import Schedule
 from muster.simulator.broker.delivery import Delivery
 from muster.simulator.broker.events import CloudEvent

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muster import yaml_files
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 
 RUNTIMES = Path(__file__).resolve().parents[1] / "data" / "runtimes"
 """The manifests of kubeflow/trainer v2.3.0; the folder's README names the source of each."""

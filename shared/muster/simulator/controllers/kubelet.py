@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import PODS, Resource
 from muster.simulator.controllers.framework.cache import CacheReader
 from muster.simulator.controllers.framework.fields import (

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from muster.cluster.errors import ClusterError, Expired
-from muster.manifests import Manifest, of_kind
+from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
 from muster.simulator.source.events import ChangeType, Object, to_event
 from muster.simulator.source.sending import Sender, Sink

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.manifests import Manifest, UnsupportedManifestError
+from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.objects.resources import Resource
 from muster.simulator.source.events import Mode, guess_resource
 

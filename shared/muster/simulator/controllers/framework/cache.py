@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from typing import Protocol
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.fields import ObjectKey, controller_of, key_of
 

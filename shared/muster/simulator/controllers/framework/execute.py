@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from muster.cluster import errors
 from muster.cluster.client import Client
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.objects import resources
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.cache import Cache

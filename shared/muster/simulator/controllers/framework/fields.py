@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 
 ObjectKey = tuple[str, str]
 """Namespace and name."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from muster.cluster import errors
 from muster.cluster.client import Client
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.cache import Cache
 

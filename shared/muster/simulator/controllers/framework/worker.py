@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from muster.cluster.errors import ClusterError
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.cache import Cache, CacheReader
 from muster.simulator.controllers.framework.execute import Executor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import Resource
 
 

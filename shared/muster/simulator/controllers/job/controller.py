@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, PODS, PRIORITY_CLASSES, Resource
 from muster.simulator.controllers.framework.cache import CacheReader
 from muster.simulator.controllers.framework.fields import controller_of, is_deleting, key_of, phase

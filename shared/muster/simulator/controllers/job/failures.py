@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import annotations_of, is_deleting, phase
 
 FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"

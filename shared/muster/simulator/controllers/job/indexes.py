@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import annotations_of
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"

@@ -7,7 +7,7 @@ removed, so that each pod is counted exactly once.
 
 from __future__ import annotations
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import (
     condition,
     is_deleting,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from muster.cluster.port import Object, PatchType
+from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, JOBSETS, Resource
 from muster.simulator.controllers.framework.cache import CacheReader
 from muster.simulator.controllers.framework.fields import (

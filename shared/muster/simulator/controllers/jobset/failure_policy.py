@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import condition, labels_of
 from muster.simulator.controllers.jobset.jobs import REPLICATED_JOB
 from muster.simulator.controllers.jobset.status import end_restarting, set_condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import controller_reference
 
 PREFIX = "jobset.sigs.k8s.io/"

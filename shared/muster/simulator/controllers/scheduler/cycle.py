@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.scheduler.nodes import FitError, Nodes
 from muster.simulator.controllers.scheduler.tree import GroupTree
 

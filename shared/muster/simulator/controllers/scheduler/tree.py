@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import (
     ObjectKey,
     is_deleting,

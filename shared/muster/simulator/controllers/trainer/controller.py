@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import yaml
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIGMAPS,

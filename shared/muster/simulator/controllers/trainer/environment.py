@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 
 INDEX_PATH = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 PORT = 29500

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 
-from muster.cluster.port import Object
+from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import controller_reference
 from muster.simulator.controllers.jobset.jobs import with_defaults
 from muster.simulator.controllers.trainer.environment import inject, upsert

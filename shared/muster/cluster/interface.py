@@ -1,0 +1,81 @@
+"""The cluster interface: everything that a step may ask of a cluster."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from muster.cluster.paging import Page
+from muster.objects.patches import PatchType
+from muster.objects.resources import Resource
+from muster.objects.versions import SchedulingApi
+from muster.policy.model import Action
+
+__all__ = ["SINGLE_READS", "Cluster", "Object", "Objects", "Page", "PatchType", "RawCluster"]
+
+Object = dict[str, Any]
+"""A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
+
+Objects = list[Object]
+
+SINGLE_READS = 8
+"""Fewer GETs than these cost less than a list of a namespace."""
+
+
+class RawCluster(Protocol):
+    """Reads and writes of Kubernetes objects, in the versions that the caller names.
+
+    Every method raises a `muster.cluster.errors.ClusterError` if the server refuses or does not answer.
+    """
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """The live object, or None if there is none of that name."""
+        ...
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors."""
+        ...
+
+    def page(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+    ) -> Page:
+        """One page of such a list, from the continue token on; the empty token begins a list.
+
+        Raises:
+            Expired: the token is too old; the error has one that continues from there, at a later moment.
+        """
+        ...
+
+    def write(self, action: Action, manager: str) -> Object:
+        """Carry out one action as a field manager.
+
+        A deletion carries the UID of its target as a precondition; an object that is gone already is fine.
+
+        Returns:
+            The object as it is stored; {} after a deletion.
+        """
+        ...
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """The served versions of an API group with their resources, as `v1beta1/podgroups`."""
+        ...
+
+
+class Cluster(RawCluster, Protocol):
+    """A cluster read and written in one shape, whichever version of scheduling.k8s.io it serves.
+
+    Attributes:
+        single_reads: up to that many objects are read one by one; more are picked out of one list.
+    """
+
+    @property
+    def single_reads(self) -> int:
+        """See above."""
+        ...
+
+    def scheduling(self) -> SchedulingApi:
+        """The versions of scheduling.k8s.io that the API server serves."""
+        ...
+
+    def refresh(self) -> None:
+        """Discover the served versions anew at the next need."""
+        ...

@@ -1,0 +1,74 @@
+"""Event predicates: from an event alone, the object to look at or the reason to do nothing.
+
+Most events need no look: a pod's life is an add, six to eight updates and a delete. In Resource mode the
+object in the event is enough to answer them without a call. Each step composes its predicate of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from muster.events.model import Happened, ResourceEvent
+from muster.objects.meta import ObjectRef, is_true
+from muster.objects.resources import by_kind
+from muster.policy.model import NoOp
+from muster.policy.owners import KINDS, kind_of
+from muster.policy.reasons import Reason
+
+ADD, UPDATE = Happened.ADD, Happened.UPDATE
+
+
+def not_for_step(event: ResourceEvent, **heard: set[Happened]) -> NoOp | None:
+    """NotForThisStep unless the event is one of those that the step hears, by kind: `Job={ADD, UPDATE}`.
+
+    Kinds are told apart by API group: others have a Job, a Workload and a PodGroup too (Volcano, Kueue,
+    coscheduling, KAI).
+    """
+    try:
+        kind = by_kind(event.ref.api_version, event.ref.kind).kind
+    except LookupError:
+        kind = ""
+    if event.happened in heard.get(kind, set()):
+        return None
+    return NoOp(Reason.NOT_FOR_THIS_STEP, f"{event.ref} {event.happened}")
+
+
+def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
+    """The owner in the event, unless its own fields show that it gets no groups of its own."""
+    kind = kind_of(event.ref)
+    if event.object is None or kind is None:
+        return event.ref
+    owner = kind.view.read(event.object)
+    if owner.being_deleted:
+        return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
+    if owner.finished:
+        return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
+    controller = owner.metadata.controller
+    makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
+    if kind.is_job and controller is not None and controller.kind in makers:
+        return NoOp(
+            Reason.OWNED_BY_ANOTHER, f"{owner.ref} is grouped with {controller.kind} {controller.name}"
+        )
+    return kind.skip_event(owner) or event.ref
+
+
+def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:
+    """The Job or JobSet in the event, unless its own fields show that no group of its can change."""
+    kind = kind_of(event.ref)
+    if event.object is None or kind is None:
+        return event.ref
+    owner = kind.view.read(event.object)
+    skipped = kind.skip_event(owner)
+    if skipped is None and owner.finished and not kind.is_job:
+        skipped = NoOp(Reason.FINISHED, f"{owner.ref} has ended")
+    return skipped or event.ref
+
+
+def stopped_or_started(body: Mapping[str, Any]) -> bool:
+    """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running."""
+    spec, status = body.get("spec") or {}, body.get("status") or {}
+    conditions = status.get("conditions") or []
+    suspended = bool(spec.get("suspend")) or any(entry.get("type") == "Suspended" for entry in conditions)
+    running = (status.get("ready") or 0) + (status.get("succeeded") or 0) >= spec.get("parallelism", 1 << 30)
+    return suspended or bool(status.get("restarts")) or running or is_true(conditions, "Failed")

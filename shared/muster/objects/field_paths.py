@@ -1,0 +1,85 @@
+"""Single fields of an object as parsed JSON: reading, writing, and who owns them by managedFields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Part = str | tuple[int, str]
+"""A key, or an entry of a list that is a map by `name`: its index and that name."""
+
+Path = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class FieldPath:
+    """One field that holds a string.
+
+    Attributes:
+        path: from the root of the object.
+    """
+
+    path: Path
+
+    def __str__(self) -> str:
+        """In short: the list entry it is in, if any, and its own key: `node: muster.dev/group`."""
+        entry = "".join(f"{part[1]}: " for part in self.path if isinstance(part, tuple))
+        return f"{entry}{self.path[-1]}"
+
+    def value_in(self, body: Mapping[str, Any]) -> str | None:
+        """The value of the field; None if it is absent."""
+        at: Any = body
+        for part in self.path:
+            at = at[part[0]] if isinstance(part, tuple) else (at or {}).get(part)
+        return at if at is None else str(at)
+
+    def write(self, body: dict[str, Any], value: str | None) -> None:
+        """Set the field and the structs above it; None removes it, and a map that becomes empty."""
+        *above, last = self.path
+        holders: list[tuple[dict[str, Any], str]] = []
+        at: Any = body
+        for part in above:
+            if isinstance(part, tuple):
+                at, holders = at[part[0]], []
+                continue
+            if at.get(part) is None:
+                at[part] = {}
+            holders.append((at, part))
+            at = at[part]
+        if value is not None:
+            at[last] = value
+            return
+        at.pop(last, None)
+        if holders and not at:
+            holder, key = holders[-1]
+            del holder[key]
+
+
+def owned_by(body: Mapping[str, Any], manager: str) -> frozenset[FieldPath]:
+    """The fields that a field manager owns, by `metadata.managedFields`.
+
+    A field that somebody else writes later leaves the entry: the API server keeps that record.
+    """
+    entries = (body.get("metadata") or {}).get("managedFields") or []
+    ours = [entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager]
+    return frozenset(FieldPath(path) for fields in ours for path in _paths(fields, body, ()))
+
+
+def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
+    """The ends of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
+    for key, below in fields.items():
+        kind, _, name = key.partition(":")
+        if kind == "f":
+            here = at.get(name) if isinstance(at, Mapping) else None
+            inner = [name for name in below if name != "."]
+            if inner:
+                yield from _paths(below, here, (*above, name))
+            else:
+                yield (*above, name)
+        elif kind == "k" and isinstance(at, list):
+            wanted = json.loads(name).get("name")
+            for index, entry in enumerate(at):
+                if isinstance(entry, Mapping) and entry.get("name") == wanted:
+                    yield from _paths(below, entry, (*above, (index, wanted)))

@@ -1,0 +1,88 @@
+"""Views of Pods, pod templates and Namespaces."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from muster.objects.meta import KubernetesObject, ObjectMeta, View, became_true_at
+
+Conditions = tuple[dict[str, Any], ...]
+"""As parsed JSON: a status write returns the conditions of other writers exactly as they were."""
+
+
+class Namespace(KubernetesObject):
+    """A Namespace, for its labels and whether it is being deleted."""
+
+
+class SchedulingGate(View):
+    """One entry of a pod's `schedulingGates`."""
+
+    name: str = ""
+
+
+class SchedulingGroup(View):
+    """`spec.schedulingGroup` of a pod (core/v1, Kubernetes v1.36 and later)."""
+
+    pod_group_name: str = ""
+
+
+class PodSpec(View):
+    """What decides whether, where and with whom a pod may be placed."""
+
+    scheduler_name: str = "default-scheduler"
+    priority_class_name: str = ""
+    priority: int = 0
+    preemption_policy: str = ""
+    node_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    eviction_responders: tuple[dict[str, Any], ...] | None = None
+
+
+class PodStatus(View):
+    """The phase of a pod and its conditions."""
+
+    phase: str = "Pending"
+    conditions: Conditions = ()
+
+
+class Pod(KubernetesObject):
+    """A Pod."""
+
+    spec: PodSpec = Field(default_factory=PodSpec)
+    status: PodStatus = Field(default_factory=PodStatus)
+
+    @property
+    def pod_group_name(self) -> str:
+        """The PodGroup it was stamped with at birth; "" when it has none."""
+        return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else ""
+
+    @property
+    def gates(self) -> frozenset[str]:
+        """The names of the scheduling gates that still hold it."""
+        return frozenset(gate.name for gate in self.spec.scheduling_gates)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it will never run again; the scheduler no longer counts it."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+    @property
+    def bound(self) -> bool:
+        """Whether a node was chosen."""
+        return bool(self.spec.node_name)
+
+    @property
+    def bound_at(self) -> datetime | None:
+        """When a node was chosen; None while there is none, or where nobody said when."""
+        return became_true_at(self.status.conditions, "PodScheduled") if self.bound else None
+
+
+class PodTemplate(View):
+    """A pod template: what a controller stamps pods out of."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: PodSpec = Field(default_factory=PodSpec)

@@ -1,0 +1,1 @@
+"""What the conditions of an owner say about its groups."""

@@ -1,0 +1,35 @@
+"""Settings of groups that the API server did not keep.
+
+A field whose feature gate is off is dropped without an error (pkg/registry/scheduling, Kubernetes v1.37.1).
+"""
+
+from __future__ import annotations
+
+from muster.objects.scheduling import Workload
+from muster.policy.tree.groups import Group
+
+_GATES = {
+    "schedulingConstraints": "TopologyAwareWorkloadScheduling",
+    "preemptionPolicy": "PodGroupPreemptionPolicy",
+    "resourceClaims": "DRAWorkloadResourceClaims",
+    "disruptionMode": "WorkloadAwarePreemption, Kubernetes 1.36",
+}
+
+
+def dropped_settings(tree: tuple[Group, ...], workload: Workload) -> str:
+    """Settings that the API server dropped from the Workload, as text; "" if it kept all.
+
+    Args:
+        tree: the groups of the policy.
+        workload: the Workload as it is stored.
+    """
+    kept = {template.name: template.settings for template, _ in workload.hierarchy()}
+    lost: dict[str, list[str]] = {}
+    for group in (group for root in tree for group in root.with_all_below()):
+        for setting in group.settings.keys() - kept.get(group.name, group.settings).keys():
+            lost.setdefault(setting, []).append(group.name)
+    return "; ".join(
+        f"{setting} of {', '.join(lost[setting])}: the feature gate is off ({gate})"
+        for setting, gate in _GATES.items()
+        if setting in lost
+    )

@@ -1,0 +1,173 @@
+"""Jobs (batch/v1): alone, or as the children of a JobSet."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from muster.objects.meta import ObjectMeta, ObjectRef, View, is_true
+from muster.objects.pods import PodTemplate
+from muster.objects.resources import JOBS
+from muster.policy import group_labels
+from muster.policy.group_labels import GroupLabels
+from muster.policy.model import NoOp
+from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet
+from muster.policy.owners.priorities import priority_of
+from muster.policy.reasons import Reason
+
+CONTROLLER = "kubernetes.io/job-controller"
+CONDITION_PREFIX = "muster.dev/"
+"""Condition types of a Job are shared with every other controller, so Muster's carry a prefix."""
+
+_NAME_LIMIT = 253
+_FNV_OFFSET = 2166136261
+_FNV_PRIME = 16777619
+_SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class JobSpec(OwnerSpec):
+    """The spec of a Job, also as a JobSet's template carries it."""
+
+    parallelism: int = 1
+    completions: int | None = None
+    completion_mode: str = "NonIndexed"
+    managed_by: str = CONTROLLER
+    template: PodTemplate = Field(default_factory=PodTemplate)
+
+    @property
+    def indexed(self) -> bool:
+        """Whether each pod has a completion index."""
+        return self.completion_mode == "Indexed"
+
+
+class JobStatus(OwnerStatus):
+    """Counts and index lists of a Job; an index list reads `0,3-5`."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    completed_indexes: str = ""
+    failed_indexes: str = ""
+
+
+class Job(OwnerObject):
+    """A Job."""
+
+    spec: JobSpec = Field(default_factory=JobSpec)
+    status: JobStatus = Field(default_factory=JobStatus)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is Failed."""
+        return is_true(self.status.conditions, "Failed")
+
+
+class JobTemplate(View):
+    """`replicatedJobs[].template` of a JobSet."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: JobSpec = Field(default_factory=JobSpec)
+
+
+def pod_set_of(
+    job: Job | JobTemplate,
+    path: str,
+    replicated_job: str = "",
+    jobs: int = 1,
+    default_group: str | None = None,
+) -> PodSet:
+    """The pods of a Job, or of the Jobs made of a template.
+
+    Args:
+        job: the Job or template.
+        path: the field path of its pod template, for messages.
+        replicated_job: the name of its replicatedJob.
+        jobs: how many Jobs are made of it.
+        default_group: the group that mark-jobs will name on an unlabelled template; None where it will not
+            act.
+    """
+    labels, ungrouped = _labels_of_pods(job, default_group)
+    spec = job.spec
+    return PodSet(
+        path,
+        replicated_job,
+        jobs,
+        spec.template,
+        spec.parallelism,
+        spec.completions,
+        spec.indexed,
+        labels,
+        ungrouped,
+        priority_of(spec.template.spec.priority_class_name, ()),
+    )
+
+
+def _labels_of_pods(
+    job: Job | JobTemplate, default_group: str | None
+) -> tuple[GroupLabels | None, Reason | None]:
+    """The group labels that pods of a Job will carry, by hand or by mark-jobs, or why they carry none."""
+    labels = job.spec.template.metadata.labels
+    others = grouped_by_others(job)
+    if others is None and group_labels.GROUP not in labels and default_group is not None:
+        # mark-jobs adds its label to the others on the template, so these still count.
+        return group_labels.read_group_labels({**labels, group_labels.GROUP: default_group}), None
+    read = None if others else group_labels.read_group_labels(labels)
+    opted_out = labels.get(group_labels.GROUP) == group_labels.OPTED_OUT
+    return read, None if read else others or (Reason.OPTED_OUT if opted_out else Reason.NOT_MARKED)
+
+
+def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
+    """Why the pods of a Job are not Muster's to group, whatever their group labels say, or None."""
+    meta, spec = job.spec.template.metadata, job.spec.template.spec
+    if spec.scheduling_group is not None:
+        return Reason.BRING_YOUR_OWN_GROUP
+    if group_labels.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
+        return Reason.OTHER_SCHEDULER
+    if spec.eviction_responders:
+        return Reason.EVICTION_RESPONDERS
+    if group_labels.of_system_priority(spec.priority_class_name):
+        return Reason.PRIORITY_TOO_HIGH
+    upstream = job.spec.scheduling is not None or group_labels.UPSTREAM_TEMPLATE in job.metadata.annotations
+    return Reason.UPSTREAM_GROUPS if upstream else None
+
+
+def job_workload_name(job: ObjectRef) -> str:
+    """The Workload of a plain Job, by the Job controller's own recipe, so that both find each other's.
+
+    Source: computeWorkloadName in pkg/controller/job/job_scheduling_manager.go, Kubernetes v1.37.1: the job's
+    name, cut to leave room, and the safely encoded FNV-1a hash of `(types.UID)` followed by the UID.
+    """
+    hashed = _safe_encode(str(fnv1a_32(f"(types.UID){job.uid}".encode())))
+    return f"{job.name[: _NAME_LIMIT - len(hashed) - 1]}-{hashed}"
+
+
+def fnv1a_32(data: bytes) -> int:
+    """FNV-1a, 32 bits."""
+    value = _FNV_OFFSET
+    for byte in data:
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    return value
+
+
+def _safe_encode(text: str) -> str:
+    """SafeEncodeString of k8s.io/apimachinery/pkg/util/rand: letters and digits that spell no words."""
+    return "".join(_SAFE_ALPHABET[ord(character) % len(_SAFE_ALPHABET)] for character in text)
+
+
+def _skip_event(job: Job) -> NoOp | None:
+    """Jobs without a mark: where mark-jobs acts, it wrote one at the Job's creation."""
+    if group_labels.read_group_labels(job.spec.template.metadata.labels) is not None:
+        return None
+    return NoOp(Reason.NOT_MARKED, f"{job.ref}: the pod template is not marked")
+
+
+JOB = OwnerKind(
+    resource=JOBS,
+    view=Job,
+    controller=CONTROLLER,
+    pod_sets=lambda job, _enabled: (pod_set_of(job, "spec.template"),),
+    pod_label=group_labels.JOB_NAME,
+    is_job=True,
+    skip_event=_skip_event,
+    workload_name=job_workload_name,
+    condition_prefix=CONDITION_PREFIX,
+)

@@ -1,0 +1,121 @@
+"""JobSets (jobset.x-k8s.io/v1alpha2, JobSet v0.12.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from muster.objects.meta import View
+from muster.objects.resources import JOBS, JOBSETS
+from muster.policy import group_labels
+from muster.policy.owners.job import JobTemplate, pod_set_of
+from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet
+
+CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
+INITIALIZERS = ("dataset-initializer", "model-initializer")
+"""Ancestor steps of the Trainer whose pods only prepare."""
+
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_EXCLUSIVE_BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+
+
+class DependsOn(View):
+    """A replicatedJob that must be `Ready` or `Complete` before another one exists."""
+
+    name: str
+    status: str = "Complete"
+
+
+class ReplicatedJob(View):
+    """One entry of a JobSet's `replicatedJobs`."""
+
+    name: str
+    replicas: int = 1
+    template: JobTemplate = Field(default_factory=JobTemplate)
+    depends_on: tuple[DependsOn, ...] = ()
+
+
+class StartupPolicy(View):
+    """`AnyOrder`, or `InOrder`: one replicatedJob after another."""
+
+    startup_policy_order: str = "AnyOrder"
+
+
+class JobSetSpec(OwnerSpec):
+    """The spec of a JobSet."""
+
+    replicated_jobs: tuple[ReplicatedJob, ...] = ()
+    startup_policy: StartupPolicy = Field(default_factory=StartupPolicy)
+    managed_by: str = CONTROLLER
+
+
+class JobSetStatus(OwnerStatus):
+    """Restarts and conditions of a JobSet."""
+
+    restarts: int = 0
+
+
+class JobSet(OwnerObject):
+    """A JobSet."""
+
+    terminal_conditions: ClassVar[tuple[str, ...]] = ("Completed", "Failed")
+
+    spec: JobSetSpec = Field(default_factory=JobSetSpec)
+    status: JobSetStatus = Field(default_factory=JobSetStatus)
+
+
+def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
+    """One pod set for each replicatedJob, with those it waits for."""
+    in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
+    waits: dict[str, frozenset[str]] = {}
+    ends: dict[str, frozenset[str]] = {}
+    sets = []
+    for index, entry in enumerate(jobset.spec.replicated_jobs):
+        named = frozenset(dependency.name for dependency in entry.depends_on)
+        complete = frozenset(other.name for other in entry.depends_on if other.status == "Complete")
+        waits[entry.name] = frozenset(waits) if in_order else _with_theirs(named, named, waits)
+        ends[entry.name] = _with_theirs(complete, named, ends)
+        annotations = jobset.metadata.annotations | entry.template.metadata.annotations
+        step = entry.template.metadata.labels.get(group_labels.ANCESTOR, "")
+        pods = pod_set_of(
+            entry.template,
+            f"spec.replicatedJobs[{index}].template.spec.template",
+            entry.name,
+            entry.replicas,
+            group_labels.group_of_replicated_job(entry.name, step) if enabled else None,
+        )
+        sets.append(
+            replace(
+                pods,
+                initializer=step in INITIALIZERS,
+                waits_for=waits[entry.name],
+                ends_first=ends[entry.name],
+                exclusive=_is_exclusive(annotations),
+            )
+        )
+    return tuple(sets)
+
+
+def _is_exclusive(annotations: Mapping[str, str]) -> bool:
+    """Exclusive placement by webhook; by node selector pods do not wait (JobSet v0.12.0, pod_webhook.go)."""
+    return _EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations
+
+
+def _with_theirs(
+    own: frozenset[str], named: frozenset[str], earlier: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """The union of a replicatedJob's own set and those of the earlier replicatedJobs it names."""
+    return own.union(*(earlier.get(name, frozenset()) for name in named))
+
+
+JOBSET = OwnerKind(
+    resource=JOBSETS,
+    view=JobSet,
+    controller=CONTROLLER,
+    pod_sets=pod_sets,
+    pod_label=group_labels.JOBSET_NAME,
+    makes=JOBS,
+)

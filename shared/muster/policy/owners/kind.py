@@ -1,0 +1,147 @@
+"""The interface of an owner kind: what a kind that people create jobs with has to tell Muster.
+
+A kind is one file beside this one, listed in `muster.policy.owners`. Everything else asks the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from muster.objects.meta import KubernetesObject, ObjectRef, View, is_true
+from muster.objects.pods import Conditions, PodTemplate
+from muster.objects.resources import Resource
+from muster.objects.scheduling import PriorityClass
+from muster.policy.group_labels import GroupLabels, pod_group_name
+from muster.policy.model import NoOp
+from muster.policy.owners.priorities import Priority, priority_of
+from muster.policy.reasons import Reason
+
+
+class OwnerSpec(View):
+    """The fields that the specs of all owner kinds have."""
+
+    suspend: bool = False
+    managed_by: str = ""
+    scheduling: dict[str, Any] | None = None
+
+
+class OwnerStatus(View):
+    """The status of an owner, as far as all kinds have it."""
+
+    conditions: Conditions = ()
+
+
+class OwnerObject(KubernetesObject):
+    """An object of an owner kind: a TrainJob, JobSet or Job."""
+
+    terminal_conditions: ClassVar[tuple[str, ...]] = ("Complete", "Failed")
+
+    spec: OwnerSpec = Field(default_factory=OwnerSpec)
+    status: OwnerStatus = Field(default_factory=OwnerStatus)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is complete or failed."""
+        return is_true(self.status.conditions, *self.terminal_conditions)
+
+
+@dataclass(frozen=True)
+class PodSet:
+    """One pod template of an owner and the pods that come of it.
+
+    Attributes:
+        path: the field path of the template in the JobSet or Job, for messages.
+        replicated_job: the name of the replicatedJob; "" in a plain Job.
+        jobs: how many Jobs are made of it.
+        template: the pod template.
+        parallelism: pods of one Job that run at once.
+        completions: completion indexes of one Job, or pods in all of a NonIndexed one; None if unset.
+        indexed: whether each pod has a completion index.
+        labels: the group labels its pods will carry; None if Muster does not group them.
+        ungrouped: why Muster does not group them.
+        priority: the priority of its pods.
+        initializer: whether it only prepares data or a model for the others.
+        waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
+        ends_first: those of them that must be complete, whose pods have ended by then.
+        exclusive: whether JobSet's webhook refuses all pods of a Job but index 0 until that one is bound.
+    """
+
+    path: str
+    replicated_job: str
+    jobs: int
+    template: PodTemplate
+    parallelism: int
+    completions: int | None
+    indexed: bool
+    labels: GroupLabels | None
+    ungrouped: Reason | None
+    priority: Priority
+    initializer: bool = False
+    waits_for: frozenset[str] = frozenset()
+    ends_first: frozenset[str] = frozenset()
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class OwnerPodSets:
+    """An owner as the planner sees it.
+
+    Attributes:
+        root: the object that a person created; it owns what Muster makes.
+        named_by: the JobSet or Job whose name and UID are in the names of the groups.
+        pod_sets: its pod templates.
+    """
+
+    root: ObjectRef
+    named_by: ObjectRef
+    pod_sets: tuple[PodSet, ...]
+
+    def pod_group_name(self, group: str, suffix: str) -> str:
+        """The name of one PodGroup of the owner."""
+        return pod_group_name(self.named_by.name, group, self.named_by.uid, suffix)
+
+    def with_classes(self, classes: Collection[PriorityClass]) -> OwnerPodSets:
+        """The same pod sets, with priorities compared by the values of these PriorityClasses."""
+        if not classes:
+            return self
+        sets = (replace(pods, priority=priority_of(pods.priority.name, classes)) for pods in self.pod_sets)
+        return replace(self, pod_sets=tuple(sets))
+
+
+@dataclass(frozen=True)
+class OwnerKind:
+    """A kind of owner.
+
+    Attributes:
+        resource: where the kind lives in the API.
+        view: the fields of its objects that Muster reads.
+        controller: the value of `spec.managedBy` under which its own controller runs it.
+        runs_as: the kind of the object, of the same name and controlled by the owner, that makes its Jobs;
+            None if it makes Jobs or pods itself.
+        makes: the kind of the objects that it makes of its pod sets; None if it makes pods.
+        pod_sets: the pod templates of an object; the second argument tells whether mark-jobs acts in the
+            namespace. Not called where another object makes the Jobs.
+        pod_label: the label that carries the object's name on its pods, and on its Jobs.
+        is_job: whether the object is the Job itself, whose stored pod template has its final labels.
+        runtime: the TrainingRuntime or ClusterTrainingRuntime that an object names.
+        skip_event: why an event about an object needs no look at the cluster, by the object's own fields.
+        workload_name: the name of the Workload made for an owner.
+        condition_prefix: put before the types of Muster's conditions.
+    """
+
+    resource: Resource
+    view: type[OwnerObject]
+    controller: str
+    runs_as: Resource | None = None
+    makes: Resource | None = None
+    pod_sets: Callable[[Any, bool], tuple[PodSet, ...]] = lambda _owner, _enabled: ()
+    pod_label: str = ""
+    is_job: bool = False
+    runtime: Callable[[Any], ObjectRef | None] = lambda _owner: None
+    skip_event: Callable[[Any], NoOp | None] = lambda _owner: None
+    workload_name: Callable[[ObjectRef], str] = lambda owner: owner.name
+    condition_prefix: str = ""

@@ -1,0 +1,158 @@
+"""create_pod_groups: the PodGroups and CompositePodGroups of a stored Workload."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
+from muster.objects.scheduling import (
+    CompositePodGroupTemplate,
+    Gang,
+    PodGroupTemplate,
+    SchedulingPolicy,
+    Workload,
+)
+from muster.policy.group_labels import GroupInstance
+from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
+from muster.policy.ownership import belongs_to
+from muster.policy.plans import fallback, manifests
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.groups import Group
+from muster.policy.tree.members import LiveMembers, members_to_run
+
+COMPONENT = "muster-create-pod-groups"
+
+
+@dataclass(frozen=True)
+class PodGroupInputs:
+    """What create_pod_groups decides on.
+
+    Attributes:
+        resolved: the owner's groups, or why it is left alone.
+        members: its Jobs and the groups that exist; its pods are not read.
+    """
+
+    resolved: ResolvedOwner | NoOp
+    members: LiveMembers
+
+
+def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
+    """The PodGroups that are missing, with the policies of the Workload as it is stored."""
+    resolved = inputs.resolved
+    if isinstance(resolved, NoOp):
+        return resolved
+    failure = resolved.failure
+    if failure is not None:
+        return NoOp(failure.reason, f"{failure.message}; create_workload makes stand-ins")
+    root = resolved.root
+    workload = resolved.own or resolved.live.workload
+    if workload is None or workload.being_deleted:
+        return NoOp(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+    if resolved.own is None and not belongs_to(workload.metadata.labels, root.uid):
+        return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
+    return _create_missing(resolved, inputs.members, workload, now)
+
+
+def _create_missing(
+    resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
+) -> Decision:
+    existing = {group.metadata.name: group for group in (*members.composites, *members.groups)}
+    wanted = [*_wanted(resolved, members, workload, now), *_without_template(resolved, workload)]
+    being_deleted = [
+        action.target.name
+        for action in wanted
+        if action.target.name in existing and existing[action.target.name].being_deleted
+    ]
+    # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.
+    missing = tuple(action for action in wanted if action.target.name not in existing)
+    if not missing and being_deleted:
+        return NoOp(Reason.BEING_DELETED, f"being deleted: {', '.join(being_deleted)}", requeue=True)
+    if not missing:
+        return NoOp(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
+    names = [action.target.name for action in missing]
+    reply = Reply("created", resolved.root, {"workload": workload.metadata.name})
+    message = f"PodGroups of {workload.ref}: {', '.join(names)}"
+    requeue = bool(being_deleted)
+    return naming_created(Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, requeue=requeue))
+
+
+def naming_created(plan: Plan) -> Plan:
+    """The plan with the groups it creates in its reply; RefusedByApi without a reply if it creates none.
+
+    A plan that was carried out has only actions that succeeded: no refused group, but its fallback.
+    """
+    kinds = {POD_GROUPS.kind, COMPOSITE_POD_GROUPS.kind}
+    names = [action.target.name for action in plan.actions if action.target.kind in kinds]
+    if plan.reply is None or not names:
+        return replace(plan, reason=Reason.REFUSED_BY_API, message=f"refused: {plan.message}", reply=None)
+    return replace(plan, reply=replace(plan.reply, data={**plan.reply.data, "podGroups": names}))
+
+
+def _wanted(
+    resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
+) -> Iterator[Action]:
+    """Every group of the stored Workload, parents before children."""
+    owner, own, hold = resolved.pod_sets, resolved.own is not None, resolved.policy.holds
+    leaves = {leaf.name: leaf for leaf in resolved.leaves()}
+    needed = members_to_run(owner, members.jobs)
+    for template, above in workload.hierarchy():
+        parent = owner.pod_group_name(above, "") if above else ""
+        create = partial(manifests.create_group, owner.root, workload, template=template, parent=parent)
+        if isinstance(template, CompositePodGroupTemplate):
+            below = [leaves[name] for name in template.leaves() if name in leaves]
+            name, priority_class = owner.pod_group_name(template.name, ""), _class_of(template, below)
+            created = create(name=name, policy=template.scheduling_policy, priority_class=priority_class)
+            yield fallback.if_refused(owner, created, _instances(below), COMPONENT, now, hold=hold)
+            continue
+        leaf = leaves.get(template.name)
+        if leaf is None:
+            continue  # a template of the user's own Workload that no pod is stamped for
+        for suffix in leaf.sizes:
+            name = owner.pod_group_name(template.name, suffix)
+            policy = _policy(template, leaf, suffix, needed, own=own)
+            created = create(name=name, policy=policy, priority_class=leaf.priority_class_at(suffix))
+            yield fallback.if_refused(owner, created, ((leaf, suffix),), COMPONENT, now, hold=hold)
+
+
+def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
+    """Fallback PodGroups for labels that came after the Workload, which takes no new templates."""
+    stored = {template.name for template, _ in workload.hierarchy()}
+    for leaf in resolved.leaves():
+        if leaf.name in stored or resolved.policy.holds:
+            continue
+        message = f"Workload {workload.metadata.name} was made before {leaf.name} and has no template for it"
+        failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
+        for suffix in leaf.sizes:
+            name = resolved.pod_sets.pod_group_name(leaf.name, suffix)
+            yield manifests.create_fallback_group(
+                resolved.root, name, leaf.priority_class_at(suffix), failure
+            )
+
+
+def _class_of(template: PodGroupTemplate, below: list[Group]) -> str:
+    """The priority class of the pods below a composite; the scheduler compares both."""
+    return below[0].priority_class_name if below else template.priority_class_name
+
+
+def _instances(leaves: list[Group]) -> tuple[tuple[Group, str], ...]:
+    return tuple((leaf, suffix) for leaf in leaves for suffix in leaf.sizes)
+
+
+def _policy(
+    template: PodGroupTemplate, leaf: Group, suffix: str, needed: Counter[GroupInstance], *, own: bool
+) -> SchedulingPolicy:
+    """The template's policy, with a minCount no larger than the pods that will come.
+
+    A user's own minCount is lowered only for a group that never has that many pods, such as the last block of
+    completion indexes.
+    """
+    policy = template.scheduling_policy
+    if policy.gang is None:
+        return policy
+    pods = leaf.sizes[suffix] if own else needed[GroupInstance(leaf.name, suffix)]
+    return SchedulingPolicy(gang=Gang(min_count=max(1, min(policy.gang.min_count, pods))))

@@ -1,0 +1,178 @@
+"""create_workload: the groups of an owner compiled into its Workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from muster.objects.resources import WORKLOADS
+from muster.objects.scheduling import Workload
+from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
+from muster.policy.owners.priorities import NEVER
+from muster.policy.ownership import belongs_to, is_musters
+from muster.policy.plans import fallback
+from muster.policy.plans.manifests import controller_reference, create, owner_labels
+from muster.policy.plans.orphans import OrphanInputs, plan_orphan
+from muster.policy.reasons import Reason
+from muster.policy.resolve import LiveOwner, ResolvedOwner, workload_name
+from muster.policy.sources.source import policy_annotations
+from muster.policy.tree.groups import Group
+from muster.policy.tree.members import LiveMembers
+
+COMPONENT = "muster-create-workload"
+
+
+@dataclass(frozen=True)
+class WorkloadInputs:
+    """What create_workload decides on.
+
+    Attributes:
+        live: what was read of the owner.
+        resolved: its groups, or why it is left alone.
+        members: its pods and groups; None if no fallback PodGroup can be needed.
+        name_holder_lives: whether the owner of the Workload that has its name still exists.
+    """
+
+    live: LiveOwner
+    resolved: ResolvedOwner | NoOp
+    members: LiveMembers | None = None
+    name_holder_lives: bool = False
+
+
+def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
+    """The Workload of an owner, created once and never updated; fallback PodGroups if it cannot be made."""
+    if isinstance(inputs, OrphanInputs):
+        return plan_orphan(inputs)
+    resolved, members = inputs.resolved, inputs.members
+    if members is None:  # no pod of the owner can need a fallback PodGroup
+        return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved)
+    if isinstance(resolved, NoOp):
+        return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
+    failure = failure_of(resolved)
+    decision = (
+        _for_owner(inputs, resolved)
+        if failure is None
+        else fallback.give_up(resolved, members, failure, COMPONENT, now)
+    )
+    return fallback.beside(resolved, members, decision, COMPONENT, now)
+
+
+def needs_members(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> bool:
+    """Whether plan_workload may create fallback PodGroups, for which it needs the owner's pods and groups."""
+    if isinstance(resolved, NoOp):
+        return fallback.may_skip_stamped_pods(live, resolved)
+    return fallback.may_have_strays(resolved) or failure_of(resolved) is not None
+
+
+def failure_of(resolved: ResolvedOwner) -> GroupingFailure | None:
+    """Why the owner's groups cannot be made; also that another Workload has its name."""
+    workload = resolved.live.workload
+    if resolved.failure is not None or workload is None or resolved.own is not None:
+        return resolved.failure
+    if is_musters(workload.metadata.labels):
+        return None
+    named = workload.spec.controller_ref
+    return GroupingFailure(
+        Reason.WORKLOAD_NAME_TAKEN,
+        f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}",
+    )
+
+
+def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner) -> Decision:
+    if resolved.own is not None:
+        return NoOp(Reason.OWN_WORKLOAD, f"Workload {resolved.own.metadata.name} rules and is never written")
+    if inputs.live.workload is not None:
+        return _name_in_use(inputs, resolved, inputs.live.workload)
+    name = workload_name(resolved.owner)
+    sizes = ", ".join(
+        f"{group.name} ({'gang of ' + str(group.template_min_count) if group.gang else 'basic'})"
+        for group in resolved.tree
+    )
+    return Plan(
+        Reason.WORKLOAD_CREATED,
+        f"Workload {name} for {resolved.root}: {sizes}",
+        (_create_workload(resolved, name),),
+        Reply("created", resolved.root, {"workload": name}),
+    )
+
+
+def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Workload) -> Decision:
+    if workload.being_deleted:
+        return NoOp(Reason.BEING_DELETED, f"{workload.ref} is being deleted", requeue=True)
+    if belongs_to(workload.metadata.labels, resolved.root.uid):
+        return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists")
+    if inputs.name_holder_lives:
+        return NoOp(
+            Reason.WORKLOAD_NAME_TAKEN,
+            f"{workload.ref} belongs to another owner, which still exists",
+            requeue=True,
+        )
+    return Plan(
+        Reason.LEFTOVER_REMOVED,
+        f"{workload.ref} was left behind by an earlier owner of that name",
+        (Action(Verb.DELETE, replace(workload.ref, uid=workload.metadata.uid)),),
+        requeue=True,
+    )
+
+
+def _create_workload(resolved: ResolvedOwner, name: str) -> Action:
+    """Create the Workload of an owner, with one template for each group.
+
+    A priority class is in the templates only if all groups share it: the API refuses a Workload whose
+    templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
+    """
+    root = resolved.root
+    pod_sets = (pod_set for leaf in resolved.leaves() for pod_set in leaf.pod_sets)
+    classes = {pod_set.template.spec.priority_class_name for pod_set in pod_sets}
+    shared_class = classes.pop() if len(classes) == 1 else ""
+    body: dict[str, Any] = {
+        "apiVersion": WORKLOADS.api_version,
+        "kind": WORKLOADS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": root.namespace,
+            "labels": owner_labels(root),
+            "ownerReferences": [controller_reference(root)],
+        },
+        "spec": {
+            "controllerRef": {
+                "apiGroup": root.api_version.rpartition("/")[0],
+                "kind": root.kind,
+                "name": root.name,
+            },
+            **_templates(resolved.tree, shared_class),
+        },
+    }
+    annotations = policy_annotations(resolved.policy)
+    if annotations:
+        body["metadata"]["annotations"] = annotations
+    return create(body)
+
+
+def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:
+    """The two template lists of one level, without empty ones."""
+    leaves = [_template(group, priority_class) for group in groups if not group.children]
+    composites = [_template(group, priority_class) for group in groups if group.children]
+    lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
+    return {name: templates for name, templates in lists.items() if templates}
+
+
+def _template(group: Group, priority_class: str) -> dict[str, Any]:
+    """The template of a group, with all settings that its PodGroups copy.
+
+    With the gate PodGroupPreemptionPolicy a group without a preemptionPolicy gets the default one and is then
+    refused if its class has another (plugin/pkg/admission/priority, Kubernetes v1.37.1, seen).
+    """
+    count = "minGroupCount" if group.children else "minCount"
+    policy = {"gang": {count: group.template_min_count}} if group.gang else {"basic": {}}
+    preemption = {"preemptionPolicy": NEVER} if group.never_preempts else {}
+    template: dict[str, Any] = {
+        "name": group.name,
+        "schedulingPolicy": policy,
+        **preemption,
+        **group.settings,
+    }
+    if priority_class:
+        template["priorityClassName"] = priority_class
+    return template | _templates(group.children, priority_class)

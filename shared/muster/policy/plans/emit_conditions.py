@@ -1,0 +1,272 @@
+"""emit_conditions: conditions on the owner that say whether its groups exist and its pods are scheduled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from muster.objects.meta import ObjectRef, find_condition
+from muster.objects.pods import Pod
+from muster.objects.resources import POD_GROUPS
+from muster.objects.scheduling import PodGroup
+from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
+from muster.policy.model import Decision, GroupingFailure, NoOp, Plan, Reply
+from muster.policy.owner_status.conditions import (
+    READY,
+    SCHEDULED,
+    Condition,
+    condition_type,
+    conditions_patch,
+)
+from muster.policy.owner_status.dropped_settings import dropped_settings
+from muster.policy.owner_status.group_status import WORST_FIRST, GroupStatus, status_of, too_few_pods
+from muster.policy.owners.kind import OwnerObject
+from muster.policy.ownership import belongs_to
+from muster.policy.plans import manifests
+from muster.policy.plans.min_counts import only_flags, wanted_min_counts
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.members import LiveMembers, members_to_run
+
+COMPONENT = "muster-emit-conditions"
+_BINDING_TIME = timedelta(seconds=5)
+"""Less than the retries of a trigger take together, so that a pod that stays unbound is no dead letter."""
+
+_WORTH_AN_EVENT = frozenset(
+    {
+        Reason.SCHEDULED,
+        Reason.UNSCHEDULABLE,
+        Reason.SCHEDULER_ERROR,
+        Reason.GANG_SIZE_FIXED,
+        Reason.GROUPS_IGNORED,
+    }
+)
+"""Reasons that get an Event when a condition changes to them."""
+
+
+@dataclass(frozen=True)
+class ConditionInputs:
+    """What emit_conditions decides on.
+
+    Attributes:
+        subject: the object that the event was about.
+        resolved: the owner's groups, or why it is left alone.
+        members: its Jobs, pods and groups.
+        failed_create: the message of the latest FailedCreate Event of its Jobs, while pods are missing.
+    """
+
+    subject: ObjectRef
+    resolved: ResolvedOwner | NoOp
+    members: LiveMembers
+    failed_create: str = ""
+
+
+def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
+    """The owner's conditions as they must be now, and an Event where the scheduler's answer changed."""
+    resolved, members = inputs.resolved, inputs.members
+    if isinstance(resolved, NoOp):
+        return resolved
+    ready, scheduled = conditions_of(resolved, members, inputs.failed_create)
+    if scheduled.reason == Reason.WAITING_FOR_SCHEDULER:
+        scheduled = _groups_ignored(members, scheduled, now) or scheduled
+    conditions = (ready, scheduled)
+    patch = conditions_patch(resolved.owner, conditions, now)
+    requeue = not scheduled.true and _is_binding(inputs.subject, members, now)
+    if patch is None:
+        return NoOp(Reason.UP_TO_DATE, f"{resolved.owner.ref} says so already", requeue=requeue)
+    root = resolved.root
+    events = tuple(
+        manifests.create_event(
+            root,
+            component=COMPONENT,
+            warning=not condition.true,
+            reason=condition.reason,
+            message=condition.message,
+            now=now,
+        )
+        for condition in conditions
+        if _is_worth_an_event(resolved.owner, condition, resolved.failure)
+    )
+    reply = Reply(
+        "scheduled" if scheduled.true else "waiting",
+        root,
+        {"reason": scheduled.reason, "message": scheduled.message},
+    )
+    return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, (patch, *events), reply, requeue=requeue)
+
+
+def conditions_of(
+    resolved: ResolvedOwner, members: LiveMembers, failed_create: str = ""
+) -> tuple[Condition, Condition]:
+    """PodGroupsReady and PodGroupsScheduled of an owner, from its groups and pods as they are now."""
+    if not resolved.api.served:
+        return _without_groups(GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
+    if resolved.failure is not None and not resolved.tree:
+        return _without_groups(resolved.failure, held=resolved.policy.holds)
+    groups = {group.metadata.name: group for group in members.groups}
+    composites = {group.metadata.name for group in members.composites}
+    wanted_composites = list(resolved.composite_names())
+    missing = [name for name in wanted_composites if name not in composites]
+    fixed_in = "" if resolved.api.resizable else resolved.api.version
+    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in members.pods:
+        pods[pod.pod_group_name].append(pod)
+    states: list[GroupStatus] = []
+    fallback: list[PodGroup] = []
+    for instance, name in resolved.pod_groups():
+        group = groups.get(name)
+        if group is None:
+            missing.append(name)
+        elif manifests.FALLBACK in group.metadata.annotations:
+            fallback.append(group)
+        too_few = too_few_pods(group, pods[name], needed[instance], fixed_in) if group and fixed_in else None
+        states.append(too_few or status_of(name, group, pods[name], needed[instance]))
+    fallback += _fallback_of_strays(resolved, members)
+    total = len(states) + len(wanted_composites)
+    ready = _ready(resolved.failure, missing, fallback, total)
+    if ready.true:
+        ready = _with_dropped_settings(resolved, _with_sizes(resolved, members, ready))
+    return ready, _scheduled(states, failed_create)
+
+
+def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool:
+    """Whether a group was placed less than five seconds ago and its pods are still being bound.
+
+    The scheduler writes the group's condition before it binds, and no event of a PodGroup follows. An event
+    of one group waits for that group only: a job of many groups would outlast the retries of its first.
+    """
+    unbound = {pod.pod_group_name for pod in members.pods if not (pod.bound or pod.finished)}
+    names = unbound & {subject.name} if subject.kind == POD_GROUPS.kind else unbound
+    return any(
+        group.placed_at is not None and abs(now - group.placed_at) < _BINDING_TIME
+        for group in members.groups
+        if group.metadata.name in names
+    )
+
+
+def _groups_ignored(members: LiveMembers, scheduled: Condition, now: datetime) -> Condition | None:
+    """GroupsIgnored where pods were bound some time ago and the scheduler wrote nothing on their group.
+
+    A scheduler with the feature gates places a group and then binds its pods; one without binds each pod by
+    itself.
+    """
+    without_status = {
+        group.metadata.name for group in members.groups if not group.placed and group.refusal is None
+    }
+    bound_alone = {
+        pod.pod_group_name
+        for pod in members.pods
+        if pod.pod_group_name in without_status
+        and pod.bound_at is not None
+        and now - pod.bound_at > _BINDING_TIME
+        and not pod.finished
+    }
+    if not bound_alone:
+        return None
+    names = ", ".join(sorted(bound_alone))
+    reason = f"kube-scheduler bound pods of {names} one by one: {GATES_OF_THE_SCHEDULER}"
+    return replace(scheduled, reason=Reason.GROUPS_IGNORED, message=f"{scheduled.message}; {reason}")
+
+
+def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[PodGroup]:
+    """Fallback PodGroups of running pods whose template Muster does not group."""
+    wanted = {name for _, name in resolved.pod_groups()}
+    named = {pod.pod_group_name for pod in members.pods if not (pod.finished or pod.being_deleted)}
+    return [
+        group
+        for group in members.groups
+        if manifests.FALLBACK in group.metadata.annotations
+        and group.metadata.name in named - wanted
+        and belongs_to(group.metadata.labels, resolved.root.uid)
+    ]
+
+
+def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Condition, Condition]:
+    """Both conditions of an owner that gets no groups at all."""
+    message = f"the pods {'stay gated' if held else 'are scheduled one by one'}: {failure.message}"
+    return (
+        Condition(READY, true=False, reason=failure.reason, message=failure.message),
+        Condition(SCHEDULED, true=False, reason=failure.reason, message=message),
+    )
+
+
+def _with_dropped_settings(resolved: ResolvedOwner, ready: Condition) -> Condition:
+    """The condition, with the settings of the policy that the API server dropped."""
+    workload = resolved.live.workload
+    if workload is None or not belongs_to(workload.metadata.labels, resolved.root.uid):
+        return ready
+    dropped = dropped_settings(resolved.tree, workload)
+    if not dropped:
+        return ready
+    reason = Reason.FIELDS_DROPPED if ready.reason == Reason.POD_GROUPS_EXIST else ready.reason
+    return replace(ready, reason=reason, message=f"{ready.message}; not kept by the API server: {dropped}")
+
+
+def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
+    """The condition, with the groups whose minCount does not follow their pods.
+
+    Where minCount is immutable only growth is reported: a gang shrinks as its members finish.
+    """
+    flagged, version = only_flags(resolved), resolved.api.version
+    if resolved.own is not None or not (flagged or not resolved.api.resizable):
+        return ready
+    wanted = wanted_min_counts(resolved, members)
+    differing = [
+        f"{group.metadata.name} has minCount {group.spec.scheduling_policy.min_count}, "
+        f"its pods ask for {wanted[group.metadata.name]}"
+        for group in members.groups
+        if _differs(group, wanted.get(group.metadata.name, 0), lower_too=flagged)
+    ]
+    if not differing:
+        return ready
+    cause = "onScale is Flag" if flagged else f"{version} does not let minCount change"
+    reason = Reason.SCALING_FLAGGED if flagged else Reason.GANG_SIZE_FIXED
+    return replace(ready, reason=reason, message=f"{ready.message}; {cause}: {'; '.join(differing)}")
+
+
+def _differs(group: PodGroup, wanted: int, *, lower_too: bool) -> bool:
+    current = group.spec.scheduling_policy.min_count
+    return wanted > current or (lower_too and 0 < wanted < current)
+
+
+def _ready(
+    failure: GroupingFailure | None, missing: list[str], fallback: list[PodGroup], total: int
+) -> Condition:
+    if failure is not None:
+        return Condition(READY, true=False, reason=failure.reason, message=failure.message)
+    if fallback:
+        reason, _, message = fallback[0].metadata.annotations[manifests.FALLBACK].partition(": ")
+        names = ", ".join(group.metadata.name for group in fallback)
+        return Condition(READY, true=False, reason=reason, message=f"stand-ins {names}: {message}")
+    if missing:
+        message = f"{total - len(missing)} of {total} PodGroups exist; missing: {', '.join(missing)}"
+        return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)
+    return Condition(
+        READY, true=True, reason=Reason.POD_GROUPS_EXIST, message=f"{total} of {total} PodGroups exist"
+    )
+
+
+def _scheduled(states: list[GroupStatus], failed_create: str) -> Condition:
+    worst = min((state.reason for state in states), key=WORST_FIRST.index, default=Reason.SCHEDULED)
+    done = sum(state.reason == Reason.SCHEDULED for state in states)
+    waiting = [state for state in states if state.reason != Reason.SCHEDULED] or states
+    messages = [state.message for state in sorted(waiting, key=lambda state: WORST_FIRST.index(state.reason))]
+    message = f"{done} of {len(states)} groups scheduled; {'; '.join(messages)}"
+    if failed_create and any(state.reason == Reason.WAITING_FOR_PODS for state in states):
+        message += f"; pods could not be created: {failed_create}"
+    return Condition(SCHEDULED, true=worst == Reason.SCHEDULED, reason=worst, message=message)
+
+
+def _is_worth_an_event(owner: OwnerObject, condition: Condition, failure: GroupingFailure | None) -> bool:
+    """Whether the scheduler's answer changed, or a failure is reported for the first time.
+
+    The step that gives up creates the Event with its condition; where its write was a conflict and this one
+    came first, the Event is created here. Changed counts alone are not worth an Event.
+    """
+    before = find_condition(owner.status.conditions, condition_type(owner, condition))
+    changed = before is None or before.get("reason") != condition.reason
+    return changed and (
+        condition.reason in _WORTH_AN_EVENT or (failure is not None and condition.type == READY)
+    )

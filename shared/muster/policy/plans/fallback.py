@@ -1,0 +1,226 @@
+"""Fallback PodGroups: basic groups that let stamped pods run where no gang can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from muster.objects.meta import ObjectRef
+from muster.objects.pods import Pod
+from muster.policy.group_labels import REPLICATED_JOB, stamped_name
+from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
+from muster.policy.owner_status.conditions import READY, Condition, conditions_patch
+from muster.policy.owners import kind_of
+from muster.policy.owners.kind import OwnerObject, OwnerPodSets
+from muster.policy.owners.priorities import NEVER
+from muster.policy.plans import manifests
+from muster.policy.plans.emit_conditions import conditions_of
+from muster.policy.reasons import Reason
+from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.tree.groups import Group
+from muster.policy.tree.members import LiveMembers
+
+_NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
+_MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
+"""Reasons to skip an owner that stamp-pods does not know when it stamps the pods."""
+
+
+def give_up(
+    resolved: ResolvedOwner, members: LiveMembers, failure: GroupingFailure, component: str, now: datetime
+) -> Decision:
+    """Create a fallback PodGroup for every group of the owner, its condition and an Event.
+
+    If its groups are too many they are made for the pods that exist; later pods get theirs by sweeps.
+
+    Args:
+        resolved: the owner.
+        members: its pods, and the groups that exist.
+        failure: why its groups cannot be made.
+        component: the step that gives up, for the Event.
+        now: for the condition and the Event.
+    """
+    let_go = resolved.api.served and not resolved.policy.holds
+    created = tuple(_in_place_of_groups(resolved, members, failure)) if let_go else ()
+    ready, _ = conditions_of(replace(resolved, failure=failure), members)
+    reported = tuple(_report(resolved.owner, ready, component, now))
+    if not (created or reported):
+        return NoOp(failure.reason, failure.message)
+    reply = Reply("gave-up", resolved.root, {"reason": failure.reason, "message": failure.message})
+    return Plan(failure.reason, failure.message, (*created, *reported), reply)
+
+
+def beside(
+    resolved: ResolvedOwner, members: LiveMembers, decision: Decision, component: str, now: datetime
+) -> Decision:
+    """Add fallback PodGroups for stamped pods outside of the owner's groups to a decision about these.
+
+    Args:
+        resolved: the owner.
+        members: its pods and the groups they name, if it may have such pods.
+        decision: about its groups.
+        component: the step that decides, for the Event.
+        now: for the condition and the Event.
+    """
+    created = tuple(_for_strays(resolved, members))
+    if not created or decision.requeue:
+        return decision
+    if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
+        return replace(decision, actions=(*decision.actions, *created))  # its condition is the worse one
+    reason, _, why = (created[0].body or {})["metadata"]["annotations"][manifests.FALLBACK].partition(": ")
+    message = f"stand-ins {', '.join(action.target.name for action in created)}: {why}"
+    condition = Condition(READY, true=False, reason=reason, message=message)
+    reported = _report(resolved.owner, condition, component, now)
+    if isinstance(decision, Plan):
+        return replace(decision, actions=(*decision.actions, *created, *reported))
+    return Plan(Reason.STAND_INS_CREATED, message, (*created, *reported))
+
+
+def for_stamped_pods(
+    owner: OwnerObject | None, skipped: NoOp, members: LiveMembers, component: str, now: datetime
+) -> Decision:
+    """Create fallback PodGroups for pods that were stamped although their owner is skipped.
+
+    The pods alone give the names, so this works whatever is wrong with the owner.
+
+    Args:
+        owner: the owner; None if it is gone.
+        skipped: why it is skipped; returned if no pod needs a group.
+        members: its pods and the groups they name.
+        component: the step that skips it, for the Event.
+        now: for the condition and the Event.
+    """
+    if owner is None or skipped.reason in _NOTHING_RUNS:
+        return skipped
+    failure = GroupingFailure(skipped.reason, skipped.message)
+    created = [_for_pod(owner.ref, pod, failure) for pod in _first_pod_of_each_missing_group(members)]
+    if not created:
+        return skipped
+    message = f"stand-ins {', '.join(action.target.name for action in created)}: {skipped.message}"
+    condition = Condition(READY, true=False, reason=skipped.reason, message=message)
+    reported = _report(owner, condition, component, now)
+    return Plan(
+        Reason.STAND_INS_CREATED,
+        f"{len(created)} basic PodGroups: {skipped.message}",
+        (*created, *reported),
+    )
+
+
+def may_skip_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
+    """Whether pods of a skipped owner may be stamped all the same.
+
+    NotMarked: the namespace lost its label, but a JobSet's Jobs marked before go on making stamped pods.
+    """
+    kind = None if live.runner is None else kind_of(live.runner)
+    if skipped.reason == Reason.NOT_MARKED:
+        return kind is not None and not kind.is_job
+    return skipped.reason in _MAY_BE_STAMPED
+
+
+def may_have_strays(resolved: ResolvedOwner) -> bool:
+    """Whether some of an owner's pods may be stamped although Muster does not group their template.
+
+    stamp-pods sees the labels of a pod, but not that the pod's Job is grouped upstream, nor that the
+    namespace lost its label since that Job was made.
+    """
+    unseen = {Reason.NOT_MARKED, Reason.UPSTREAM_GROUPS}
+    return any(pod_set.ungrouped in unseen for pod_set in resolved.pod_sets.pod_sets)
+
+
+def if_refused(
+    owner: OwnerPodSets,
+    action: Action,
+    instances: tuple[tuple[Group, str], ...],
+    component: str,
+    now: datetime,
+    *,
+    hold: bool,
+) -> Action:
+    """The creation of a group, with an Event and fallback PodGroups to create if the API server refuses it.
+
+    Args:
+        owner: the owner.
+        action: the creation of a group.
+        instances: the PodGroups whose pods need it, by group and instance suffix: itself, or all below it.
+        component: the step, for the Event.
+        now: for the Event.
+        hold: whether the pods stay gated: then no fallback PodGroups.
+    """
+    failure = GroupingFailure(Reason.REFUSED_BY_API, "{refusal}")
+    never = action.body is not None and action.body["spec"].get("preemptionPolicy") == NEVER
+    groups = [_for_leaf(owner, leaf, suffix, failure, never_preempts=never) for leaf, suffix in instances]
+    event = manifests.create_event(
+        owner.root,
+        component=component,
+        warning=True,
+        reason=Reason.REFUSED_BY_API,
+        message="{refusal}",
+        now=now,
+    )
+    # The Event first: what refused the group, a quota for one, may refuse the fallback too.
+    return replace(action, if_refused=(event,) if hold else (event, *groups))
+
+
+def _in_place_of_groups(
+    resolved: ResolvedOwner, members: LiveMembers, failure: GroupingFailure
+) -> Iterator[Action]:
+    if not resolved.tree:
+        for pod in _first_pod_of_each_missing_group(members):
+            yield _for_pod(resolved.root, pod, failure)
+    existing = {group.metadata.name for group in members.groups}
+    leaves = {leaf.name: leaf for leaf in resolved.leaves()}
+    for instance, name in resolved.pod_groups():
+        if name not in existing:
+            yield _for_leaf(resolved.pod_sets, leaves[instance.group], instance.suffix, failure)
+
+
+def _for_strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[Action]:
+    wanted = {name for _, name in resolved.pod_groups()}
+    pod_sets = {pod_set.replicated_job: pod_set for pod_set in resolved.pod_sets.pod_sets}
+    for pod in _first_pod_of_each_missing_group(members):
+        pod_set = pod_sets.get(pod.metadata.labels.get(REPLICATED_JOB, ""))
+        if pod_set is None or pod.pod_group_name in wanted:
+            continue
+        message = f"{pod_set.path} is not Muster's to group, but its pods are stamped"
+        yield _for_pod(resolved.root, pod, GroupingFailure(pod_set.ungrouped or Reason.NOT_MARKED, message))
+
+
+def _for_leaf(
+    owner: OwnerPodSets, leaf: Group, suffix: str, failure: GroupingFailure, *, never_preempts: bool = False
+) -> Action:
+    never = never_preempts or leaf.never_preempts_at(suffix)
+    name, priority_class = owner.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix)
+    return manifests.create_fallback_group(owner.root, name, priority_class, failure, never_preempts=never)
+
+
+def _for_pod(root: ObjectRef, pod: Pod, failure: GroupingFailure) -> Action:
+    never = pod.spec.preemption_policy == NEVER
+    return manifests.create_fallback_group(
+        root, pod.pod_group_name, pod.spec.priority_class_name, failure, never_preempts=never
+    )
+
+
+def _report(owner: OwnerObject, condition: Condition, component: str, now: datetime) -> Iterator[Action]:
+    """The condition and an Event of the same text; none if the owner's status has the condition already."""
+    patch = conditions_patch(owner, (condition,), now)
+    if patch is not None:
+        yield patch
+        yield manifests.create_event(
+            owner.ref,
+            component=component,
+            warning=True,
+            reason=condition.reason,
+            message=condition.message,
+            now=now,
+        )
+
+
+def _first_pod_of_each_missing_group(members: LiveMembers) -> Iterator[Pod]:
+    """One pod for each missing PodGroup that stamp-pods named, not for those that a user names."""
+    existing = {group.metadata.name for group in members.groups}
+    for pod in members.pods:
+        name = pod.pod_group_name
+        stamped = name and name == stamped_name(pod.metadata.labels)
+        if stamped and name not in existing and not (pod.finished or pod.being_deleted):
+            existing.add(name)
+            yield pod

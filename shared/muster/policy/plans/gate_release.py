@@ -1,0 +1,173 @@
+"""Gate release: which new pods keep their gates because their group, or its tree, was placed before.
+
+The scheduler counts pods until they are gone (podgroupstate.go, Kubernetes v1.37.1): beside old pods that
+still terminate it places new ones a few at a time, or one group of a gang of groups without the others, seen
+on the real scheduler. And minCount or minGroupCount may have been lowered since. Before the first placement
+neither can happen, and the scheduler itself places all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.policy.model import NoOp
+from muster.policy.ownership import is_musters
+from muster.policy.plans.min_counts import (
+    follows,
+    is_of_wrong_size,
+    wanted_min_counts,
+    wanted_min_group_counts,
+)
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.members import LiveMembers
+
+AnyGroup = PodGroup | CompositePodGroup
+
+
+@dataclass(frozen=True)
+class GroupTree:
+    """An owner with everything that exists of it.
+
+    Attributes:
+        resolved: its groups, or why it is left alone.
+        members: its Jobs, pods, PodGroups and CompositePodGroups.
+    """
+
+    resolved: ResolvedOwner | NoOp
+    members: LiveMembers
+
+
+def held_groups(groups: Iterable[PodGroup], tree: GroupTree | None) -> dict[str, NoOp]:
+    """The groups whose pods keep their gates, by name of PodGroup, with the reason.
+
+    Args:
+        groups: the groups that are placed together.
+        tree: their owner; None if nothing of it was read.
+    """
+    groups = tuple(groups)
+    if tree is None or not any(map(was_placed, groups)):
+        return {}
+    if isinstance(tree.resolved, NoOp) or tree.resolved.failure:
+        return {}  # nobody resizes these groups: nothing to wait for
+    check = _GateCheck(groups, tree.resolved, tree.members)
+    reasons = ((group.metadata.name, check.reason_to_hold(group)) for group in groups)
+    return {name: reason for name, reason in reasons if reason is not None}
+
+
+def was_placed(group: PodGroup) -> bool:
+    """Whether a gang, or a group in a tree, was placed before."""
+    return group.placed and (group.spec.scheduling_policy.gang is not None or _parent(group) != "")
+
+
+def in_tree(group: PodGroup) -> bool:
+    """Whether a group has a CompositePodGroup above it."""
+    return _parent(group) != ""
+
+
+def placed_together(members: LiveMembers, group: AnyGroup) -> tuple[PodGroup, ...]:
+    """The PodGroups below the same root as a group, or that group alone."""
+    composites = _by_name(members.composites)
+    root = _root_of(composites, group).metadata.name
+    return tuple(other for other in members.groups if _root_of(composites, other).metadata.name == root)
+
+
+def root_of(composites: Iterable[CompositePodGroup], group: AnyGroup) -> AnyGroup:
+    """The highest existing CompositePodGroup above a group; the group itself if there is none."""
+    return _root_of(_by_name(composites), group)
+
+
+class _GateCheck:
+    """Groups that are placed together, with the pods that each can count on."""
+
+    def __init__(self, groups: tuple[PodGroup, ...], resolved: ResolvedOwner, members: LiveMembers) -> None:
+        staying = {pod.metadata.uid for pod in members.staying}
+        self._composites = _by_name(members.composites)
+        self._children: defaultdict[str, list[AnyGroup]] = defaultdict(list)
+        existing: list[AnyGroup] = [*groups, *members.composites]
+        for group in existing:
+            self._children[_parent(group)].append(group)
+        self._follows = follows(resolved)
+        self._min_counts = wanted_min_counts(resolved, members)
+        self._min_group_counts = wanted_min_group_counts(resolved, members)
+        self._staying = Counter(pod.pod_group_name for pod in members.staying)
+        self._leaving = {
+            pod.pod_group_name for pod in members.pods if not pod.finished and pod.metadata.uid not in staying
+        }
+        self._reason_of_composite = {
+            name: self._reason_at(composite) for name, composite in self._composites.items()
+        }
+
+    def reason_to_hold(self, group: PodGroup) -> NoOp | None:
+        """Why the pods of a group keep their gates: for the group itself, or for a group above it."""
+        above = list(_above(self._composites, group))
+        highest = above[-1] if above else group
+        missing = _parent(highest)
+        known = missing == "" or missing in self._composites
+        if not known and self._follows and is_musters(highest.metadata.labels):
+            return NoOp(Reason.AWAITING_POD_GROUP, f"CompositePodGroup {missing} does not exist yet")
+        reasons = (self._reason_of_composite[composite.metadata.name] for composite in above)
+        return self._reason_at(group) or next(filter(None, reasons), None)
+
+    def _reason_at(self, group: AnyGroup) -> NoOp | None:
+        field, members = ("minCount", "pods exist")
+        if isinstance(group, CompositePodGroup):
+            field, members = ("minGroupCount", "groups have their pods")
+        needed, ready = group.spec.scheduling_policy.needs, self._ready(group)
+        if self._is_wrong(group):
+            message = f"{group.ref} has {field} {needed}, its Jobs need {self._wanted(group)}"
+            return NoOp(Reason.AWAITING_RESIZE, message)
+        if ready < needed and self._may_be_miscounted(group):
+            return NoOp(Reason.AWAITING_MEMBERS, f"{group.ref}: {ready} of {needed} {members}")
+        return None
+
+    def _may_be_miscounted(self, group: AnyGroup) -> bool:
+        """Whether the scheduler may take old pods for those that are missing.
+
+        In a tree one gated pod holds back all others, those of complete groups too. So there a group that is
+        short of pods keeps its gates no longer than old pods of it exist.
+        """
+        if isinstance(group, PodGroup):
+            return not in_tree(group) or group.metadata.name in self._leaving
+        return any(map(self._may_be_miscounted, self._children[group.metadata.name]))
+
+    def _is_wrong(self, group: AnyGroup) -> bool:
+        return self._follows and is_of_wrong_size(group, self._wanted(group))
+
+    def _wanted(self, group: AnyGroup) -> int:
+        counts = self._min_counts if isinstance(group, PodGroup) else self._min_group_counts
+        return counts.get(group.metadata.name, 0)
+
+    def _ready(self, group: AnyGroup) -> int:
+        """The pods of a group that are to run, or the child groups that have the pods they need."""
+        if isinstance(group, PodGroup):
+            return self._staying[group.metadata.name]
+        return sum(
+            self._ready(child) >= max(1, child.spec.scheduling_policy.needs) and not self._is_wrong(child)
+            for child in self._children[group.metadata.name]
+        )
+
+
+def _by_name(composites: Iterable[CompositePodGroup]) -> dict[str, CompositePodGroup]:
+    return {composite.metadata.name: composite for composite in composites}
+
+
+def _root_of(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> AnyGroup:
+    return [group, *_above(composites, group)][-1]
+
+
+def _above(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> Iterator[CompositePodGroup]:
+    """The existing CompositePodGroups above a group, from below; each once, even if they form a ring."""
+    seen: set[str] = set()
+    above = composites.get(_parent(group))
+    while above is not None and above.metadata.name not in seen:
+        seen.add(above.metadata.name)
+        yield above
+        above = composites.get(_parent(above))
+
+
+def _parent(group: AnyGroup) -> str:
+    return group.spec.parent_composite_pod_group_name

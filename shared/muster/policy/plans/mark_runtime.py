@@ -1,0 +1,292 @@
+"""mark_runtime: the group labels of a runtime's policy, written on its pod templates.
+
+Labels that reach a job later than its first pod are too late, so they are put into the runtime. The runtime
+is read, changed and put back as a whole: server-side apply revives deleted runtimes and keeps renamed
+replicatedJobs alive as ghosts (seen on Trainer 2.3.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from muster.objects.field_paths import FieldPath, Path, owned_by
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.policy import group_labels
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.owners.job import JobTemplate, grouped_by_others
+from muster.policy.plans import manifests
+from muster.policy.reasons import Reason
+from muster.policy.sources.runtime_labels import LABELS, labels_for
+from muster.policy.sources.schema import InvalidPolicyError
+from muster.policy.sources.source import (
+    EffectivePolicy,
+    InvalidPolicy,
+    PolicySourceKind,
+    invalid_policy,
+    resolve_policy,
+    sources_of_runtime,
+)
+
+COMPONENT = "muster-mark-runtime"
+"""Also the field manager: its entry in managedFields records the fields that may be removed again."""
+
+KAI = "kai-scheduler"
+KAI_QUEUE = "kai.scheduler/queue"
+KAI_MINIMUM = "kai.scheduler/batch-min-member"
+"""On a JobSet: how many of its replicatedJobs KAI waits for; it does not look at dependsOn
+(jobset_grouper.go, KAI-Scheduler v0.17.0)."""
+
+_BY_POLICY = ("coscheduling", "volcano")
+"""Schedulers with gangs of their own that the Trainer knows by podGroupPolicy."""
+
+_BY_SCHEDULER_NAME = ("volcano", "yunikorn")
+"""Schedulers with gangs of their own that a template names without any policy."""
+
+_OTHER_GROUPS = {
+    Reason.UPSTREAM_GROUPS: f"spec.scheduling or the annotation {group_labels.UPSTREAM_TEMPLATE}",
+    Reason.BRING_YOUR_OWN_GROUP: "a schedulingGroup",
+}
+"""Reasons to leave a Job template alone, with the field that shows them, for messages."""
+
+_TEMPLATE: Path = ("spec", "template")
+
+
+@dataclass(frozen=True)
+class RuntimeInputs:
+    """What mark_runtime decides on.
+
+    Attributes:
+        subject: the runtime that the event was about.
+        runtime: it as parsed JSON, whole, because it is put back whole; None if it is gone.
+        event_names: the names of the Events about it.
+    """
+
+    subject: ObjectRef
+    runtime: Mapping[str, Any] | None = None
+    event_names: frozenset[str] = frozenset()
+
+
+@dataclass
+class _DesiredFields:
+    """The fields that a runtime should have.
+
+    Attributes:
+        values: each field that Muster may write, with its value; None removes it.
+        kept: messages about templates labelled by hand or grouped upstream, which stay as they are.
+        left: replicatedJobs whose pods have groups already, with the reason.
+    """
+
+    values: dict[FieldPath, str | None] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    left: dict[str, Reason] = field(default_factory=dict)
+
+
+def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
+    """The runtime with the labels of its policy; labels of Muster's that no policy asks for are removed."""
+    runtime = inputs.runtime
+    if runtime is None:
+        return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or another one has its name")
+    view = KubernetesObject.read(runtime)
+    if view.being_deleted:
+        return NoOp(Reason.DELETED, f"{view.ref} is being deleted")
+    policy = _policy_of(runtime)
+    if isinstance(policy, InvalidPolicy):
+        return _refused(inputs, view.ref, policy.failure.reason, policy.failure.message, now)
+    try:
+        desired = _desired_fields(runtime, policy)
+    except InvalidPolicyError as error:
+        failure = invalid_policy(policy.where if policy else "", str(error)).failure
+        return _refused(inputs, view.ref, failure.reason, failure.message, now)
+    changed = _changed(runtime, desired)
+    if changed is not None:
+        return _replaced(view.ref, runtime, changed, policy, desired, now)
+    no_op = _no_op(view.ref, policy, desired)
+    if _has_unused_policy(runtime, no_op):
+        return _refused(inputs, view.ref, no_op.reason, no_op.message, now)
+    return no_op
+
+
+def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
+    """Why nothing has to be done about a runtime, by its own fields; None if something may have to be.
+
+    Most runtimes have no policy, and had none.
+    """
+    policy = _policy_of(runtime)
+    view = KubernetesObject.read(runtime)
+    if isinstance(policy, InvalidPolicy) or view.being_deleted:
+        return None
+    try:
+        desired = _desired_fields(runtime, policy)
+    except InvalidPolicyError:
+        return None
+    no_op = _no_op(view.ref, policy, desired)
+    unfinished = _changed(runtime, desired) is not None or _has_unused_policy(runtime, no_op)
+    return None if unfinished else no_op
+
+
+def _policy_of(runtime: Mapping[str, Any]) -> EffectivePolicy | InvalidPolicy | None:
+    """The policy of a runtime; None if it has none."""
+    sources = sources_of_runtime(runtime)
+    return resolve_policy(sources) if sources else None
+
+
+def _has_unused_policy(runtime: Mapping[str, Any], no_op: NoOp) -> bool:
+    """Whether a policy of the runtime asks for groups of pods that have groups already."""
+    policies = [source for source in sources_of_runtime(runtime) if source.kind != PolicySourceKind.UPSTREAM]
+    return bool(policies) and no_op.reason in _OTHER_GROUPS
+
+
+def _no_op(ref: ObjectRef, policy: EffectivePolicy | None, desired: _DesiredFields) -> NoOp:
+    if policy is None:
+        return NoOp(Reason.NOT_MARKED, f"{ref} has no policy")
+    if policy.other == "upstream":
+        return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: upstream groups these pods")
+    if policy.other:
+        return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
+    if desired.left and not any(desired.values.values()):
+        return NoOp(next(iter(desired.left.values())), "; ".join([f"{ref} is not marked", *desired.kept]))
+    return NoOp(Reason.UP_TO_DATE, "; ".join([f"{ref} is marked", *desired.kept]))
+
+
+def _replaced(
+    ref: ObjectRef,
+    runtime: Mapping[str, Any],
+    changed: dict[str, Any],
+    policy: EffectivePolicy | None,
+    desired: _DesiredFields,
+    now: datetime,
+) -> Plan:
+    done = [
+        f"{path} {'= ' + value if (value := path.value_in(changed)) is not None else 'taken back'}"
+        for path in _fields(runtime)
+        if path.value_in(runtime) != path.value_in(changed)
+    ]
+    by = policy.where if policy else "no policy"
+    message = f"{by}: {'; '.join([*done, *desired.kept])}"
+    replace = Action(Verb.UPDATE, ref, changed)
+    event = manifests.create_event(
+        ref, component=COMPONENT, warning=False, reason=Reason.RUNTIME_MARKED, message=message, now=now
+    )
+    return Plan(Reason.RUNTIME_MARKED, message, (replace, event), Reply("marked", ref, {"changes": done}))
+
+
+def _refused(inputs: RuntimeInputs, ref: ObjectRef, reason: Reason, message: str, now: datetime) -> Decision:
+    """One Event on the runtime about a policy that cannot be used; its labels stay as they are."""
+    event = manifests.create_event(
+        ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
+    )
+    if event.target.name in inputs.event_names:
+        return NoOp(reason, message)
+    return Plan(reason, message, (event,), Reply("refused", ref, {"reason": reason, "message": message}))
+
+
+def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) -> _DesiredFields:
+    """The value that each field should have.
+
+    Raises:
+        InvalidPolicyError: the policy names replicatedJobs that the runtime does not have.
+    """
+    desired = _DesiredFields(dict.fromkeys(_fields(runtime)))
+    entries = {name: entry for _, name, entry in _entries(runtime)}
+    steps = {name: _step(entry) for name, entry in entries.items()}
+    labels: dict[str, dict[str, str]] = {}
+    if policy is not None and policy.workload is not None:
+        labels = labels_for(policy.workload, steps)
+    for index, name, entry in _entries(runtime):
+        job = JobTemplate.model_validate(entry.get("template") or {})
+        left = grouped_by_others(job)
+        if left in _OTHER_GROUPS:
+            desired.left[name] = left
+            desired.kept.append(f"{name} is left alone ({left}): its template has {_OTHER_GROUPS[left]}")
+            _desired_labels(runtime, desired, index, name, {})
+            continue
+        others = (policy is not None and policy.other in _BY_POLICY) or (
+            job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME
+        )
+        wanted = {group_labels.GROUP: group_labels.OPTED_OUT} if others else labels.get(name, {})
+        _desired_labels(runtime, desired, index, name, wanted)
+        if policy is not None and policy.other == "kaiScheduler":
+            desired.values[_pod_field(index, name, "spec", "schedulerName")] = KAI
+            desired.values[_pod_field(index, name, "metadata", "labels", KAI_QUEUE)] = policy.queue or None
+    if policy is not None and policy.other == "kaiScheduler":
+        desired.values[FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))] = policy.queue or None
+        if any(entry.get("dependsOn") for entry in entries.values()):
+            desired.values[FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
+    foreign = _foreign(runtime, desired)
+    desired.kept += [
+        f"{path} is {path.value_in(runtime)}, by somebody else; the policy asks for {value}"
+        for path, value in desired.values.items()
+        if value is not None and path in foreign
+    ]
+    return desired
+
+
+def _desired_labels(
+    runtime: Mapping[str, Any], desired: _DesiredFields, index: int, name: str, wanted: Mapping[str, str]
+) -> None:
+    """The four group labels of one template, unless it was labelled by hand."""
+    paths = {label: _pod_field(index, name, "metadata", "labels", label) for label in LABELS}
+    ours = owned_by(runtime, COMPONENT)
+    by_hand = paths[group_labels.GROUP].value_in(runtime)
+    if by_hand is not None and paths[group_labels.GROUP] not in ours:
+        for path in paths.values():
+            del desired.values[path]
+        differs = [label for label in wanted if paths[label].value_in(runtime) != wanted[label]]
+        if differs:
+            asked = ", ".join(f"{label}: {wanted[label]}" for label in differs)
+            desired.kept.append(
+                f"{name} is marked by hand ({by_hand}) and stays so; the policy asks for {asked}"
+            )
+        return
+    for label, path in paths.items():
+        desired.values[path] = wanted.get(label)
+
+
+def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, Any] | None:
+    """The runtime with the desired fields; None if nothing changes.
+
+    Fields that somebody else wrote stay; a field that is no longer desired is removed only if Muster owns it.
+    """
+    changed = deepcopy(dict(runtime))
+    foreign = _foreign(runtime, desired)
+    for path, value in desired.values.items():
+        if path not in foreign and path.value_in(runtime) != value:
+            path.write(changed, value)
+    return None if changed == runtime else changed
+
+
+def _foreign(runtime: Mapping[str, Any], desired: _DesiredFields) -> set[FieldPath]:
+    """The fields with another value than the desired one, written by somebody else."""
+    ours = owned_by(runtime, COMPONENT)
+    current = {path: path.value_in(runtime) for path in desired.values.keys() - ours}
+    return {path for path, value in current.items() if value not in {None, desired.values[path]}}
+
+
+def _fields(runtime: Mapping[str, Any]) -> Iterator[FieldPath]:
+    """Every field that mark_runtime may write."""
+    yield FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))
+    yield FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))
+    for index, name, _ in _entries(runtime):
+        for label in (*LABELS, KAI_QUEUE):
+            yield _pod_field(index, name, "metadata", "labels", label)
+        yield _pod_field(index, name, "spec", "schedulerName")
+
+
+def _pod_field(index: int, name: str, *inside: str) -> FieldPath:
+    job = (*_TEMPLATE, "spec", "replicatedJobs", (index, name))
+    return FieldPath((*job, "template", "spec", "template", *inside))
+
+
+def _entries(runtime: Mapping[str, Any]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+    spec = ((runtime.get("spec") or {}).get("template") or {}).get("spec") or {}
+    for index, entry in enumerate(spec.get("replicatedJobs") or []):
+        yield index, entry["name"], entry
+
+
+def _step(entry: Mapping[str, Any]) -> str:
+    metadata = (entry.get("template") or {}).get("metadata") or {}
+    return str((metadata.get("labels") or {}).get(group_labels.ANCESTOR, ""))

@@ -1,0 +1,111 @@
+"""The minCount and minGroupCount that the groups of an owner should have now.
+
+The scheduler counts child groups that are ready, and one whose pods have all ended is not (gangscheduling.go,
+Kubernetes v1.37.1): the replacement of a pod in another child would wait for it for ever, seen on the real
+scheduler. So minGroupCount follows the child groups that still have pods to run, as minCount follows the
+pods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.policy.group_labels import GroupInstance
+from muster.policy.ownership import is_musters
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.groups import Group
+from muster.policy.tree.members import LiveMembers, members_to_run
+
+
+def follows(resolved: ResolvedOwner) -> bool:
+    """Whether the counts of an owner's groups follow its pods at all."""
+    return resolved.own is None and resolved.api.resizable and not only_flags(resolved)
+
+
+def only_flags(resolved: ResolvedOwner) -> bool:
+    """Whether the policy says `onScale: Flag`."""
+    policy = resolved.policy.workload
+    return policy is not None and policy.on_scale == "Flag"
+
+
+def gangs(resolved: ResolvedOwner) -> Iterator[Group]:
+    """The groups of pods that are gangs."""
+    return (leaf for leaf in resolved.leaves() if leaf.gang)
+
+
+def composite_gangs(resolved: ResolvedOwner) -> Iterator[Group]:
+    """The groups of groups that need a number of their children."""
+    return (group for root in resolved.tree for group in root.composites() if group.gang)
+
+
+def wanted_min_counts(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, int]:
+    """The minCount that each gang of the owner should have now, by the name of its PodGroup."""
+    existing = {group.metadata.name: group for group in members.groups}
+    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
+    targets: dict[str, int] = {}
+    for leaf in gangs(resolved):
+        for suffix in leaf.sizes:
+            name = resolved.pod_sets.pod_group_name(leaf.name, suffix)
+            pods = needed[GroupInstance(leaf.name, suffix)]
+            target = max(1, min(pods, leaf.pinned or pods))
+            group = existing.get(name)
+            targets[name] = target if group is None else _next_min_count(group, target, bound[name])
+    return targets
+
+
+def wanted_min_group_counts(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, int]:
+    """The minGroupCount that each composite gang of the owner should have now, by its name.
+
+    Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
+    children count again.
+    """
+    existing = {group.metadata.name: group for group in members.composites}
+    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    bound = {pod.pod_group_name for pod in members.staying if pod.bound}
+    targets = {}
+    for group in composite_gangs(resolved):
+        name = resolved.pod_sets.pod_group_name(group.name, "")
+        current = existing[name].spec.scheduling_policy.needs if name in existing else None
+        target = max(1, min(group.template_min_count, _children_to_run(group, needed)))
+        if current is not None and target > current and bound & set(_names_below(resolved, group)):
+            target = current
+        targets[name] = target
+    return targets
+
+
+def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
+    """Whether a gang of Muster's has another count than the wanted one; 0 wants none."""
+    stays = group.being_deleted or not is_musters(group.metadata.labels)
+    return not stays and wanted > 0 and group.spec.scheduling_policy.needs not in {0, wanted}
+
+
+def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
+    """The minCount to set on the way to the needed one.
+
+    Lowered at once: a gang that was scaled down never places again with the old number. Raised at once while
+    no staying member has a node: before the first placement, and after a restart. Else raised only as far as
+    pods are bound, so that the replacement of a running member never waits for growth.
+    """
+    current = group.spec.scheduling_policy.min_count
+    if needed <= current or not group.placed or bound == 0:
+        return needed
+    return max(current, min(needed, bound))
+
+
+def _children_to_run(group: Group, needed: Counter[GroupInstance]) -> int:
+    """How many child groups still have pods to run."""
+    return sum(
+        bool(_children_to_run(child, needed))
+        if child.children
+        else sum(needed[GroupInstance(child.name, suffix)] > 0 for suffix in child.sizes)
+        for child in group.children
+    )
+
+
+def _names_below(resolved: ResolvedOwner, group: Group) -> Iterator[str]:
+    for leaf in group.leaves():
+        for suffix in leaf.sizes:
+            yield resolved.pod_sets.pod_group_name(leaf.name, suffix)

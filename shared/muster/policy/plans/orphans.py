@@ -1,0 +1,79 @@
+"""Objects that an owner left behind, which may be removed.
+
+A batch/v1 Job is deleted with propagation policy Orphan unless the client says otherwise, which strips the
+owner references of everything Muster made for it (pkg/registry/batch/job/strategy.go, Kubernetes v1.37.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from muster.objects.meta import ObjectRef
+from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
+from muster.policy.group_labels import UID_CHARACTERS
+from muster.policy.model import Action, Decision, NoOp, Plan, Verb
+from muster.policy.owners import kind_of, runs_as
+from muster.policy.ownership import OWNER_UID, is_musters
+from muster.policy.reasons import Reason
+
+Orphan = Workload | CompositePodGroup | PodGroup
+"""An object of a kind that Muster makes for owners."""
+
+
+@dataclass(frozen=True)
+class OrphanInputs:
+    """An object whose owner may be gone.
+
+    Attributes:
+        object: the object, live.
+        live_uids: the UIDs of all owners of its namespace, by `owner_uids`.
+    """
+
+    object: Orphan
+    live_uids: frozenset[str]
+
+    @property
+    def subject(self) -> ObjectRef:
+        """The object."""
+        return self.object.ref
+
+
+def plan_orphan(inputs: OrphanInputs) -> Decision:
+    """Delete a Workload or group of Muster's if nothing it was made for exists."""
+    orphan = inputs.object
+    if not is_musters(orphan.metadata.labels):
+        return NoOp(Reason.NOT_MUSTERS, f"{orphan.ref} was not made by Muster")
+    if orphan.being_deleted or not is_orphan(orphan, inputs.live_uids):
+        return NoOp(Reason.UP_TO_DATE, f"{orphan.ref} is in use or on its way out")
+    delete = Action(Verb.DELETE, replace(orphan.ref, uid=orphan.metadata.uid))
+    return Plan(Reason.ORPHANS_REMOVED, f"{orphan.ref}: its owner is gone or was rebuilt", (delete,))
+
+
+def owner_uids(uids: Iterable[str]) -> frozenset[str]:
+    """UIDs of owners, in full as in labels and cut to 8 characters as in names of groups."""
+    full = frozenset(uids)
+    return full | {uid[:UID_CHARACTERS] for uid in full}
+
+
+def is_orphan(made: Orphan, live_uids: frozenset[str]) -> bool:
+    """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
+    if made.metadata.labels.get(OWNER_UID) not in live_uids:
+        return True
+    if isinstance(made, Workload):
+        return False
+    return live_uids.isdisjoint(made.metadata.name.split("-"))
+
+
+def owner_is_unknown(made: Orphan, not_served: Collection[str]) -> bool:
+    """Whether the owner's kind cannot be listed, as after an upgrade that dropped a version.
+
+    An owner that was deleted and left the object behind is no longer referenced by it.
+
+    Args:
+        made: the object.
+        not_served: kinds of owners that cannot be listed.
+    """
+    controller = made.metadata.controller
+    kind = None if controller is None else kind_of(controller)
+    return kind is not None and not {kind.resource.kind, runs_as(kind).resource.kind}.isdisjoint(not_served)

@@ -1,0 +1,104 @@
+"""patch_pods: Muster's scheduling gate is removed from the pods of a group that exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from muster.objects.meta import ObjectRef
+from muster.objects.patches import PatchType
+from muster.objects.pods import Pod
+from muster.objects.scheduling import PodGroup
+from muster.objects.versions import SchedulingApi
+from muster.policy.group_labels import GATE
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.plans.gate_release import GroupTree, held_groups, in_tree, root_of, was_placed
+from muster.policy.reasons import Reason
+
+
+@dataclass(frozen=True)
+class PodInputs:
+    """What patch_pods decides on.
+
+    Attributes:
+        subject: the PodGroup, CompositePodGroup or pod that the event was about.
+        api: the versions of scheduling.k8s.io that the API server serves.
+        pods: the pods of the groups; with the owner, all its pods.
+        groups: the PodGroup, or all PodGroups that are placed together with it; empty if there is none.
+        tree: the owner with all its groups and Jobs; None if `needs_owner` says that it does not matter.
+    """
+
+    subject: ObjectRef
+    api: SchedulingApi
+    pods: tuple[Pod, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
+    tree: GroupTree | None = None
+
+
+def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
+    """The gates to remove: all at once, since one gated pod holds back all pods of its group or tree."""
+    gated, served = gated_pods(inputs.pods), inputs.api.served
+    without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
+    grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
+    if not without_group:
+        return grouped
+    message = (
+        f"{len(without_group)} pods run without a group: the scheduling API is off, or was at their birth"
+    )
+    plan = Plan(Reason.API_NOT_SERVED, message, tuple(map(remove_gate, without_group)))
+    if isinstance(grouped, NoOp):
+        return plan
+    actions = (*grouped.actions, *plan.actions)
+    return replace(grouped, reason=plan.reason, message=f"{grouped.message}; {message}", actions=actions)
+
+
+def needs_owner(group: PodGroup, pods: tuple[Pod, ...]) -> bool:
+    """Whether plan_pods needs the owner: for gated pods of a gang placed before, or of a group in a tree."""
+    return bool(gated_pods(pods)) and (was_placed(group) or in_tree(group))
+
+
+def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
+    """The pods that are to run and have Muster's gate."""
+    return [pod for pod in pods if GATE in pod.gates and not (pod.finished or pod.being_deleted)]
+
+
+def remove_gate(pod: Pod) -> Action:
+    """Remove Muster's gate from a pod, and no other.
+
+    A strategic merge patch that deletes the list entry by name: server-side apply cannot remove a gate, merge
+    and JSON patches hit other people's. The UID is a precondition: for another pod of that name it is refused
+    (422). There is no resourceVersion, so that it never conflicts with other writers.
+    """
+    body = {
+        "metadata": {"uid": pod.metadata.uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+    }
+    return Action(Verb.PATCH, pod.ref, body, patch=PatchType.STRATEGIC)
+
+
+def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
+    subject = inputs.subject
+    if not (inputs.groups or inputs.pods):
+        return NoOp(Reason.OBJECT_GONE, f"{subject} does not exist, or another one has its name")
+    names = {group.metadata.name for group in inputs.groups}
+    if names:  # with the owner, the pods of all its groups were read
+        gated = [pod for pod in gated if pod.pod_group_name in names]
+    if not gated:
+        return NoOp(Reason.UP_TO_DATE, f"{subject}: no pod has Muster's gate")
+    if not names:
+        return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {gated[0].pod_group_name} does not exist yet")
+    held = held_groups(inputs.groups, inputs.tree)
+    free = [pod for pod in gated if pod.pod_group_name not in held]
+    return _remove_gates(free, inputs) if free else held[gated[0].pod_group_name]
+
+
+def _remove_gates(free: list[Pod], inputs: PodInputs) -> Plan:
+    composites = inputs.tree.members.composites if inputs.tree else ()
+    top = root_of(composites, inputs.groups[0])
+    owner, namespace = top.metadata.controller, top.metadata.namespace
+    reply = None
+    if owner is not None:
+        ref = ObjectRef(owner.api_version, owner.kind, namespace, owner.name, owner.uid)
+        reply = Reply("lifted", ref, {"podGroup": top.metadata.name, "pods": len(free)})
+    message = f"{len(free)} pods of {top.ref}"
+    return Plan(Reason.GATES_LIFTED, message, tuple(map(remove_gate, free)), reply)

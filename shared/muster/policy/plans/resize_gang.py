@@ -1,0 +1,177 @@
+"""resize_gang: minCount follows the pods that are still to run, and minGroupCount the child groups.
+
+A CompositePodGroup's spec is fixed, so one of another minGroupCount takes its place; it has no finalizer,
+running pods are not touched, and waiting pods are placed when it exists again. A stop in between leaves child
+groups without their parent, from which the next delivery knows that one is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from muster.objects.patches import PatchType
+from muster.objects.scheduling import (
+    CompositePodGroupTemplate,
+    Gang,
+    SchedulingPolicy,
+    Workload,
+    WorkloadSpec,
+)
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.ownership import belongs_to
+from muster.policy.plans import manifests
+from muster.policy.plans.min_counts import (
+    composite_gangs,
+    gangs,
+    is_of_wrong_size,
+    only_flags,
+    wanted_min_counts,
+    wanted_min_group_counts,
+)
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.members import LiveMembers
+
+
+@dataclass(frozen=True)
+class ResizeInputs:
+    """What resize_gang decides on.
+
+    Attributes:
+        resolved: the owner's groups, or why it is left alone.
+        members: its Jobs, pods and groups.
+    """
+
+    resolved: ResolvedOwner | NoOp
+    members: LiveMembers
+
+
+def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
+    """New counts for the gangs of an owner, in its Workload's templates and its groups."""
+    resolved, members = inputs.resolved, inputs.members
+    if isinstance(resolved, NoOp):
+        return resolved
+    workload = _workload_to_resize(resolved)
+    if isinstance(workload, NoOp):
+        return workload
+    targets = wanted_min_counts(resolved, members) | wanted_min_group_counts(resolved, members)
+    actions = (
+        *_patched_templates(resolved, workload, targets),
+        *_replaced_composites(resolved, members, workload, targets),
+        *_patched_groups(members, targets),
+    )
+    if not actions:
+        return NoOp(Reason.UP_TO_DATE, f"minCount of every group of {resolved.root} is right")
+    sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
+    if only_flags(resolved):
+        return NoOp(Reason.SCALING_FLAGGED, f"{resolved.policy.where}: onScale is Flag; wanted: {sizes}")
+    if not resolved.api.resizable:
+        version = resolved.api.version
+        return NoOp(Reason.GANG_SIZE_FIXED, f"{version} does not let minCount change; wanted: {sizes}")
+    reply = Reply("resized", resolved.root, {"minCounts": targets})
+    return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
+
+
+def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
+    """Muster's Workload of an owner, or why the sizes of the owner's groups are not Muster's to change."""
+    root, workload = resolved.root, resolved.live.workload
+    if resolved.failure is not None:
+        return NoOp(resolved.failure.reason, resolved.failure.message)
+    if resolved.own is not None:
+        name = resolved.own.metadata.name
+        return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} rules; scaling changes nothing")
+    if workload is None or workload.being_deleted:
+        return NoOp(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+    if not belongs_to(workload.metadata.labels, root.uid):
+        return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
+    return workload
+
+
+def _patched_templates(
+    resolved: ResolvedOwner, workload: Workload, targets: dict[str, int]
+) -> Iterator[Action]:
+    """One patch of all templates whose count changed.
+
+    A JSON patch, because the lists of a Workload have no merge keys: another patch replaces them as a whole,
+    and removing a template is forbidden (scheduling/v1beta1/types.go, Kubernetes v1.37.1). Replacing the
+    resourceVersion by the one just read makes it a conflict where the indexes may have moved.
+    """
+    name_of = resolved.pod_sets.pod_group_name
+    counts = {
+        leaf.name: max(targets[name_of(leaf.name, suffix)] for suffix in leaf.sizes)
+        for leaf in gangs(resolved)
+        if leaf.sizes
+    }
+    counts |= {group.name: targets[name_of(group.name, "")] for group in composite_gangs(resolved)}
+    changed = tuple(_changed_counts(workload.spec, counts, "/spec"))
+    if changed:
+        version = workload.metadata.resource_version
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        yield Action(Verb.PATCH, workload.ref, patch=PatchType.JSON, operations=(guard, *changed))
+
+
+def _changed_counts(
+    level: WorkloadSpec | CompositePodGroupTemplate, counts: dict[str, int], path: str
+) -> Iterator[dict[str, Any]]:
+    """JSON patch operations for the counts of one level, and of those below it, that are wrong."""
+    lists = (
+        ("podGroupTemplates", "minCount", level.pod_group_templates),
+        ("compositePodGroupTemplates", "minGroupCount", level.composite_pod_group_templates),
+    )
+    for name, count, templates in lists:
+        for index, template in enumerate(templates):
+            below, policy = f"{path}/{name}/{index}", template.scheduling_policy
+            if policy.gang and counts.get(template.name, policy.needs) != policy.needs:
+                field = f"{below}/schedulingPolicy/gang/{count}"
+                yield {"op": "replace", "path": field, "value": counts[template.name]}
+            if isinstance(template, CompositePodGroupTemplate):
+                yield from _changed_counts(template, counts, below)
+
+
+def _replaced_composites(
+    resolved: ResolvedOwner, members: LiveMembers, workload: Workload, targets: dict[str, int]
+) -> Iterator[Action]:
+    """Replace CompositePodGroups of another minGroupCount, and create those that a child names but are gone.
+
+    The template is patched before, so that a create_pod_groups in between makes a missing one right.
+    """
+    existing = {group.metadata.name: group for group in members.composites}
+    parents = {group.spec.parent_composite_pod_group_name for group in members.groups}
+    parents |= {group.spec.parent_composite_pod_group_name for group in members.composites}
+    owner = resolved.pod_sets
+    groups = {group.name: group for group in composite_gangs(resolved)}
+    for template, above in workload.hierarchy():
+        if not isinstance(template, CompositePodGroupTemplate) or template.name not in groups:
+            continue
+        name = owner.pod_group_name(template.name, "")
+        old = existing.get(name)
+        if old is not None and is_of_wrong_size(old, targets[name]):
+            yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
+        elif old is not None or name not in parents:
+            continue
+        yield manifests.create_group(
+            owner.root,
+            workload,
+            name,
+            template,
+            policy=SchedulingPolicy(gang=Gang(min_group_count=targets[name])),
+            priority_class=(
+                old.spec.priority_class_name if old else groups[template.name].priority_class_name
+            ),
+            parent=owner.pod_group_name(above, "") if above else "",
+        )
+
+
+def _patched_groups(members: LiveMembers, targets: dict[str, int]) -> Iterator[Action]:
+    for group in members.groups:
+        target = targets.get(group.metadata.name, 0)
+        if not is_of_wrong_size(group, target):
+            continue
+        body = {
+            "metadata": {"resourceVersion": group.metadata.resource_version},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": target}}},
+        }
+        yield Action(Verb.PATCH, group.ref, body, patch=PatchType.STRATEGIC)

@@ -1,0 +1,349 @@
+"""From what was read of an owner to its groups: once per event, before any plan.
+
+`identify` needs the owner, its Workloads and its policy sources; `resolve` adds the PriorityClasses, which
+only some owners need. Each returns a NoOp with the reason where the owner is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+
+from muster.objects.meta import ObjectRef
+from muster.objects.pods import Namespace
+from muster.objects.scheduling import CompositePodGroupTemplate, PriorityClass, Workload
+from muster.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi
+from muster.policy import group_labels
+from muster.policy.group_labels import GroupInstance
+from muster.policy.model import GroupingFailure, NoOp
+from muster.policy.owners import known_kind_of
+from muster.policy.owners.kind import OwnerObject, OwnerPodSets
+from muster.policy.ownership import belongs_to, is_musters
+from muster.policy.reasons import Reason
+from muster.policy.sources.schema import WorkloadPolicy
+from muster.policy.sources.source import (
+    DEFAULT,
+    EffectivePolicy,
+    InvalidPolicy,
+    PolicySource,
+    resolve_policy,
+)
+from muster.policy.tree.groups import Group, default_tree
+from muster.policy.tree.policy_tree import path_of, policy_tree
+from muster.policy.tree.validation import exceeds_group_limit, validate_tree
+
+_COMPOSITES = "CompositePodGroup (Kubernetes 1.37, scheduling.k8s.io/v1alpha3, its feature gate)"
+
+
+@dataclass(frozen=True)
+class LiveOwner:
+    """What was read to resolve an owner.
+
+    Attributes:
+        subject: the object that the event was about.
+        owner: the root owner; None if it is gone.
+        runner: the object that makes the Jobs or pods: the owner itself, or a TrainJob's JobSet; None while
+            it does not exist.
+        namespace: the namespace of the owner; None if it is gone.
+        api: the versions of scheduling.k8s.io that the API server serves.
+        workload: the Workload under the name that Muster gives it.
+        other_workloads: Workloads of the namespace that Muster did not make.
+        sources: the policy sources of the owner, highest first.
+    """
+
+    subject: ObjectRef
+    owner: OwnerObject | None = None
+    runner: OwnerObject | None = None
+    namespace: Namespace | None = None
+    api: SchedulingApi = field(default_factory=SchedulingApi)
+    workload: Workload | None = None
+    other_workloads: tuple[Workload, ...] = ()
+    sources: tuple[PolicySource, ...] = ()
+
+    @property
+    def workload_is_ours(self) -> bool:
+        """Whether the Workload was made by Muster for this owner."""
+        workload, owner = self.workload, self.owner
+        return (
+            workload is not None
+            and owner is not None
+            and belongs_to(workload.metadata.labels, owner.metadata.uid)
+        )
+
+
+@dataclass(frozen=True)
+class ResolvedOwner:
+    """An owner whose pods Muster groups.
+
+    Attributes:
+        live: what it was resolved from.
+        owner: the root owner.
+        pod_sets: its pod templates; none if they ask for too many groups.
+        tree: its groups; empty if they are too many.
+        failure: why the groups cannot be made; None if they can.
+        own: the Workload of the user's own that takes the place of Muster's.
+        policy: the policy in effect.
+    """
+
+    live: LiveOwner
+    owner: OwnerObject
+    pod_sets: OwnerPodSets
+    tree: tuple[Group, ...]
+    failure: GroupingFailure | None = None
+    own: Workload | None = None
+    policy: EffectivePolicy = DEFAULT
+
+    @property
+    def root(self) -> ObjectRef:
+        """The root owner."""
+        return self.pod_sets.root
+
+    @property
+    def api(self) -> SchedulingApi:
+        """The versions of scheduling.k8s.io that the API server serves."""
+        return self.live.api
+
+    def leaves(self) -> Iterator[Group]:
+        """The groups of pods."""
+        return (leaf for root in self.tree for leaf in root.leaves())
+
+    def pod_groups(self) -> Iterator[tuple[GroupInstance, str]]:
+        """Every PodGroup the owner should have: its group instance and its name."""
+        for leaf in self.leaves():
+            for suffix in leaf.sizes:
+                yield GroupInstance(leaf.name, suffix), self.pod_sets.pod_group_name(leaf.name, suffix)
+
+    def composite_names(self) -> Iterator[str]:
+        """The names of all CompositePodGroups it should have, by the user's own Workload if there is one."""
+        if self.own is not None:
+            templates = (template for template, _ in self.own.hierarchy())
+            names = [
+                template.name for template in templates if isinstance(template, CompositePodGroupTemplate)
+            ]
+        else:
+            names = [group.name for root in self.tree for group in root.composites()]
+        return (self.pod_sets.pod_group_name(name, "") for name in names)
+
+
+@dataclass(frozen=True)
+class IdentifiedOwner:
+    """An owner whose pods Muster groups, before its groups are known.
+
+    Attributes:
+        live: what was read.
+        owner: the root owner.
+        pod_sets: its pod templates, their priorities told apart by class name only.
+        policy: the policy in effect, or why it cannot be used.
+        own: the user's own Workload; a failure if there are two.
+        too_many: why its labels ask for too many groups.
+    """
+
+    live: LiveOwner
+    owner: OwnerObject
+    pod_sets: OwnerPodSets
+    policy: EffectivePolicy | InvalidPolicy
+    own: Workload | GroupingFailure | None
+    too_many: GroupingFailure | None
+
+    def needs_priority_classes(self, *, to_create: bool = False) -> bool:
+        """Whether the values of PriorityClasses can change the result; settled once the Workload exists.
+
+        Args:
+            to_create: whether groups are going to be created, which say whether their class preempts.
+        """
+        if self.live.workload_is_ours:
+            return False
+        if to_create and not isinstance(self.own, Workload) and self.live.api.served:
+            return True
+        policy = self.policy.workload if isinstance(self.policy, EffectivePolicy) else None
+        if policy is not None and policy.sets_preemption and self.own is None and self.live.api.served:
+            return True
+        labelled = [pod_set for pod_set in self.pod_sets.pod_sets if pod_set.labels]
+        return len({pod_set.priority for pod_set in labelled}) > 1
+
+
+def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
+    """The owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
+    skipped = reason_to_skip(live)
+    if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
+        return skipped or NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist")
+    owner, runner = live.owner, live.runner
+    # A runtime that asks the Trainer, JobSet or the Job controller for groups.
+    policy = resolve_policy(live.sources, owner)
+    if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
+        return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: upstream groups these pods")
+    # No pod template names a group.
+    enabled = live.namespace.metadata.labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
+    pod_sets = OwnerPodSets(owner.ref, runner.ref, known_kind_of(runner).pod_sets(runner, enabled))
+    unlabelled = _unlabelled(pod_sets, owner)
+    if unlabelled is not None:
+        return unlabelled
+    too_many = exceeds_group_limit(pod_sets)
+    if too_many is not None:  # neither its groups nor their names can be listed
+        pod_sets = replace(pod_sets, pod_sets=())
+    # The Job controller's own Workload.
+    own = own_workload(live, owner) if live.api.served else None
+    if isinstance(own, NoOp):
+        return own
+    # A policy that hands the pods to another scheduler; a Workload of the user's own takes precedence.
+    elsewhere = isinstance(policy, EffectivePolicy) and policy.workload is None
+    if isinstance(policy, EffectivePolicy) and elsewhere and own is None and live.api.served:
+        return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
+    return IdentifiedOwner(live, owner, pod_sets, policy, own, too_many)
+
+
+def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()) -> ResolvedOwner:
+    """The groups of an owner, or why they cannot be made.
+
+    Args:
+        identified: the owner.
+        classes: the PriorityClasses of the cluster; empty if they were not read.
+    """
+    identified = replace(identified, pod_sets=identified.pod_sets.with_classes(classes))
+    if not identified.live.api.served:
+        return _failed(identified, GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
+    own = identified.own
+    resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
+    return resolved if identified.too_many is None else replace(resolved, failure=identified.too_many)
+
+
+def reason_to_skip(live: LiveOwner) -> NoOp | None:
+    """The first reason, in order, not to group an owner whatever its pod templates and policies say."""
+    owner = live.owner
+    if owner is None:
+        return NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist, or another one has its name")
+    if owner.being_deleted or live.namespace is None or live.namespace.being_deleted:
+        return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
+    if owner.finished:
+        return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
+    for managed in (owner, live.runner or owner):
+        if managed.spec.managed_by != known_kind_of(managed).controller:
+            message = f"{managed.ref}: spec.managedBy is {managed.spec.managed_by}"
+            return NoOp(Reason.MANAGED_ELSEWHERE, message)
+    if live.runner is None:
+        return NoOp(Reason.AWAITING_JOBSET, f"{owner.ref} has no JobSet yet")
+    if live.runner.being_deleted:
+        return NoOp(Reason.DELETED, f"{live.runner.ref} is being deleted")
+    return _grouped_upstream(owner) or _grouped_upstream(live.runner)
+
+
+def workload_name(owner: OwnerObject) -> str:
+    """The name of the Workload that Muster makes for an owner."""
+    return known_kind_of(owner).workload_name(owner.ref)
+
+
+def own_workload(live: LiveOwner, owner: OwnerObject) -> Workload | GroupingFailure | NoOp | None:
+    """The Workload that a user made for the owner, under any name; a failure if there are two."""
+    root, kind = owner.ref, known_kind_of(owner)
+    candidates = [*live.other_workloads, *([live.workload] if live.workload else [])]
+    by_name: dict[str, Workload] = {}
+    for workload in candidates:
+        named = workload.spec.controller_ref
+        names_owner = (named.api_group, named.kind, named.name) == (kind.resource.group, root.kind, root.name)
+        if not names_owner or is_musters(workload.metadata.labels):
+            continue
+        if not kind.is_job or not _made_by_job_controller(workload, root):
+            by_name[workload.metadata.name] = workload
+        elif workload.metadata.name == workload_name(owner):
+            return NoOp(Reason.UPSTREAM_GROUPS, f"the Job controller made Workload {workload.metadata.name}")
+    if len(by_name) > 1:
+        return GroupingFailure(
+            Reason.TWO_WORKLOADS,
+            f"Workloads {', '.join(sorted(by_name))} both have controllerRef {root.kind} {root.name}",
+        )
+    return next(iter(by_name.values()), None)
+
+
+def _failed(identified: IdentifiedOwner, failure: GroupingFailure) -> ResolvedOwner:
+    """The owner with the groups that its labels name, which cannot be made."""
+    tree = default_tree(identified.pod_sets)
+    return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure)
+
+
+def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFailure) -> ResolvedOwner:
+    """The groups that the labels name, with the user's own Workload."""
+    if isinstance(own, GroupingFailure):
+        return _failed(identified, own)
+    tree = default_tree(identified.pod_sets)
+    failure = _misfit(own, tree) or _composites_off(own, identified.live)
+    return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure, own)
+
+
+def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
+    """The groups of the policy; those that the labels name, with a failure, if it cannot be used."""
+    live, policy = identified.live, identified.policy
+    if isinstance(policy, InvalidPolicy):
+        return replace(_failed(identified, policy.failure), policy=policy.policy)
+    workload = policy.workload or WorkloadPolicy()
+    tree: tuple[Group, ...] | GroupingFailure = (
+        policy_tree(identified.pod_sets, workload, policy.where, kept=policy.kept)
+        if workload.groups
+        else default_tree(identified.pod_sets)
+    )
+    if isinstance(tree, GroupingFailure):
+        return replace(_failed(identified, tree), policy=policy)
+    failure = validate_tree(tree, kept=live.workload_is_ours)
+    path = path_of(failure.group, workload.groups) if failure else ""
+    if failure and path:
+        failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
+    if any(group.children for group in tree) and not live.api.composites:
+        message = f"{policy.where}: workload.groups: groups of groups need {_COMPOSITES}"
+        failure = GroupingFailure(Reason.INVALID_POLICY, message)
+    return ResolvedOwner(live, identified.owner, identified.pod_sets, tree, failure, None, policy)
+
+
+def _composites_off(workload: Workload, live: LiveOwner) -> GroupingFailure | None:
+    """The failure of a stored Workload with composite groups where their kind is no longer served."""
+    if not workload.composite or live.api.composites:
+        return None
+    message = f"Workload {workload.metadata.name} has groups of groups, which need {_COMPOSITES}"
+    return GroupingFailure(Reason.API_NOT_SERVED, message)
+
+
+def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:
+    """Whether its template is named `<job>-pgt-0` (pkg/controller/job/job_scheduling_manager.go, v1.37.1).
+
+    Under another name than this Job's it was made for an earlier Job, whose deletion left it behind.
+    """
+    return [template.name for template in workload.spec.pod_group_templates] == [f"{root.name}-pgt-0"]
+
+
+def _grouped_upstream(owner: OwnerObject) -> NoOp | None:
+    if owner.spec.scheduling is not None:
+        return NoOp(Reason.UPSTREAM_GROUPS, f"{owner.ref} has spec.scheduling")
+    if group_labels.UPSTREAM_TEMPLATE in owner.metadata.annotations:
+        return NoOp(Reason.UPSTREAM_GROUPS, f"{owner.ref} is annotated {group_labels.UPSTREAM_TEMPLATE}")
+    return None
+
+
+def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
+    """The reason to leave alone an owner none of whose pod templates names a group."""
+    if any(pod_set.labels for pod_set in pod_sets.pod_sets):
+        return None
+    controller = owner.metadata.controller
+    if controller is not None and known_kind_of(owner).is_job:
+        return NoOp(
+            Reason.OWNED_BY_ANOTHER,
+            f"{owner.ref} belongs to {controller.kind} {controller.name} and is not marked",
+        )
+    reasons = {pod_set.ungrouped for pod_set in pod_sets.pod_sets if pod_set.ungrouped}
+    telling = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
+    reason = min(telling) if telling else Reason.NOT_MARKED
+    return NoOp(reason, f"no pod template of {pod_sets.named_by} is Muster's to group")
+
+
+def _misfit(own: Workload, tree: tuple[Group, ...]) -> GroupingFailure | None:
+    """The failure of a user's Workload that lacks a template for a group that the labels name."""
+    templates = {
+        template.name
+        for template, _ in own.hierarchy()
+        if not isinstance(template, CompositePodGroupTemplate)
+    }
+    missing = [group.name for group in tree if group.name not in templates]
+    if not missing:
+        return None
+    return GroupingFailure(
+        Reason.WORKLOAD_DOES_NOT_FIT,
+        f"Workload {own.metadata.name} has no template for {', '.join(missing)}, "
+        "groups that pods are stamped with",
+    )

@@ -1,0 +1,74 @@
+"""The group labels that a policy asks for on the pod templates of a runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from muster.policy import group_labels
+from muster.policy.group_labels import GroupLabels
+from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
+
+LABELS = (group_labels.GROUP, group_labels.GROUP_PER, group_labels.GROUP_SIZE, group_labels.LEADER_GROUP)
+"""All group labels."""
+
+
+def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The group labels of each replicatedJob: by the policy, else by the rule of mark-jobs.
+
+    Args:
+        policy: groups name the replicatedJobs they take.
+        steps: the Trainer's ancestor step of each replicatedJob there is, "" where it has none.
+
+    Raises:
+        InvalidPolicyError: a group names a replicatedJob that is not there, or that another group has.
+    """
+    taken: dict[str, str] = {}
+    labels = {
+        name: {group_labels.GROUP: group_labels.group_of_replicated_job(name, step)}
+        for name, step in steps.items()
+    }
+    for path, group in leaves(policy.groups):
+        for index, name in enumerate(group.replicated_jobs):
+            place = f"{path}.replicatedJobs[{index}]"
+            if name not in steps:
+                raise InvalidPolicyError(place, f"there is no {name}; there are {', '.join(steps)}")
+            key = f"{name}/{'leader' if group.leader else 'all'}"
+            if key in taken:
+                raise InvalidPolicyError(place, f"{name} is taken by {taken[key]}")
+            taken[key] = place
+            labels[name] |= labels_of(group)
+    return labels
+
+
+def labels_of_template(read: GroupLabels | None) -> dict[str, str]:
+    """The labels that group labels were read from."""
+    if read is None:
+        return {}
+    labels = {group_labels.GROUP: read.group, group_labels.LEADER_GROUP: read.leader_group}
+    labels |= {
+        group_labels.GROUP_PER: "job" if read.per_job else "",
+        group_labels.GROUP_SIZE: str(read.size or ""),
+    }
+    return {label: value for label, value in labels.items() if value}
+
+
+def leaves(groups: Sequence[GroupPolicy], above: str = "workload") -> Iterator[tuple[str, GroupPolicy]]:
+    """Every group of pods in a policy, with its path."""
+    for index, group in enumerate(groups):
+        path = f"{above}.groups[{index}]"
+        if group.groups:
+            yield from leaves(group.groups, path)
+        else:
+            yield path, group
+
+
+def labels_of(group: GroupPolicy) -> dict[str, str]:
+    """The labels that a group of pods puts on the templates of its replicatedJobs."""
+    if group.leader:
+        return {group_labels.LEADER_GROUP: group.name}
+    labels = {group_labels.GROUP: group.name}
+    if group.per:
+        labels[group_labels.GROUP_PER] = "job"
+    if group.size:
+        labels[group_labels.GROUP_SIZE] = str(group.size)
+    return labels

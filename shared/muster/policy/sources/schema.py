@@ -1,0 +1,271 @@
+"""`PodGroupPolicy`: what people may ask for, in the words of the API; unknown fields are refused.
+
+One schema for all homes of a policy (annotation, runtime, ConfigMap). The limits are those of
+scheduling.k8s.io (pkg/apis/scheduling, Kubernetes v1.37.1): a policy fails here, with a path, and not later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from muster.policy.sources import strict_yaml as yaml_text
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
+_QUALIFIED = "[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+
+DnsLabel = Annotated[str, StringConstraints(pattern=f"^{_LABEL}$", max_length=63)]
+Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_length=253)]
+LabelKey = Annotated[str, StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317)]
+LabelValue = Annotated[str, StringConstraints(pattern=f"^{_QUALIFIED}$")]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
+
+
+class InvalidPolicyError(Exception):
+    """A policy that cannot be used.
+
+    Attributes:
+        path: the field, as a person finds it: `workload.groups[1].schedulingPolicy`.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
+
+
+_ONE_FIELD = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+
+class Empty(_Strict):
+    """`{}`."""
+
+
+class GangPolicy(_Strict):
+    """All or nothing: `minCount` pods, in a group with children `minGroupCount` child groups."""
+
+    min_count: Count | None = None
+    min_group_count: Count | None = None
+
+
+class SchedulingPolicyChoice(_Strict):
+    """Exactly one of `gang` and `basic`."""
+
+    model_config = _ONE_FIELD
+
+    gang: GangPolicy | None = None
+    basic: Empty | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> SchedulingPolicyChoice:
+        _exactly_one(self, "gang", "basic")
+        return self
+
+
+class TopologyConstraint(_Strict):
+    """All pods within one value of a node label."""
+
+    key: LabelKey
+
+
+class SchedulingConstraints(_Strict):
+    """Where a group may be placed."""
+
+    topology: list[TopologyConstraint] = Field(max_length=1)
+
+
+class DisruptionMode(_Strict):
+    """Exactly one of `all` and `single`."""
+
+    model_config = _ONE_FIELD
+
+    all: Empty | None = None
+    single: Empty | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> DisruptionMode:
+        _exactly_one(self, "all", "single")
+        return self
+
+
+class ResourceClaim(_Strict):
+    """A claim that the pods of a group share; exactly one of the two sources."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
+
+    name: DnsLabel
+    resource_claim_name: Subdomain | None = None
+    resource_claim_template_name: Subdomain | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> ResourceClaim:
+        _exactly_one(self, "resourceClaimName", "resourceClaimTemplateName")
+        return self
+
+
+class GroupPolicy(_Strict):
+    """One group: of pods, or with `groups` of groups.
+
+    Attributes:
+        name: the mark on the pods; unique in the tree.
+        replicated_jobs: which pod templates mark_runtime marks with it.
+        per: `Job`: one PodGroup for each Job.
+        size: one PodGroup for each block of that many completion indexes.
+        leader: the group takes completion index 0 of its replicatedJobs.
+    """
+
+    name: DnsLabel
+    replicated_jobs: list[DnsLabel] = Field(default_factory=list)
+    per: Literal["Job"] | None = None
+    size: Count | None = None
+    leader: bool = False
+    scheduling_policy: SchedulingPolicyChoice | None = None
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
+    resource_claims: list[ResourceClaim] = Field(default_factory=list, max_length=4)
+    groups: list[GroupPolicy] = Field(default_factory=list, max_length=8)
+
+    @model_validator(mode="after")
+    def _fits_its_level(self) -> GroupPolicy:
+        gang = self.scheduling_policy.gang if self.scheduling_policy else None
+        if self.name == "none":
+            raise _at("name", "none is the mark of pods that are in no group")
+        if self.groups:
+            leaf_only = ("replicatedJobs", "per", "size", "leader", "resourceClaims")
+            for name in filter(lambda name: getattr(self, _snake(name)), leaf_only):
+                raise _at(name, "belongs to a group of pods, not to one with groups")
+            if gang and gang.min_count:
+                raise _at("schedulingPolicy.gang.minCount", "a group with groups takes minGroupCount")
+        elif gang and gang.min_group_count:
+            raise _at("schedulingPolicy.gang.minGroupCount", "a group of pods takes minCount")
+        shapes = [name for name in ("per", "size", "leader") if getattr(self, name)]
+        if len(shapes) > 1:
+            raise _at(shapes[1], f"set either {' or '.join(shapes)}")
+        return self
+
+
+class WorkloadPolicy(_Strict):
+    """Groups of scheduling.k8s.io; `{}` means the defaults."""
+
+    groups: list[GroupPolicy] = Field(default_factory=list, max_length=8)
+    on_scale: Literal["Follow", "Flag"] = "Follow"
+    on_failure: Literal["Basic", "Hold"] = "Basic"
+
+    @property
+    def sets_preemption(self) -> bool:
+        """Whether any of its groups has a preemptionPolicy."""
+        groups = list(self.groups)
+        while groups:
+            group = groups.pop()
+            if group.preemption_policy is not None:
+                return True
+            groups += group.groups
+        return False
+
+
+class KaiScheduler(_Strict):
+    """KAI Scheduler groups the pods; `queue` is one of its queues."""
+
+    queue: LabelValue | None = None
+
+
+class PodGroupPolicy(_Strict):
+    """Exactly one source of groups."""
+
+    model_config = _ONE_FIELD
+
+    workload: WorkloadPolicy | None = None
+    kai_scheduler: KaiScheduler | None = None
+    coscheduling: dict[str, Any] | None = None
+    volcano: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> PodGroupPolicy:
+        names = ("workload", "kaiScheduler", "coscheduling", "volcano")
+        given = [name for name in names if getattr(self, _snake(name)) is not None]
+        if len(given) != 1:
+            raise _at(given[1] if given else "workload", f"set exactly one of {', '.join(names)}")
+        return self
+
+
+def parse(text: str) -> PodGroupPolicy:
+    """The policy of an annotation or ConfigMap: YAML, hence JSON too.
+
+    Raises:
+        InvalidPolicyError: it is no YAML, or not a policy; with the path of the first field at fault.
+    """
+    try:
+        return check(yaml_text.load(text))
+    except yaml_text.BadYamlError as error:
+        raise InvalidPolicyError("", f"not YAML: {error}") from error
+
+
+def check(data: Any) -> PodGroupPolicy:
+    """The policy of parsed data.
+
+    Raises:
+        InvalidPolicyError: not a policy; with the path of the first field at fault.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidPolicyError("", "a policy is a mapping such as {workload: {}}")
+    try:
+        return PodGroupPolicy.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        inner = str(first.get("ctx", {}).get("field", ""))
+        path = _path((*first["loc"], inner) if inner else first["loc"])
+        raise InvalidPolicyError(path, _words(first)) from error
+
+
+def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
+    """Whether a policy says `onFailure: Hold`, even one that is invalid elsewhere.
+
+    Whoever wrote that does not want the pods to run without their gang, least of all for a slip of the pen.
+    """
+    try:
+        data = yaml_text.load(content) if isinstance(content, str) else content
+    except yaml_text.BadYamlError:
+        return False
+    workload = data.get("workload") if isinstance(data, Mapping) else None
+    return isinstance(workload, Mapping) and workload.get("onFailure") == "Hold"
+
+
+def _exactly_one(model: BaseModel, *names: str) -> None:
+    given = [name for name in names if getattr(model, _snake(name)) is not None]
+    if len(given) != 1:
+        raise ValueError(
+            f"set exactly one of {', '.join(names)}" + (f"; given: {', '.join(given)}" if given else "")
+        )
+
+
+def _at(field: str, message: str) -> PydanticCustomError:
+    """An error of a field below the model that found it."""
+    return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _path(location: Sequence[str | int]) -> str:
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "unknown field"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{error['input']!r} is no name that Kubernetes takes here"
+    return str(error["msg"]).removeprefix("Value error, ")

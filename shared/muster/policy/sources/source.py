@@ -1,0 +1,236 @@
+"""Policy sources, highest first, and the policy that takes effect: that of the first source there is.
+
+A broken policy never falls through to a lower source: its author did not ask for the default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from muster.objects.meta import ObjectRef
+from muster.objects.scheduling import Workload
+from muster.policy import group_labels
+from muster.policy.model import GroupingFailure
+from muster.policy.owners import kind_of
+from muster.policy.owners.kind import OwnerObject
+from muster.policy.reasons import Reason
+from muster.policy.sources import schema
+from muster.policy.sources.schema import InvalidPolicyError, WorkloadPolicy
+
+ANNOTATION = "muster.dev/pod-group-policy"
+SOURCE = "muster.dev/policy-home"
+"""Annotation of a Workload: the source of the policy that it was made under."""
+
+CONFIG_MAP = "muster-policy"
+CONFIG_MAP_KEY = "policy"
+
+
+class PolicySourceKind(StrEnum):
+    """The kinds of policy sources, highest first; below them is the built-in default."""
+
+    STORED = "stored"
+    """The Workload that was made under the policy: changes elsewhere count for the next owner."""
+    UPSTREAM = "upstream"
+    """No policy of Muster's: the runtime asks the Trainer, JobSet or the Job controller for groups."""
+    OWNER = "owner"
+    RUNTIME = "runtime"
+    RUNTIME_SPEC = "runtime spec"
+    NAMESPACE = "namespace"
+
+
+@dataclass(frozen=True)
+class PolicySource:
+    """A policy and where it was found.
+
+    Attributes:
+        kind: the kind of source.
+        where: the source for messages: `annotation muster.dev/pod-group-policy of TrainJob team-a/llama`.
+        content: YAML text, or the parsed field of a runtime.
+    """
+
+    kind: PolicySourceKind
+    where: str
+    content: str | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EffectivePolicy:
+    """The policy that takes effect, and its source.
+
+    Attributes:
+        where: the source, for messages.
+        workload: groups of scheduling.k8s.io; None if another scheduler groups the pods.
+        other: that scheduler, as the policy names it, or `upstream`; "" if there is none.
+        queue: the queue in that scheduler; "" for its default.
+        kept: whether groups were made under it already; after scaling they need not match it.
+    """
+
+    where: str
+    workload: WorkloadPolicy | None
+    other: str = ""
+    queue: str = ""
+    kept: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether pods stay gated when their groups cannot be made (`onFailure: Hold`)."""
+        return self.workload is not None and self.workload.on_failure == "Hold"
+
+
+def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
+    """The policy sources of a (Cluster)TrainingRuntime, highest first.
+
+    Args:
+        runtime: as parsed JSON; {} if there is none.
+    """
+    metadata = runtime.get("metadata") or {}
+    named = f"{runtime.get('kind', 'runtime')} {metadata.get('name', '')}"
+    sources = [
+        PolicySource(PolicySourceKind.UPSTREAM, f"{field} of {named}", "")
+        for field in _upstream_fields(runtime)
+    ][:1]
+    text = (metadata.get("annotations") or {}).get(ANNOTATION)
+    if text is not None:
+        sources.append(PolicySource(PolicySourceKind.RUNTIME, f"annotation {ANNOTATION} of {named}", text))
+    field = (runtime.get("spec") or {}).get("podGroupPolicy")
+    if field:
+        sources.append(PolicySource(PolicySourceKind.RUNTIME_SPEC, f"spec.podGroupPolicy of {named}", field))
+    return tuple(sources)
+
+
+def _upstream_fields(runtime: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields by which a runtime asks upstream to group all pods of its TrainJobs.
+
+    KEP-3015 puts `spec.scheduling` on the runtime, KEP-969 on the JobSet; released CRDs prune both.
+    """
+    spec = runtime.get("spec") or {}
+    jobset = spec.get("template") or {}
+    if spec.get("scheduling") is not None:
+        yield "spec.scheduling"
+    if (jobset.get("spec") or {}).get("scheduling") is not None:
+        yield "spec.template.spec.scheduling"
+    if group_labels.UPSTREAM_TEMPLATE in ((jobset.get("metadata") or {}).get("annotations") or {}):
+        yield f"spec.template.metadata.annotations: {group_labels.UPSTREAM_TEMPLATE}"
+
+
+def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
+    """The policy that a Workload of Muster's was made under; empty for the built-in default."""
+    annotations = workload.metadata.annotations
+    if ANNOTATION not in annotations:
+        return ()
+    return (
+        PolicySource(
+            PolicySourceKind.STORED, annotations.get(SOURCE, str(workload.ref)), annotations[ANNOTATION]
+        ),
+    )
+
+
+def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
+    """The annotations that keep a policy on the Workload made under it."""
+    if policy == DEFAULT or policy.workload is None:
+        return {}
+    content = policy.workload.model_dump(by_alias=True, exclude_unset=True)
+    return {ANNOTATION: json.dumps({"workload": content}), SOURCE: policy.where}
+
+
+DEFAULT = EffectivePolicy("the built-in default", WorkloadPolicy())
+_HOLDING = WorkloadPolicy(onFailure="Hold")
+_RUNTIMES = frozenset({PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC})
+
+
+@dataclass(frozen=True)
+class InvalidPolicy:
+    """A policy that cannot be used.
+
+    Attributes:
+        failure: with source, field path and fault.
+        policy: the part that still counts: whether pods are held.
+    """
+
+    failure: GroupingFailure
+    policy: EffectivePolicy
+
+
+def resolve_policy(
+    sources: tuple[PolicySource, ...], owner: OwnerObject | None = None
+) -> EffectivePolicy | InvalidPolicy:
+    """The policy of the first source, or the built-in default.
+
+    Args:
+        sources: those that exist, highest first.
+        owner: the owner that the policy is for, for the command in a message.
+    """
+    if not sources:
+        return DEFAULT
+    source = sources[0]
+    if source.kind == PolicySourceKind.UPSTREAM:
+        return EffectivePolicy(source.where, None, "upstream")
+    try:
+        policy = (
+            schema.parse(source.content) if isinstance(source.content, str) else schema.check(source.content)
+        )
+    except InvalidPolicyError as error:
+        return _invalid(source, str(error))
+    if policy.workload is not None:
+        return EffectivePolicy(source.where, policy.workload, kept=source.kind == PolicySourceKind.STORED)
+    if policy.kai_scheduler is not None:
+        if source.kind in _RUNTIMES:
+            return EffectivePolicy(source.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
+        return _invalid(source, f"kaiScheduler: {_way_to_kai(policy.kai_scheduler.queue or '', owner)}")
+    other = "volcano" if policy.coscheduling is None else "coscheduling"
+    if source.kind == PolicySourceKind.RUNTIME_SPEC:
+        return EffectivePolicy(source.where, None, other)
+    content = policy.model_dump(by_alias=True, exclude_none=True)
+    return _invalid(source, f"{other}: {_way_to_trainer(content, owner)}")
+
+
+def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:
+    """A policy that cannot be used, by its source and fault."""
+    failure = GroupingFailure(Reason.INVALID_POLICY, f"{where}: {message}")
+    return InvalidPolicy(failure, EffectivePolicy(where, held or WorkloadPolicy()))
+
+
+def _invalid(source: PolicySource, message: str) -> InvalidPolicy:
+    return invalid_policy(source.where, message, _HOLDING if schema.asks_to_hold(source.content) else None)
+
+
+def _way_to_kai(queue: str, owner: OwnerObject | None) -> str:
+    """How to hand pods to KAI: schedulerName and queue must be set before the first pod exists."""
+    if owner is not None and _runtime_of(owner) is None:
+        label = f" and the label kai.scheduler/queue: {queue}" if queue else ""
+        return (
+            f"comes too late for a {owner.kind} that exists; "
+            f"create it with schedulerName: kai-scheduler{label} in its pod templates"
+        )
+    policy = f"{{kaiScheduler: {{queue: {queue}}}}}" if queue else "{kaiScheduler: {}}"
+    return (
+        "only a runtime can hand pods to another scheduler, before they exist: "
+        f"kubectl annotate --overwrite {_runtime(owner)} '{ANNOTATION}={policy}'"
+    )
+
+
+def _way_to_trainer(policy: Mapping[str, Any], owner: OwnerObject | None) -> str:
+    """How to tell the Trainer of its scheduler: it reads only spec.podGroupPolicy of the runtime."""
+    patch = json.dumps({"spec": {"podGroupPolicy": policy}})
+    return (
+        "the Trainer reads it in spec.podGroupPolicy of a runtime only: "
+        f"kubectl patch {_runtime(owner)} --type merge -p '{patch}'"
+    )
+
+
+def _runtime(owner: OwnerObject | None) -> str:
+    """The runtime of an owner in the words of kubectl."""
+    ref = None if owner is None else _runtime_of(owner)
+    if ref is None:
+        return "clustertrainingruntime NAME"
+    where = f" -n {ref.namespace}" if ref.namespace else ""
+    return f"{ref.kind.lower()} {ref.name}{where}"
+
+
+def _runtime_of(owner: OwnerObject) -> ObjectRef | None:
+    kind = kind_of(owner)
+    return None if kind is None else kind.runtime(owner)

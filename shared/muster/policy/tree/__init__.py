@@ -1,0 +1,1 @@
+"""The tree of groups: its groups, their members, validation and deadlocks."""

@@ -1,0 +1,189 @@
+"""The tree of groups of an owner, and how many pods each group has when all of them run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from muster.policy.group_labels import GroupInstance, GroupLabels
+from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.owners.priorities import NEVER
+
+
+@dataclass(frozen=True)
+class Group:
+    """One node of the tree: a leaf becomes a template and its PodGroups, a node with children a composite.
+
+    Attributes:
+        name: as in the group labels; also the template's name, unique in the tree.
+        gang: whether all its pods, or all its children, are placed together; else basic.
+        pod_sets: the pod templates whose pods are in it; empty for a composite.
+        sizes: pods of each of its PodGroups, by instance suffix; empty for a composite.
+        children: the groups below it.
+        pinned: the minCount or minGroupCount a policy asks for; None means all.
+        settings: fields a policy sets on template and group, as the API spells them.
+    """
+
+    name: str
+    gang: bool
+    pod_sets: tuple[PodSet, ...]
+    sizes: Mapping[str, int]
+    children: tuple[Group, ...] = ()
+    pinned: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def template_min_count(self) -> int:
+        """The minCount of its template, or minGroupCount: as pinned, else all; at least 1."""
+        if self.pinned is not None:
+            return self.pinned
+        return max(1, self.instances) if self.children else max([1, *self.sizes.values()])
+
+    @property
+    def instances(self) -> int:
+        """How many groups its children make that have pods.
+
+        A child with one PodGroup per Job or block makes several; one without pods would never be ready.
+        """
+        return sum(
+            bool(child.instances) if child.children else sum(pods > 0 for pods in child.sizes.values())
+            for child in self.children
+        )
+
+    @property
+    def priority_class_name(self) -> str:
+        """The priority class of its pods; if they have several, all of the same value."""
+        leaf = next(iter(self.leaves()))
+        return leaf.pod_sets[0].template.spec.priority_class_name
+
+    @property
+    def never_preempts(self) -> bool:
+        """Whether the priority class of its pods says `preemptionPolicy: Never`, as far as it was read."""
+        return all(leaf.never_preempts_at(suffix) for leaf in self.leaves() for suffix in leaf.sizes or ("",))
+
+    def never_preempts_at(self, suffix: str) -> bool:
+        """The same for the pods in one of its PodGroups."""
+        return all(pods.priority.preemption_policy == NEVER for pods in self.pod_sets_at(suffix))
+
+    def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
+        """The pod templates whose pods are in one of its PodGroups; all of them if it has no pods."""
+        return self._pod_sets_by_suffix.get(suffix, self.pod_sets)
+
+    @cached_property
+    def _pod_sets_by_suffix(self) -> Mapping[str, tuple[PodSet, ...]]:
+        """Cached: a group may have hundreds of PodGroups."""
+        by_suffix: dict[str, tuple[PodSet, ...]] = {}
+        for pod_set in self.pod_sets:
+            for (name, suffix), pods in expected_members(pod_set).items():
+                if name == self.name and pods > 0:
+                    by_suffix[suffix] = (*by_suffix.get(suffix, ()), pod_set)
+        return by_suffix
+
+    def priority_class_at(self, suffix: str) -> str:
+        """The priority class of the pods in one of its PodGroups; the scheduler compares both."""
+        return self.pod_sets_at(suffix)[0].template.spec.priority_class_name
+
+    def with_all_below(self) -> Iterator[Group]:
+        """The group and those below it, parents before children."""
+        yield self
+        for child in self.children:
+            yield from child.with_all_below()
+
+    def composites(self) -> Iterator[Group]:
+        """The groups that have groups, parents before children."""
+        if self.children:
+            yield self
+        for child in self.children:
+            yield from child.composites()
+
+    def leaves(self) -> Iterator[Group]:
+        """The groups that pods are in."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
+    """One leaf for each group that the labels name, each a gang of all its pods, initializers basic."""
+    members: dict[str, list[PodSet]] = {}
+    sizes: dict[str, Counter[str]] = {}
+    for pod_set in pod_sets.pod_sets:
+        for name in pod_set.labels.groups if pod_set.labels else ():
+            # A group without pods (numNodes 0) is in the tree too: templates cannot be added later.
+            members.setdefault(name, []).append(pod_set)
+            sizes.setdefault(name, Counter())
+        for (name, suffix), pods in expected_members(pod_set).items():
+            sizes[name][suffix] += pods
+    return tuple(
+        Group(name, not all(pod_set.initializer for pod_set in sets), tuple(sets), dict(sizes[name]))
+        for name, sets in members.items()
+    )
+
+
+def expected_members(pod_set: PodSet, but: Collection[int] = ()) -> Counter[GroupInstance]:
+    """The pods of a pod set that run at once, none of them finished, by group instance; 0 for an empty one.
+
+    Args:
+        pod_set: of an owner.
+        but: indexes of Jobs to leave out.
+    """
+    total: Counter[GroupInstance] = Counter()
+    if pod_set.labels is None or not pod_set.labels.per_job:  # its Jobs are alike, and there may be millions
+        jobs = pod_set.jobs - len(but)
+        of_each = expected_members_of_job(pod_set, 0) if jobs > 0 else total
+        return Counter({instance: pods * jobs for instance, pods in of_each.items()})
+    for job_index in range(pod_set.jobs):
+        if job_index not in but:
+            total.update(expected_members_of_job(pod_set, job_index))
+    return total
+
+
+def expected_members_of_job(pod_set: PodSet, job_index: int) -> Counter[GroupInstance]:
+    """The pods of one Job that run at once, by group instance."""
+    indexes = range(pod_set.parallelism if pod_set.completions is None else pod_set.completions)
+    return members_of_job(pod_set, job_index, (indexes,), pod_set.parallelism)
+
+
+def members_of_job(
+    pod_set: PodSet, job_index: int, indexes: Collection[range], at_once: int
+) -> Counter[GroupInstance]:
+    """The pods of some completion indexes of one Job that run at once, by group instance.
+
+    `completions` may be in the millions, so indexes are counted, never listed.
+    """
+    labels = pod_set.labels
+    if labels is None:
+        return Counter()
+    pods, first = sum(map(len, indexes)), labels.instance(job_index, 0)
+    if not (labels.size or labels.leader_group):
+        return Counter({first: min(pods, at_once)})
+    if not pod_set.indexed:
+        return Counter({first: min(pods, at_once)} if pods else {})
+    counts = _indexes_by_instance(labels, job_index, indexes)
+    # The leader runs beside its workers: with fewer pods at once than indexes they never all exist with it.
+    beside = max(0, at_once - 1) if labels.leader_group and first in counts else at_once
+    return Counter(
+        {instance: min(count, at_once if instance == first else beside) for instance, count in counts.items()}
+    )
+
+
+def _indexes_by_instance(
+    labels: GroupLabels, job_index: int, indexes: Iterable[range]
+) -> Counter[GroupInstance]:
+    """The number of completion indexes in each group instance, counted a block at a time."""
+    total: Counter[GroupInstance] = Counter()
+    for block in indexes:
+        begin = block.start
+        while begin < block.stop:
+            end = block.stop
+            if labels.leader_group and begin == 0:
+                end = 1
+            elif labels.size and not labels.per_job:
+                end = min(end, (begin // labels.size + 1) * labels.size)
+            total[labels.instance(job_index, begin)] += end - begin
+            begin = end
+    return total

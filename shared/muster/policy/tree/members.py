@@ -1,0 +1,150 @@
+"""The pods of an owner that are still to run, by group instance: what a minCount may ask for at most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from muster.objects.pods import Pod
+from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.policy import group_labels
+from muster.policy.group_labels import GroupInstance
+from muster.policy.owners.job import Job
+from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.tree.groups import expected_members, expected_members_of_job, members_of_job
+
+
+@dataclass(frozen=True)
+class LiveMembers:
+    """What exists of an owner in the cluster; empty where a step did not need it and did not read it.
+
+    Attributes:
+        jobs: the Jobs of its JobSet, or the Job itself.
+        pods: its pods.
+        groups: PodGroups under the names that its groups have or its pods name, by any creator.
+        composites: CompositePodGroups under the names that its composite groups have.
+    """
+
+    jobs: tuple[Job, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
+    composites: tuple[CompositePodGroup, ...] = ()
+
+    @property
+    def staying(self) -> tuple[Pod, ...]:
+        """The pods that are to run on."""
+        return staying_pods(self.jobs, self.pods)
+
+
+def members_to_run(
+    owner: OwnerPodSets, jobs: Iterable[Job], pods: Iterable[Pod] = ()
+) -> Counter[GroupInstance]:
+    """The pods that will still run at once, by group instance.
+
+    A Job that does not exist yet, or is being replaced, counts in full, and so does a failed one: its JobSet
+    makes it anew or ends with it. Finished and failed indexes of a live Job do not count, nor do pods that
+    succeeded before their Job's status says so, nor staying pods without a schedulingGroup, which never join.
+
+    Args:
+        owner: the owner's pod sets.
+        jobs: its Jobs.
+        pods: its pods.
+    """
+    jobs, pods = tuple(jobs), tuple(pods)
+    live = {_job_key(job): job for job in jobs if not job.being_deleted}
+    succeeded = _succeeded(pods)
+    total: Counter[GroupInstance] = Counter()
+    for pod_set in owner.pod_sets:
+        its_jobs = {
+            index: job
+            for (name, index), job in live.items()
+            if name == pod_set.replicated_job and index < pod_set.jobs
+        }
+        total.update(expected_members(pod_set, its_jobs))
+        for job_index, job in its_jobs.items():
+            total.update(_members_left(pod_set, job_index, job, succeeded))
+    for pod in staying_pods(jobs, pods):
+        if not pod.pod_group_name:
+            total[_instance_without_stamp(owner, pod)] -= 1
+    return total
+
+
+def staying_pods(jobs: Iterable[Job], pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """The pods that are to run: neither they nor their Job have ended or are being deleted.
+
+    Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it.
+    """
+    live = {job.metadata.uid for job in jobs if not job.being_deleted}
+    return tuple(
+        pod
+        for pod in pods
+        if not (pod.finished or pod.being_deleted)
+        and (pod.metadata.controller is None or pod.metadata.controller.uid in live)
+    )
+
+
+def _members_left(
+    pod_set: PodSet, job_index: int, job: Job, succeeded: dict[str, list[Pod]]
+) -> Counter[GroupInstance]:
+    if job.failed:
+        return expected_members_of_job(pod_set, job_index)
+    if job.finished:
+        return Counter()
+    left = tuple(_unfinished_indexes(job, succeeded.get(job.metadata.uid, [])))
+    return members_of_job(pod_set, job_index, left, job.spec.parallelism)
+
+
+def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
+    """The completion indexes a Job has still to run; for a NonIndexed Job as many numbers as pods to come."""
+    spec, status = job.spec, job.status
+    if spec.indexed and spec.completions is not None:
+        done = [*_index_ranges(status.completed_indexes), *_index_ranges(status.failed_indexes)]
+        ended = (group_labels.completion_index(pod.metadata.labels) for pod in succeeded)
+        yield from _gaps(spec.completions, (*done, *(range(index, index + 1) for index in ended)))
+    elif spec.completions is None:
+        # A work queue: after the first success no new pods are made (batch/v1 types.go, JobSpec.completions).
+        yield range(status.active if status.succeeded else spec.parallelism)
+    else:
+        yield range(spec.completions - max(status.succeeded, len(succeeded)))
+
+
+def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
+    """The numbers below `end` that are in none of some ranges, which may overlap."""
+    begin = 0
+    for block in sorted(taken, key=lambda block: block.start):
+        yield range(begin, min(block.start, end))
+        begin = max(begin, block.stop)
+    yield range(begin, end)
+
+
+def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The pods that succeeded, by the UID of their Job."""
+    by_job: dict[str, list[Pod]] = {}
+    for pod in pods:
+        controller = pod.metadata.controller
+        if pod.status.phase == "Succeeded" and controller is not None:
+            by_job.setdefault(controller.uid, []).append(pod)
+    return by_job
+
+
+def _index_ranges(text: str) -> Iterator[range]:
+    """The numbers of an index list such as `0,3-5`."""
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield range(int(first), int(last or first) + 1)
+
+
+def _job_key(job: Job) -> tuple[str, int]:
+    labels = job.metadata.labels
+    return labels.get(group_labels.REPLICATED_JOB, ""), group_labels.job_index(labels)
+
+
+def _instance_without_stamp(owner: OwnerPodSets, pod: Pod) -> GroupInstance:
+    """The group instance that a pod without a schedulingGroup would be in."""
+    labels = pod.metadata.labels
+    for pod_set in owner.pod_sets:
+        if pod_set.labels and pod_set.replicated_job == labels.get(group_labels.REPLICATED_JOB, ""):
+            job_index = labels.get(group_labels.JOB_INDEX, "0")
+            return pod_set.labels.instance(job_index, group_labels.completion_index(labels))
+    return GroupInstance("", "")

@@ -1,0 +1,152 @@
+"""Tree validation: why the groups of an owner cannot work, found before any of them is made."""
+
+from __future__ import annotations
+
+from muster.policy import group_labels
+from muster.policy.model import GroupingFailure
+from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.reasons import Reason
+from muster.policy.tree.deadlock import Deadlock, find_deadlock, group_compositions
+from muster.policy.tree.groups import Group
+
+TEMPLATE_LIMIT = 8
+"""Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
+
+GROUP_LIMIT = 10_000
+"""PodGroups of one owner. Labels can ask for thousands of millions, more than fits into memory."""
+
+
+def exceeds_group_limit(owner: OwnerPodSets) -> GroupingFailure | None:
+    """TooManyGroups if an owner's labels ask for more PodGroups than the limit, else None."""
+    # The PodGroups of a group are numbered from 0: templates that share the group share them too.
+    most: dict[str, tuple[int, PodSet]] = {}
+    for pod_set in owner.pod_sets:
+        groups = _numbered(pod_set)
+        if pod_set.labels and groups > most.get(pod_set.labels.group, (0, pod_set))[0]:
+            most[pod_set.labels.group] = groups, pod_set
+    total = sum(groups for groups, _ in most.values())
+    if total <= GROUP_LIMIT:
+        return None
+    groups, pod_set = max(most.values(), key=lambda entry: entry[0])
+    per_job = pod_set.labels is not None and pod_set.labels.per_job
+    label = group_labels.GROUP_PER if per_job else group_labels.GROUP_SIZE
+    counted = f"{groups} of {total}" if groups < total else str(total)
+    message = f"{pod_set.path}.metadata.labels[{label}]: makes {counted} PodGroups, but one owner can have"
+    return GroupingFailure(Reason.TOO_MANY_GROUPS, f"{message} {GROUP_LIMIT}")
+
+
+def _numbered(pod_set: PodSet) -> int:
+    """The number of PodGroups of a pod set: one for each Job or block, else one."""
+    labels = pod_set.labels
+    if labels is not None and labels.per_job:
+        return pod_set.jobs
+    if labels is None or not (labels.size and pod_set.indexed):
+        return 1
+    indexes = pod_set.parallelism if pod_set.completions is None else pod_set.completions
+    return -(-indexes // labels.size)
+
+
+def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFailure | None:
+    """Why a tree is impossible, or None.
+
+    Args:
+        tree: the groups of an owner.
+        kept: whether they exist already: then the priorities of their pods were checked when they were made.
+    """
+    leaves = [leaf for root in tree for leaf in root.leaves()]
+    if len(tree) > TEMPLATE_LIMIT:
+        return GroupingFailure(
+            Reason.TOO_MANY_GROUPS,
+            f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
+            f"but a Workload has room for {TEMPLATE_LIMIT}",
+        )
+    failure = next(filter(None, (_validate_leaf(leaf, kept=kept) for leaf in leaves)), None)
+    if failure is not None:
+        return failure
+    pod_sets = [pod_set for leaf in leaves for pod_set in leaf.pod_sets]
+    if not any(pod_set.waits_for or pod_set.exclusive for pod_set in pod_sets):
+        return None
+    blocked = find_deadlock(tree)
+    if blocked is None:
+        return None
+    return GroupingFailure(Reason.WAITS_FOR_ITSELF, _deadlock_message(blocked), blocked.group.name)
+
+
+def _deadlock_message(blocked: Deadlock) -> str:
+    members = "child groups" if blocked.group.children else "pods"
+    return (
+        f"group {blocked.group.name}: needs {blocked.needed} {members} and has {blocked.at_once} "
+        f"before {blocked.late} starts, which waits for it"
+    )
+
+
+def _validate_leaf(leaf: Group, *, kept: bool) -> GroupingFailure | None:
+    priorities = None if kept else _priorities(leaf)
+    return _waits_for_itself(leaf) or _exclusive(leaf) or priorities or _schedulers(leaf)
+
+
+def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
+    names = {pod_set.replicated_job for pod_set in leaf.pod_sets}
+    for pod_set in leaf.pod_sets if leaf.gang else ():
+        waited = ", ".join(sorted(pod_set.waits_for & names))
+        if waited:
+            return GroupingFailure(
+                Reason.WAITS_FOR_ITSELF,
+                f"group {leaf.name}: {pod_set.replicated_job} starts after {waited}, "
+                f"so a gang of {_paths(leaf.pod_sets)} can never be placed together",
+                leaf.name,
+            )
+    return None
+
+
+def _exclusive(leaf: Group) -> GroupingFailure | None:
+    """Refuse a gang whose pods under exclusive placement wait for index 0, which waits for the gang."""
+    exclusive = leaf.gang and any(pod_set.exclusive for pod_set in leaf.pod_sets)
+    for members in group_compositions(leaf) if exclusive else ():
+        led = {batch.path for batch in members if batch.leads}
+        held_back = [batch for batch in members if batch.follow and batch.path in led]
+        pods = sum(batch.pods for batch in members)
+        needed = min(leaf.template_min_count, pods)
+        if held_back and needed > pods - sum(batch.pods for batch in held_back):
+            return GroupingFailure(
+                Reason.EXCLUSIVE_PLACEMENT,
+                f"group {leaf.name}: with exclusive placement the pods of {held_back[0].path} wait for "
+                f"index 0, so a gang of {needed} can never be placed together",
+                leaf.name,
+            )
+    return None
+
+
+def _priorities(leaf: Group) -> GroupingFailure | None:
+    """Refuse pods of different priority in one PodGroup, none of which the scheduler would place.
+
+    All PodGroups of a template share its preemptionPolicy, which has to be that of their pods.
+    """
+    if len({pod_set.priority for pod_set in leaf.pod_sets}) == 1:
+        return None
+    for suffix in leaf.sizes:
+        together = leaf.pod_sets_at(suffix)
+        if len({pod_set.priority for pod_set in together}) > 1:
+            priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in together}))
+            message = f"group {leaf.name}: {_paths(together)} have priorityClassName {priorities}"
+            return GroupingFailure(Reason.PRIORITIES_DIFFER, message, leaf.name)
+    if len({leaf.never_preempts_at(suffix) for suffix in leaf.sizes}) > 1:
+        message = f"group {leaf.name}: pods of {_paths(leaf.pod_sets)} differ in preemptionPolicy"
+        return GroupingFailure(Reason.PRIORITIES_DIFFER, message, leaf.name)
+    return None
+
+
+def _schedulers(leaf: Group) -> GroupingFailure | None:
+    if len({pod_set.template.spec.scheduler_name for pod_set in leaf.pod_sets}) == 1:
+        return None
+    for suffix in leaf.sizes:
+        together = leaf.pod_sets_at(suffix)
+        names = {pod_set.template.spec.scheduler_name for pod_set in together}
+        if len(names) > 1:
+            message = f"group {leaf.name}: {_paths(together)} have schedulerName {', '.join(sorted(names))}"
+            return GroupingFailure(Reason.SCHEDULERS_DIFFER, message, leaf.name)
+    return None
+
+
+def _paths(pod_sets: tuple[PodSet, ...]) -> str:
+    return ", ".join(pod_set.path for pod_set in pod_sets)

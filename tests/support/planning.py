@@ -1,0 +1,173 @@
+"""Everything a test knows of a cluster in one bag, and the plans run on it.
+
+A step reads what it needs into inputs of its own. Tests of plans give all that exists at once; the functions
+here hand each plan its part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from muster.objects.meta import ObjectRef
+from muster.objects.pods import Namespace, Pod
+from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
+from muster.objects.versions import SchedulingApi
+from muster.policy import group_labels
+from muster.policy import resolve as resolving
+from muster.policy.model import Decision, NoOp
+from muster.policy.owner_status.conditions import Condition
+from muster.policy.owners import known_kind_of
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.owners.kind import OwnerObject, OwnerPodSets
+from muster.policy.plans import (
+    create_pod_groups,
+    create_workload,
+    emit_conditions,
+    gate_release,
+    mark_runtime,
+    patch_pods,
+    resize_gang,
+)
+from muster.policy.plans.orphans import Orphan, OrphanInputs
+from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.sources.source import PolicySource
+from muster.policy.tree.members import LiveMembers
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What exists, as far as a test says; the names are those of the inputs of the plans."""
+
+    subject: ObjectRef
+    owner: OwnerObject | None = None
+    jobset: JobSet | None = None
+    jobs: tuple[Job, ...] = ()
+    namespace: Namespace | None = None
+    workload: Workload | None = None
+    other_workloads: tuple[Workload, ...] = ()
+    sources: tuple[PolicySource, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    composites: tuple[CompositePodGroup, ...] = ()
+    groups: tuple[PodGroup, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    leftover_owner_lives: bool = False
+    scheduling: SchedulingApi = field(default_factory=SchedulingApi)
+    orphan: Orphan | None = None
+    live_uids: frozenset[str] = frozenset()
+    failed_create: str = ""
+    runtime: Mapping[str, Any] | None = None
+    event_names: frozenset[str] = frozenset()
+
+    @property
+    def live(self) -> LiveOwner:
+        """What is read to resolve the owner."""
+        runner = self.owner if isinstance(self.owner, Job) else self.jobset
+        return LiveOwner(
+            self.subject,
+            self.owner,
+            runner,
+            self.namespace,
+            self.scheduling,
+            self.workload,
+            self.other_workloads,
+            self.sources,
+        )
+
+    @property
+    def members(self) -> LiveMembers:
+        """What exists of the owner."""
+        return LiveMembers(self.jobs, self.pods, self.groups, self.composites)
+
+
+def resolve(given: Observed) -> ResolvedOwner | NoOp:
+    """The groups of the owner by all PriorityClasses that exist, or why it is left alone."""
+    identified = resolving.identify(given.live)
+    if isinstance(identified, NoOp):
+        return identified
+    return resolving.resolve(identified, given.priority_classes)
+
+
+def reason_to_skip(given: Observed) -> NoOp | None:
+    """Why the owner is left alone, whatever its pod templates and policies say."""
+    return resolving.reason_to_skip(given.live)
+
+
+def needs_priority_classes(given: Observed, *, to_make: bool = False) -> bool:
+    """Whether PriorityClasses can change the result."""
+    identified = resolving.identify(given.live)
+    return not isinstance(identified, NoOp) and identified.needs_priority_classes(to_create=to_make)
+
+
+def pod_sets_of(
+    owner: OwnerObject,
+    jobset: JobSet | None,
+    namespace_labels: Mapping[str, str],
+    classes: Collection[PriorityClass] = (),
+) -> OwnerPodSets:
+    """The pod sets of an owner in a namespace with these labels."""
+    runner = owner if jobset is None else jobset
+    enabled = namespace_labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
+    sets = OwnerPodSets(owner.ref, runner.ref, known_kind_of(runner).pod_sets(runner, enabled))
+    return sets.with_classes(classes)
+
+
+def plan_workload(given: Observed, now: datetime) -> Decision:
+    """create_workload."""
+    if given.orphan is not None:
+        return create_workload.plan_workload(OrphanInputs(given.orphan, given.live_uids), now)
+    reads_classes = needs_priority_classes(given, to_make=True)
+    resolved = resolve(given if reads_classes else replace(given, priority_classes=()))
+    members = given.members if create_workload.needs_members(given.live, resolved) else None
+    inputs = create_workload.WorkloadInputs(given.live, resolved, members, given.leftover_owner_lives)
+    return create_workload.plan_workload(inputs, now)
+
+
+def needs_groups(given: Observed) -> bool:
+    """Whether create_workload may need the owner's pods and groups."""
+    return create_workload.needs_members(given.live, resolve(given))
+
+
+def plan_pod_groups(given: Observed, now: datetime) -> Decision:
+    """create_pod_groups."""
+    inputs = create_pod_groups.PodGroupInputs(resolve(given), given.members)
+    return create_pod_groups.plan_pod_groups(inputs, now)
+
+
+def plan_resize(given: Observed, now: datetime) -> Decision:
+    """resize_gang."""
+    return resize_gang.plan_resize(resize_gang.ResizeInputs(resolve(given), given.members), now)
+
+
+def plan_conditions(given: Observed, now: datetime) -> Decision:
+    """emit_conditions."""
+    inputs = emit_conditions.ConditionInputs(
+        given.subject, resolve(given), given.members, given.failed_create
+    )
+    return emit_conditions.plan_conditions(inputs, now)
+
+
+def plan_pods(given: Observed, now: datetime) -> Decision:
+    """patch_pods."""
+    tree = gate_release.GroupTree(resolve(given), given.members) if given.owner is not None else None
+    inputs = patch_pods.PodInputs(given.subject, given.scheduling, given.pods, given.groups, tree)
+    return patch_pods.plan_pods(inputs, now)
+
+
+def held_groups(given: Observed) -> dict[str, NoOp]:
+    """The groups whose pods keep their gates."""
+    return gate_release.held_groups(given.groups, gate_release.GroupTree(resolve(given), given.members))
+
+
+def plan_runtime(given: Observed, now: datetime) -> Decision:
+    """mark_runtime."""
+    inputs = mark_runtime.RuntimeInputs(given.subject, given.runtime, given.event_names)
+    return mark_runtime.plan_runtime(inputs, now)
+
+
+def conditions_of(given: Observed, resolved: ResolvedOwner) -> tuple[Condition, Condition]:
+    """The conditions of an owner."""
+    return emit_conditions.conditions_of(resolved, given.members, given.failed_create)
