@@ -16,7 +16,7 @@ from muster.files import EVENTING
 from muster.kustomize import CLUSTER, load, of_kind
 from muster.policy.reasons import Reason
 from muster.runtime.metrics import Metrics
-from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.outcome import Outcome, OutcomeKind
 
 FOLDER = EVENTING / "observability"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())
@@ -52,8 +52,10 @@ EXPRESSIONS = list(expressions())
 def told() -> dict[str, set[str]]:
     """Of each sample that a function can tell: its labels."""
     metrics = Metrics("patch_pods", lambda: 0)
-    metrics.answered(Sweep("1"), Outcome(Kind.DONE, Reason.SWEPT), 0.1, datetime(2026, 11, 21, tzinfo=UTC))
-    metrics.swept(Outcome(Kind.DONE, Reason.GATES_LIFTED))
+    metrics.answered(
+        Sweep("1"), Outcome(OutcomeKind.DONE, Reason.SWEPT), 0.1, datetime(2026, 11, 21, tzinfo=UTC)
+    )
+    metrics.swept(Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED))
     metrics.called("get", "pods", "ok")
     metrics.buried("500")
     families = text_string_to_metric_families(metrics.exposition().decode())
@@ -77,7 +79,7 @@ def test_metrics_and_labels_exist(expression: str) -> None:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_reasons_and_outcomes_exist(expression: str) -> None:
     """What is asked for is what outcomes say."""
-    known = {"reason": set(map(str, Reason)), "outcome": set(map(str, Kind))}
+    known = {"reason": set(map(str, Reason)), "outcome": set(map(str, OutcomeKind))}
     for label, values in SELECTOR.findall(expression):
         if label in known:
             assert set(values.split("|")) <= known[label]

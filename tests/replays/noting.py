@@ -8,8 +8,7 @@ from typing import Any
 
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects, PatchType
 from muster.cluster.paging import Page
-from muster.objects.resources import Resource, by_kind
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action, Verb
 
 Write = tuple[str, str, str, str]

@@ -13,8 +13,8 @@ from typing import Any
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace, Pod
+from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
-from muster.objects.versions import SchedulingApi
 from muster.policy import group_labels
 from muster.policy import resolve as resolving
 from muster.policy.model import Decision, NoOp
@@ -152,14 +152,14 @@ def plan_conditions(given: Observed, now: datetime) -> Decision:
 
 def plan_pods(given: Observed, now: datetime) -> Decision:
     """patch_pods."""
-    tree = gate_release.GroupTree(resolve(given), given.members) if given.owner is not None else None
+    tree = gate_release.OwnerGroups(resolve(given), given.members) if given.owner is not None else None
     inputs = patch_pods.PodInputs(given.subject, given.scheduling, given.pods, given.groups, tree)
     return patch_pods.plan_pods(inputs, now)
 
 
 def held_groups(given: Observed) -> dict[str, NoOp]:
     """The groups whose pods keep their gates."""
-    return gate_release.held_groups(given.groups, gate_release.GroupTree(resolve(given), given.members))
+    return gate_release.held_groups(given.groups, gate_release.OwnerGroups(resolve(given), given.members))
 
 
 def plan_runtime(given: Observed, now: datetime) -> Decision:

@@ -14,7 +14,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE
 from muster.policy.model import NoOp
-from muster.policy.plans.gate_release import GroupTree, placed_together
+from muster.policy.plans.gate_release import OwnerGroups, placed_together
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
@@ -53,7 +53,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
         return inputs
     members = read.members(cluster, live, resolved)
     together = placed_together(members, group)
-    return PodInputs(subject, live.api, members.pods, together, GroupTree(resolved, members))
+    return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))
 
 
 def _observe_composite(cluster: Cluster, subject: ObjectRef) -> PodInputs:
@@ -61,7 +61,7 @@ def _observe_composite(cluster: Cluster, subject: ObjectRef) -> PodInputs:
     members = read.members(cluster, live, resolved)
     names = {composite.metadata.name: composite for composite in members.composites}
     together = placed_together(members, names[subject.name]) if subject.name in names else ()
-    return PodInputs(subject, live.api, members.pods, together, GroupTree(resolved, members))
+    return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))
 
 
 STEP = Step(

@@ -6,8 +6,7 @@ from typing import Any, Protocol
 
 from muster.cluster.paging import Page
 from muster.objects.patches import PatchType
-from muster.objects.resources import Resource
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import Resource, SchedulingApi
 from muster.policy.model import Action
 
 __all__ = ["SINGLE_READS", "Cluster", "Object", "Objects", "Page", "PatchType", "RawCluster"]

@@ -15,8 +15,7 @@ from muster.cluster.interface import Cluster, Object, Objects
 from muster.cluster.paging import Page
 from muster.cluster.snapshot import ReadOnly, selected
 from muster.objects.meta import KubernetesObject
-from muster.objects.resources import EVENTS, Resource
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import EVENTS, Resource, SchedulingApi
 from muster.policy.group_labels import JOB_NAME, JOBSET_NAME
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)

@@ -9,8 +9,7 @@ from typing import Any
 
 from muster.cluster.interface import SINGLE_READS, Object, Objects
 from muster.cluster.paging import Page
-from muster.objects.resources import Resource, by_kind
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")

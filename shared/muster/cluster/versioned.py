@@ -10,8 +10,7 @@ from muster.cluster import errors
 from muster.cluster.interface import SINGLE_READS, Object, Objects, RawCluster
 from muster.cluster.paging import Page
 from muster.objects import versions
-from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource, by_kind
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 
 _Answer = TypeVar("_Answer")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
-from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, WORKLOADS
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, V1ALPHA2, WORKLOADS, SchedulingApi
 
 GROUP = WORKLOADS.group
 HOW_TO_SWITCH_ON = (
@@ -22,37 +21,8 @@ HOW_TO_SWITCH_ON = (
     "and the same gates on kube-scheduler and kube-controller-manager"
 )
 GATES_OF_THE_SCHEDULER = "it needs GenericWorkload=true, too (1.36: also GangScheduling=true)"
-_OLD = "v1alpha2"
 _OLD_PLACED, _PLACED = "PodGroupScheduled", "PodGroupInitiallyScheduled"
 _OLD_MODES = {"Pod": "single", "PodGroup": "all"}
-
-
-@dataclass(frozen=True)
-class SchedulingApi:
-    """What an API server serves of scheduling.k8s.io.
-
-    Attributes:
-        version: of Workload and PodGroup; "" when they are not served.
-        composites: whether CompositePodGroup is served (v1alpha3, gate CompositePodGroup).
-    """
-
-    version: str = WORKLOADS.version
-    composites: bool = True
-
-    @property
-    def served(self) -> bool:
-        """Whether there are PodGroups at all."""
-        return bool(self.version)
-
-    @property
-    def resizable(self) -> bool:
-        """Whether minCount may change; it is immutable in v1alpha2."""
-        return self.version != _OLD
-
-    @property
-    def unasked(self) -> bool:
-        """Whether the Job controller, with its gate WorkloadWithJob, groups Jobs without being asked."""
-        return self.version == _OLD
 
 
 def choose(served: frozenset[str]) -> SchedulingApi:
@@ -63,7 +33,7 @@ def choose(served: frozenset[str]) -> SchedulingApi:
     """
     both = [
         version
-        for version in (WORKLOADS.version, _OLD)
+        for version in (WORKLOADS.version, V1ALPHA2)
         if {f"{version}/{WORKLOADS.plural}", f"{version}/{POD_GROUPS.plural}"} <= served
     ]
     composites = f"{COMPOSITE_POD_GROUPS.version}/{COMPOSITE_POD_GROUPS.plural}" in served
@@ -72,12 +42,12 @@ def choose(served: frozenset[str]) -> SchedulingApi:
 
 def to_served(api: SchedulingApi, body: Mapping[str, Any]) -> dict[str, Any]:
     """An object or patch in our shape as the API server wants it."""
-    return _translated(body, api.version, _object_to_old) if api.version == _OLD else dict(body)
+    return _translated(body, api.version, _object_to_old) if api.version == V1ALPHA2 else dict(body)
 
 
 def from_served(body: Mapping[str, Any]) -> dict[str, Any]:
     """An object as the API server gave it in our shape."""
-    of_old = body.get("apiVersion") == f"{GROUP}/{_OLD}"  # JobSet has a v1alpha2 too
+    of_old = body.get("apiVersion") == f"{GROUP}/{V1ALPHA2}"  # JobSet has a v1alpha2 too
     return _translated(body, WORKLOADS.version, _object_from_old) if of_old else dict(body)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace
+from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroupTemplate, PriorityClass, Workload
-from muster.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi
+from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
 from muster.policy.model import GroupingFailure, NoOp

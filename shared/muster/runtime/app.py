@@ -13,7 +13,7 @@ from muster.runtime.handle import Clock, Handler
 from muster.runtime.metrics import CONTENT_TYPE
 from muster.runtime.readiness import Readiness
 from muster.runtime.receiver import Receiver
-from muster.runtime.responses import Answer
+from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step
 
 
@@ -85,7 +85,7 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
     return app
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: HttpAnswer) -> Response:
     response = Response(answer.body, answer.status, headers=dict(answer.headers))
     if not answer.body:
         # Flask adds one; a broker would look for a CloudEvent of that type in an empty answer.

@@ -25,8 +25,8 @@ from muster.runtime import logs, responses
 from muster.runtime.config import Settings, own_namespace
 from muster.runtime.handle import Clock, InFlight
 from muster.runtime.metrics import Metrics
-from muster.runtime.outcome import Kind, Outcome
-from muster.runtime.responses import Answer
+from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.responses import HttpAnswer
 
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
@@ -63,7 +63,7 @@ class DeadLetters:
         self._storing = Lock()
         self._kept: deque[str] | None = None
 
-    def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """The answer to a dead letter: 202 once it is stored; never raises."""
         with self.in_flight:
             started = time.perf_counter()
@@ -76,10 +76,10 @@ class DeadLetters:
             self._tell(headers, letter, outcome, time.perf_counter() - started)
             return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
+    def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
         """The answer to a body above the limit, which is not read."""
         message = f"body: a dead letter of {length or 'unknown'} bytes is not kept"
-        outcome = Outcome(Kind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
+        outcome = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
         self._tell(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
@@ -91,7 +91,7 @@ class DeadLetters:
                 body = dead_letters.to_config_map(letter, self.namespace)
                 self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), body), self.manager)
             except AlreadyExists:
-                return Outcome(Kind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
+                return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
             except Gone as error:
                 # For a step nothing is left to do where the namespace is gone; a letter would be lost.
                 raise Unavailable(error.message) from error
@@ -99,7 +99,7 @@ class DeadLetters:
             while len(kept) > self.settings.dead_letter_limit:
                 self._cluster.write(Action(Verb.DELETE, self._ref(kept[0])), self.manager)
                 kept.popleft()
-        return Outcome(Kind.DONE, Reason.DEAD_LETTER_STORED, said, actions=1)
+        return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, said, actions=1)
 
     def _ref(self, name: str) -> ObjectRef:
         return ObjectRef(CONFIGMAPS.api_version, CONFIGMAPS.kind, self.namespace, name)

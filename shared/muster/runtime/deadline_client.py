@@ -11,8 +11,7 @@ from muster.cluster import deadline
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
 from muster.cluster.paging import Page, whole
-from muster.objects.resources import Resource, by_kind
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 from muster.runtime.tracing import Spans, no_spans
 

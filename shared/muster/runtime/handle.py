@@ -24,8 +24,8 @@ from muster.runtime import logs, responses, tracing
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.metrics import Metrics
-from muster.runtime.outcome import Kind, Outcome
-from muster.runtime.responses import Answer
+from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
@@ -62,14 +62,14 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
         with spans("plan"):
             decision = step.plan(inputs, clock())
         if isinstance(decision, NoOp):
-            kind = Kind.REQUEUE if decision.requeue else Kind.NOTHING
+            kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
             return Outcome(kind, decision.reason, decision.message, ref)
         with spans("execute"):
             plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
         return replace(responses.of_error(error), subject=ref)
     return Outcome(
-        Kind.REQUEUE if plan.requeue else Kind.DONE,
+        OutcomeKind.REQUEUE if plan.requeue else OutcomeKind.DONE,
         plan.reason,
         plan.message,
         ref,
@@ -149,7 +149,7 @@ class Handler:
             finished=lambda: self.metrics.swept_all(clock()),
         )
 
-    def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """The answer to a request that should be a CloudEvent; never raises."""
         with self.in_flight, self._spans(self.name, headers) as note:
             started = time.perf_counter()
@@ -170,12 +170,12 @@ class Handler:
             note({f"muster.{name}": str(value) for name, value in said.items()})
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
-    def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
+    def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
         """The answer to a body above the limit, which is not read: 413 is not sent again by a broker."""
         limit = self.settings.body_limit_bytes
         said = f" of {length} bytes" if length else ""
         outcome = Outcome(
-            Kind.UNREADABLE,
+            OutcomeKind.UNREADABLE,
             Reason.BODY_TOO_LARGE,
             f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
             status=413,
@@ -189,11 +189,11 @@ class Handler:
                 delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
                 return self._sweeps.sweep(cluster, event, delay)
             case Foreign():
-                return Outcome(Kind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
+                return Outcome(OutcomeKind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
             case ResourceEvent():
                 subject = _subject(self.step, event)
                 if isinstance(subject, NoOp):
-                    return Outcome(Kind.NOTHING, subject.reason, subject.message)
+                    return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
                 return self._run(cluster, subject)
 
     def _run(self, cluster: Cluster, subject: Subject) -> Outcome:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from muster.events.model import Event, Foreign, ResourceEvent, Sweep
-from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.outcome import Outcome, OutcomeKind
 
 LOGGER = logging.getLogger("muster")
 
@@ -21,11 +21,11 @@ CLAIM_LIMIT = 128
 """Characters kept of what nobody has checked yet."""
 
 LEVELS = {
-    Kind.DONE: logging.INFO,
-    Kind.NOTHING: logging.INFO,
-    Kind.REQUEUE: logging.WARNING,
-    Kind.UNREADABLE: logging.WARNING,
-    Kind.BUG: logging.ERROR,
+    OutcomeKind.DONE: logging.INFO,
+    OutcomeKind.NOTHING: logging.INFO,
+    OutcomeKind.REQUEUE: logging.WARNING,
+    OutcomeKind.UNREADABLE: logging.WARNING,
+    OutcomeKind.BUG: logging.ERROR,
 }
 
 

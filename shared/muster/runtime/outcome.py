@@ -10,7 +10,7 @@ from muster.policy.model import Reply
 from muster.policy.reasons import Reason
 
 
-class Kind(StrEnum):
+class OutcomeKind(StrEnum):
     """The five ends an event can come to."""
 
     DONE = "done"
@@ -26,11 +26,11 @@ class Kind(StrEnum):
 
 
 STATUS = {
-    Kind.DONE: 202,
-    Kind.NOTHING: 202,
-    Kind.REQUEUE: 409,
-    Kind.UNREADABLE: 400,
-    Kind.BUG: 500,
+    OutcomeKind.DONE: 202,
+    OutcomeKind.NOTHING: 202,
+    OutcomeKind.REQUEUE: 409,
+    OutcomeKind.UNREADABLE: 400,
+    OutcomeKind.BUG: 500,
 }
 """The HTTP status of each kind, where the outcome does not bring another one."""
 
@@ -51,7 +51,7 @@ class Outcome:
         error: what was raised, for its trace in the log.
     """
 
-    kind: Kind
+    kind: OutcomeKind
     reason: Reason
     message: str = ""
     subject: ObjectRef | None = None

@@ -9,7 +9,7 @@ from muster.cluster.permissions import Permissions
 from muster.runtime.config import Settings
 from muster.runtime.handle import InFlight
 from muster.runtime.metrics import Metrics
-from muster.runtime.responses import Answer
+from muster.runtime.responses import HttpAnswer
 
 
 class Receiver(Protocol):
@@ -50,10 +50,10 @@ class Receiver(Protocol):
         """What became of them so far."""
         ...
 
-    def handle(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """The answer to a request; never raises."""
         ...
 
-    def too_large(self, headers: Mapping[str, str], length: int | None) -> Answer:
+    def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
         """The answer to a body above the limit."""
         ...

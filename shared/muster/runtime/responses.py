@@ -19,14 +19,14 @@ from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineExceeded
-from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.outcome import Outcome, OutcomeKind
 
 MESSAGE_LIMIT = 800
 """Characters of a message that are sent; a dead letter keeps 1024 bytes of the whole body."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """An HTTP response, without the web framework that sends it."""
 
     status: int
@@ -38,38 +38,41 @@ class Answer:
 class Meaning:
     """What one class of API errors means for the event."""
 
-    kind: Kind
+    kind: OutcomeKind
     reason: Reason
     status: int | None = None
 
 
 MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
-    errors.Conflict: Meaning(Kind.REQUEUE, Reason.CONFLICT, 409),
-    errors.AlreadyExists: Meaning(Kind.REQUEUE, Reason.ALREADY_EXISTS, 409),
-    errors.TooManyRequests: Meaning(Kind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
-    errors.Unavailable: Meaning(Kind.REQUEUE, Reason.UNAVAILABLE, 503),
-    DeadlineExceeded: Meaning(Kind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
-    errors.Expired: Meaning(Kind.REQUEUE, Reason.EXPIRED, 503),
+    errors.Conflict: Meaning(OutcomeKind.REQUEUE, Reason.CONFLICT, 409),
+    errors.AlreadyExists: Meaning(OutcomeKind.REQUEUE, Reason.ALREADY_EXISTS, 409),
+    errors.TooManyRequests: Meaning(OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
+    errors.Unavailable: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
+    DeadlineExceeded: Meaning(OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
+    errors.Expired: Meaning(OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
     # Somebody may grant the role or renew the credentials; until then nothing is lost.
-    errors.Unauthorized: Meaning(Kind.REQUEUE, Reason.UNAUTHORIZED, 503),
-    errors.Forbidden: Meaning(Kind.REQUEUE, Reason.FORBIDDEN, 503),
-    errors.Terminating: Meaning(Kind.NOTHING, Reason.DELETED),
-    errors.Gone: Meaning(Kind.NOTHING, Reason.OBJECT_GONE),
-    errors.ApiGone: Meaning(Kind.NOTHING, Reason.API_NOT_SERVED),
+    errors.Unauthorized: Meaning(OutcomeKind.REQUEUE, Reason.UNAUTHORIZED, 503),
+    errors.Forbidden: Meaning(OutcomeKind.REQUEUE, Reason.FORBIDDEN, 503),
+    errors.Terminating: Meaning(OutcomeKind.NOTHING, Reason.DELETED),
+    errors.Gone: Meaning(OutcomeKind.NOTHING, Reason.OBJECT_GONE),
+    errors.ApiGone: Meaning(OutcomeKind.NOTHING, Reason.API_NOT_SERVED),
     # The server will never accept this request, so who made it is wrong: Muster.
-    errors.Invalid: Meaning(Kind.BUG, Reason.INVALID),
+    errors.Invalid: Meaning(OutcomeKind.BUG, Reason.INVALID),
 }
-_UNFORESEEN = Meaning(Kind.BUG, Reason.UNEXPECTED_ERROR)
+_UNFORESEEN = Meaning(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR)
 
 
 def of_error(error: Exception) -> Outcome:
     """What an error raised by a step means for its event."""
     if isinstance(error, UnreadableEvent):
-        return Outcome(Kind.UNREADABLE, Reason.UNREADABLE_EVENT, str(error))
+        return Outcome(OutcomeKind.UNREADABLE, Reason.UNREADABLE_EVENT, str(error))
     if isinstance(error, ValidationError):
         path, words = first_fault(error)
         return Outcome(
-            Kind.BUG, Reason.UNREADABLE_OBJECT, f"the cluster's {error.title}: {path}: {words}", error=error
+            OutcomeKind.BUG,
+            Reason.UNREADABLE_OBJECT,
+            f"the cluster's {error.title}: {path}: {words}",
+            error=error,
         )
     if not isinstance(error, errors.ClusterError):
         words = f"{type(error).__name__}: {error}"
@@ -81,7 +84,7 @@ def of_error(error: Exception) -> Outcome:
         error.message,
         status=meaning.status,
         retry_after=error.retry_after,
-        error=error if meaning.kind is Kind.BUG else None,
+        error=error if meaning.kind is OutcomeKind.BUG else None,
     )
 
 
@@ -93,7 +96,7 @@ def first_fault(error: ValidationError) -> tuple[str, str]:
     return path, f"{faults[0]['msg']}{more}"
 
 
-def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: float) -> Answer:
+def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: float) -> HttpAnswer:
     """The response to an event.
 
     Args:
@@ -101,11 +104,11 @@ def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: flo
         reply: the one CloudEvent to answer with, if there is one.
         retry_after_seconds: what to ask for when the event must come again and the API server named no time.
     """
-    if outcome.kind in {Kind.DONE, Kind.NOTHING}:
-        return Answer(200, reply.headers, reply.body) if reply else Answer(outcome.http_status)
+    if outcome.kind in {OutcomeKind.DONE, OutcomeKind.NOTHING}:
+        return HttpAnswer(200, reply.headers, reply.body) if reply else HttpAnswer(outcome.http_status)
     headers = {"Content-Type": "application/json"}
-    if outcome.kind is Kind.REQUEUE:
+    if outcome.kind is OutcomeKind.REQUEUE:
         seconds = retry_after_seconds if outcome.retry_after is None else outcome.retry_after
         headers["Retry-After"] = str(max(1, math.ceil(seconds)))
     body = {"reason": outcome.reason, "message": outcome.message[:MESSAGE_LIMIT]}
-    return Answer(outcome.http_status, headers, json.dumps(body).encode())
+    return HttpAnswer(outcome.http_status, headers, json.dumps(body).encode())

@@ -17,7 +17,7 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
-from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.step import Step, Subject
 
 ROUND_SECONDS = 30 * 60.0
@@ -80,7 +80,7 @@ class Sweeps:
             ClusterError: what the step is responsible for cannot be listed.
         """
         if not self._one_at_a_time.acquire(blocking=False):
-            return Outcome(Kind.NOTHING, Reason.SWEPT, "another sweep is under way")
+            return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is under way")
         try:
             time.sleep(delay)
             cluster.refresh()
@@ -100,14 +100,19 @@ class Sweeps:
             raise
         if subjects is None:
             self._round = now
-            return Outcome(Kind.NOTHING, Reason.SWEPT, f"{now.listed.pages} pages read; lists not complete")
+            return Outcome(
+                OutcomeKind.NOTHING, Reason.SWEPT, f"{now.listed.pages} pages read; lists not complete"
+            )
         reasons, actions = self._look_at(subjects, now, cluster, event)
         if subjects:
             self._round = now
         else:
             self._finished()
         return Outcome(
-            Kind.DONE if actions else Kind.NOTHING, Reason.SWEPT, now.words(reasons), actions=actions
+            OutcomeKind.DONE if actions else OutcomeKind.NOTHING,
+            Reason.SWEPT,
+            now.words(reasons),
+            actions=actions,
         )
 
     def _look_at(
@@ -133,7 +138,7 @@ class Sweeps:
             self._told(outcome)
             reasons[outcome.reason] += 1
             actions += outcome.actions
-            if outcome.kind is not Kind.NOTHING:
+            if outcome.kind is not OutcomeKind.NOTHING:
                 logs.outcome_line(self._step.name, outcome, event=event.id, type="sweep")
         return reasons, actions
 
@@ -145,9 +150,9 @@ class Sweeps:
             decision = self._step.plan(self._step.inputs(listed, subject), self._clock())
         except Exception as error:  # noqa: BLE001 - where it is not "nothing", the step's own run tells it
             outcome = responses.of_error(error)
-            return outcome if outcome.kind is Kind.NOTHING else None
+            return outcome if outcome.kind is OutcomeKind.NOTHING else None
         if isinstance(decision, NoOp) and not decision.requeue:
-            return Outcome(Kind.NOTHING, decision.reason, decision.message)
+            return Outcome(OutcomeKind.NOTHING, decision.reason, decision.message)
         return None
 
 

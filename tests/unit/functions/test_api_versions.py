@@ -20,7 +20,7 @@ from muster.objects.patches import PatchType
 from muster.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, WORKLOADS, Resource
 from muster.policy import group_labels
 from muster.runtime.handle import run_step
-from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.steps import step_named
 from tests.conftest import Wording
@@ -252,7 +252,7 @@ def test_groups_of_groups_whose_kind_is_switched_off_later_are_given_up_visibly(
     assert "CompositePodGroup" in condition["message"]
     assert told.grouped("v1beta1", POD_GROUPS) == [group]
     for name in ("create_pod_groups", "resize_gang"):
-        assert told.run(name, job, JOBS).kind is Kind.NOTHING
+        assert told.run(name, job, JOBS).kind is OutcomeKind.NOTHING
     reborn = told.create(PODS, _unstamped({**pods_of(job)[0], "metadata": _renamed(pods_of(job)[0])}))
     assert told.run("patch_pods", reborn, PODS).reason == "GatesLifted"
 

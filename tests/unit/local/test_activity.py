@@ -5,14 +5,16 @@ from __future__ import annotations
 from muster.policy.reasons import Reason
 from muster.replay.activity import Activity, ActivityHandler
 from muster.runtime import logs
-from muster.runtime.outcome import Kind, Outcome
+from muster.runtime.outcome import Outcome, OutcomeKind
 
 
 def test_what_became_of_an_event_is_heard() -> None:
     """One activity for each line that says how an event ended."""
     heard: list[Activity] = []
     with ActivityHandler(heard.append):
-        logs.outcome_line("patch_pods", Outcome(Kind.DONE, Reason.GATES_LIFTED, "2 gates lifted", actions=2))
+        logs.outcome_line(
+            "patch_pods", Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED, "2 gates lifted", actions=2)
+        )
     (activity,) = heard
     assert (activity.step, activity.outcome, activity.message) == ("patch_pods", "done", "2 gates lifted")
     assert activity.acted

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.objects.versions import HOW_TO_SWITCH_ON, SchedulingApi, choose, from_served, to_served
+from muster.objects.resources import SchedulingApi
+from muster.objects.versions import HOW_TO_SWITCH_ON, choose, from_served, to_served
 from tests.conftest import Wording
 
 BOTH = {"workloads", "podgroups", "podgroups/status"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup
-from muster.objects.versions import SchedulingApi
 from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON, SchedulingApi
+from muster.objects.resources import SchedulingApi
+from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
 from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from tests.conftest import Wording

@@ -8,7 +8,7 @@ import pytest
 
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import SchedulingApi
 from muster.policy.model import Action, Plan, Reply, Verb
 from muster.policy.plans.patch_pods import needs_owner
 from muster.policy.reasons import Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.objects.patches import PatchType
-from muster.objects.versions import SchedulingApi
+from muster.objects.resources import SchedulingApi
 from muster.policy import group_labels
 from muster.policy.model import Action, NoOp, Plan, Reply, Verb
 from muster.policy.reasons import Reason

@@ -11,7 +11,7 @@ import pytest
 from muster.objects.scheduling import PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan
-from muster.policy.owners.priorities import Priority, priority_of
+from muster.policy.owners.kind import Priority, priority_of
 from muster.policy.sources import source as sources
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording

@@ -14,12 +14,12 @@ from muster.policy.model import NoOp
 from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineExceeded
-from muster.runtime.responses import MEANINGS, Answer
+from muster.runtime.responses import MEANINGS, HttpAnswer
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
 
 
-def said(answer: Answer) -> tuple[int, str, str]:
+def said(answer: HttpAnswer) -> tuple[int, str, str]:
     """Status, reason and Retry-After of an answer that is no success."""
     return answer.status, json.loads(answer.body)["reason"], answer.headers.get("Retry-After", "")
 
@@ -50,7 +50,7 @@ def unreadable_jobset() -> ValidationError:
 def test_done_and_nothing_are_202_without_a_body(decision: Any) -> None:
     """202 has no body and no content type: a broker takes a 2xx with any other body for a failed delivery."""
     answer = a_handler(a_step(plan=lambda _inputs, _now: decision)).handle(*an_event())
-    assert answer == Answer(202, {}, b"")
+    assert answer == HttpAnswer(202, {}, b"")
 
 
 def test_reply_is_200_with_exactly_one_cloudevent() -> None:

@@ -16,7 +16,7 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import sweep
 from muster.runtime.handle import Handler
-from muster.runtime.responses import Answer
+from muster.runtime.responses import HttpAnswer
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
 
@@ -26,7 +26,7 @@ def pods(count: int) -> list[ObjectRef]:
     return [ObjectRef("v1", "Pod", "team-a", f"p{number}") for number in range(count)]
 
 
-def swept(handler: Handler, event_id: str = "7") -> Answer:
+def swept(handler: Handler, event_id: str = "7") -> HttpAnswer:
     """The answer to a sweep event."""
     headers, _ = an_event(type="dev.muster.sweep", id=event_id)
     return handler.handle(headers, b"")
@@ -62,7 +62,7 @@ def test_each_object_has_its_run(caplog: pytest.LogCaptureFixture, wording: Word
         return DONE if inputs.name == "p1" else NoOp(Reason.UP_TO_DATE)
 
     handler = a_handler(a_step(responsible_for=lambda _cluster: pods(3), plan=plan), cluster)
-    assert swept(handler) == Answer(202, {}, b"")
+    assert swept(handler) == HttpAnswer(202, {}, b"")
     assert sorted(call for call in cluster.calls if call.startswith("get")) == [
         "get pods team-a/p0",
         "get pods team-a/p1",

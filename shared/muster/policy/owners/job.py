@@ -10,8 +10,7 @@ from muster.objects.resources import JOBS
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupLabels
 from muster.policy.model import NoOp
-from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet
-from muster.policy.owners.priorities import priority_of
+from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet, priority_of
 from muster.policy.reasons import Reason
 
 CONTROLLER = "kubernetes.io/job-controller"

@@ -6,7 +6,7 @@ A kind is one file beside this one, listed in `muster.policy.owners`. Everything
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -17,8 +17,54 @@ from muster.objects.resources import Resource
 from muster.objects.scheduling import PriorityClass
 from muster.policy.group_labels import GroupLabels, pod_group_name
 from muster.policy.model import NoOp
-from muster.policy.owners.priorities import Priority, priority_of
 from muster.policy.reasons import Reason
+
+_DEFAULT = "PreemptLowerPriority"
+NEVER = "Never"
+
+
+@dataclass(frozen=True)
+class Priority:
+    """The priority that pods of a template will have, compared as the scheduler compares it.
+
+    Pods of one group, and the group at the root of theirs, need one value and one preemptionPolicy
+    (validatePodGroup in pkg/scheduler/schedule_one_podgroup.go, Kubernetes v1.37.1), not one class name.
+
+    Attributes:
+        name: the PriorityClass in the template; "" where it names none.
+        rank: value and preemptionPolicy of the class; its name where nobody has read it, or there is none.
+    """
+
+    name: str = field(compare=False)
+    rank: tuple[int, str] | str
+
+    @property
+    def preemption_policy(self) -> str:
+        """What the class says; "" where nobody has read it, or there is none."""
+        return "" if isinstance(self.rank, str) else self.rank[1]
+
+    def __str__(self) -> str:
+        """The name, and in parentheses what it comes to."""
+        name = self.name or "none"
+        if isinstance(self.rank, str):
+            return name
+        value, preemption = self.rank
+        return f"{name} ({value})" if preemption == _DEFAULT else f"{name} ({value}, {preemption})"
+
+
+def priority_of(name: str, classes: Collection[PriorityClass]) -> Priority:
+    """The priority of pods whose template has that priorityClassName.
+
+    Args:
+        name: "" takes the class that is the cluster's default; without one pods have priority 0.
+        classes: the cluster's; empty where nobody has read them.
+    """
+    known = {one.metadata.name: (one.value, one.preemption_policy) for one in classes}
+    if known and not name:
+        defaults = [known[one.metadata.name] for one in classes if one.global_default]
+        # The API refuses a second default; where two came at once the lower one counts (admission/priority).
+        return Priority(name, min(defaults, default=(0, _DEFAULT)))
+    return Priority(name, known.get(name, name))
 
 
 class OwnerSpec(View):

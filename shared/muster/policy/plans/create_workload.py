@@ -6,21 +6,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
-from muster.policy.owners.priorities import NEVER
-from muster.policy.ownership import belongs_to, is_musters
+from muster.policy.owners import kind_of
+from muster.policy.owners.kind import NEVER
+from muster.policy.ownership import belongs_to, controller_reference, is_musters, owner_labels
 from muster.policy.plans import fallback
-from muster.policy.plans.manifests import controller_reference, create, owner_labels
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner, workload_name
-from muster.policy.sources.source import policy_annotations
+from muster.policy.sources.source import DEFAULT, policy_annotations
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-workload"
+_MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
+"""Reasons to skip an owner that stamp-pods does not know when it stamps the pods."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,8 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
 def needs_members(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> bool:
     """Whether plan_workload may create fallback PodGroups, for which it needs the owner's pods and groups."""
     if isinstance(resolved, NoOp):
-        return fallback.may_skip_stamped_pods(live, resolved)
-    return fallback.may_have_strays(resolved) or failure_of(resolved) is not None
+        return _may_have_stamped_pods(live, resolved)
+    return _may_have_strays(resolved) or failure_of(resolved) is not None
 
 
 def failure_of(resolved: ResolvedOwner) -> GroupingFailure | None:
@@ -77,6 +80,27 @@ def failure_of(resolved: ResolvedOwner) -> GroupingFailure | None:
         Reason.WORKLOAD_NAME_TAKEN,
         f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}",
     )
+
+
+def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
+    """Whether pods of a skipped owner may be stamped all the same.
+
+    NotMarked: the namespace lost its label, but a JobSet's Jobs marked before go on making stamped pods.
+    """
+    kind = None if live.runner is None else kind_of(live.runner)
+    if skipped.reason == Reason.NOT_MARKED:
+        return kind is not None and not kind.is_job
+    return skipped.reason in _MAY_BE_STAMPED
+
+
+def _may_have_strays(resolved: ResolvedOwner) -> bool:
+    """Whether some of an owner's pods may be stamped although Muster does not group their template.
+
+    stamp-pods sees the labels of a pod, but not that the pod's Job is grouped upstream, nor that the
+    namespace lost its label since that Job was made.
+    """
+    unseen = {Reason.NOT_MARKED, Reason.UPSTREAM_GROUPS}
+    return any(pod_set.ungrouped in unseen for pod_set in resolved.pod_sets.pod_sets)
 
 
 def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner) -> Decision:
@@ -144,10 +168,10 @@ def _create_workload(resolved: ResolvedOwner, name: str) -> Action:
             **_templates(resolved.tree, shared_class),
         },
     }
-    annotations = policy_annotations(resolved.policy)
-    if annotations:
-        body["metadata"]["annotations"] = annotations
-    return create(body)
+    if resolved.policy != DEFAULT:
+        body["metadata"]["annotations"] = policy_annotations(resolved.policy)
+    target = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, root.namespace, name)
+    return Action(Verb.CREATE, target, body)
 
 
 def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:

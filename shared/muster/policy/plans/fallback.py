@@ -11,19 +11,15 @@ from muster.objects.pods import Pod
 from muster.policy.group_labels import REPLICATED_JOB, stamped_name
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.owner_status.conditions import READY, Condition, conditions_patch
-from muster.policy.owners import kind_of
-from muster.policy.owners.kind import OwnerObject, OwnerPodSets
-from muster.policy.owners.priorities import NEVER
+from muster.policy.owners.kind import NEVER, OwnerObject, OwnerPodSets
 from muster.policy.plans import manifests
 from muster.policy.plans.emit_conditions import conditions_of
 from muster.policy.reasons import Reason
-from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers
 
 _NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
-_MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
-"""Reasons to skip an owner that stamp-pods does not know when it stamps the pods."""
 
 
 def give_up(
@@ -104,27 +100,6 @@ def for_stamped_pods(
         f"{len(created)} basic PodGroups: {skipped.message}",
         (*created, *reported),
     )
-
-
-def may_skip_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
-    """Whether pods of a skipped owner may be stamped all the same.
-
-    NotMarked: the namespace lost its label, but a JobSet's Jobs marked before go on making stamped pods.
-    """
-    kind = None if live.runner is None else kind_of(live.runner)
-    if skipped.reason == Reason.NOT_MARKED:
-        return kind is not None and not kind.is_job
-    return skipped.reason in _MAY_BE_STAMPED
-
-
-def may_have_strays(resolved: ResolvedOwner) -> bool:
-    """Whether some of an owner's pods may be stamped although Muster does not group their template.
-
-    stamp-pods sees the labels of a pod, but not that the pod's Job is grouped upstream, nor that the
-    namespace lost its label since that Job was made.
-    """
-    unseen = {Reason.NOT_MARKED, Reason.UPSTREAM_GROUPS}
-    return any(pod_set.ungrouped in unseen for pod_set in resolved.pod_sets.pod_sets)
 
 
 def if_refused(

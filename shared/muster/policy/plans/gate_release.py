@@ -29,7 +29,7 @@ AnyGroup = PodGroup | CompositePodGroup
 
 
 @dataclass(frozen=True)
-class GroupTree:
+class OwnerGroups:
     """An owner with everything that exists of it.
 
     Attributes:
@@ -41,7 +41,7 @@ class GroupTree:
     members: LiveMembers
 
 
-def held_groups(groups: Iterable[PodGroup], tree: GroupTree | None) -> dict[str, NoOp]:
+def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[str, NoOp]:
     """The groups whose pods keep their gates, by name of PodGroup, with the reason.
 
     Args:

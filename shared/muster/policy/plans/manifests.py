@@ -13,8 +13,8 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
 from muster.policy.model import Action, GroupingFailure, Verb
-from muster.policy.owners.priorities import NEVER
-from muster.policy.ownership import MANAGED_BY, MUSTER, OWNER_UID
+from muster.policy.owners.kind import NEVER
+from muster.policy.ownership import controller_reference, owner_labels
 
 LABEL_VALUE_LIMIT = 63
 WORKLOAD_LABEL = "muster.dev/workload"
@@ -165,23 +165,6 @@ def _pod_group(
             "ownerReferences": [controller_reference(root)],
         },
         "spec": spec,
-    }
-
-
-def owner_labels(root: ObjectRef) -> dict[str, str]:
-    """The labels of everything that Muster creates for an owner."""
-    return {MANAGED_BY: MUSTER, OWNER_UID: root.uid}
-
-
-def controller_reference(root: ObjectRef) -> dict[str, Any]:
-    """The ownerReference to the root owner as controller."""
-    return {
-        "apiVersion": root.api_version,
-        "kind": root.kind,
-        "name": root.name,
-        "uid": root.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
     }
 
 

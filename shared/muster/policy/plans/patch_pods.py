@@ -8,11 +8,11 @@ from datetime import datetime
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.objects.pods import Pod
+from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
-from muster.objects.versions import SchedulingApi
 from muster.policy.group_labels import GATE
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
-from muster.policy.plans.gate_release import GroupTree, held_groups, in_tree, root_of, was_placed
+from muster.policy.plans.gate_release import OwnerGroups, held_groups, in_tree, root_of, was_placed
 from muster.policy.reasons import Reason
 
 
@@ -32,7 +32,7 @@ class PodInputs:
     api: SchedulingApi
     pods: tuple[Pod, ...] = ()
     groups: tuple[PodGroup, ...] = ()
-    tree: GroupTree | None = None
+    tree: OwnerGroups | None = None
 
 
 def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time

@@ -131,7 +131,7 @@ def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
 
 def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
     """The annotations that keep a policy on the Workload made under it."""
-    if policy == DEFAULT or policy.workload is None:
+    if policy.workload is None:
         return {}
     content = policy.workload.model_dump(by_alias=True, exclude_unset=True)
     return {ANNOTATION: json.dumps({"workload": content}), SOURCE: policy.where}

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from muster.policy.group_labels import GroupInstance, GroupLabels
-from muster.policy.owners.kind import OwnerPodSets, PodSet
-from muster.policy.owners.priorities import NEVER
+from muster.policy.owners.kind import NEVER, OwnerPodSets, PodSet
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ Wait = Callable[[float], bool]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DeliveryOutcome:
     """What came of one delivery.
 
     Attributes:
@@ -59,7 +59,7 @@ class Recipient:
     namespace: str
 
 
-def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: Wait) -> Outcome:
+def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: Wait) -> DeliveryOutcome:
     """Call a recipient until it accepts, refuses for good, or the retries are used up."""
     for attempt in count(1):
         outcome = replace(_once(recipient, event, delivery.timeout), attempts=attempt)
@@ -79,24 +79,24 @@ def failed_with(recipient: Recipient, status: int, body: bytes) -> dict[str, str
     }
 
 
-def _once(recipient: Recipient, event: CloudEvent, timeout: float | None) -> Outcome:
+def _once(recipient: Recipient, event: CloudEvent, timeout: float | None) -> DeliveryOutcome:
     headers = {**event.headers(), "Prefer": "reply", "Kn-Namespace": recipient.namespace}
     try:
         answer = recipient.target(headers, event.data, timeout)
     except NoAnswerError as error:
         code = HTTPStatus.INTERNAL_SERVER_ERROR
         told = failed_with(recipient, code, f"dispatch error: {error}".encode())
-        return Outcome(0, error={} if error.timed_out else told)
+        return DeliveryOutcome(0, error={} if error.timed_out else told)
     if not is_success(answer.status):
-        return Outcome(answer.status, error=failed_with(recipient, answer.status, answer.body))
+        return DeliveryOutcome(answer.status, error=failed_with(recipient, answer.status, answer.body))
     return _accepted(answer)
 
 
-def _accepted(answer: Answer) -> Outcome:
+def _accepted(answer: Answer) -> DeliveryOutcome:
     """A 2xx is a success only with an empty body or an event; `OK` as text makes the event come again."""
     if not is_event(answer.headers):
-        return Outcome(HTTPStatus.BAD_GATEWAY if answer.body else answer.status)
+        return DeliveryOutcome(HTTPStatus.BAD_GATEWAY if answer.body else answer.status)
     try:
-        return Outcome(answer.status, reply=CloudEvent.from_http(answer.headers, answer.body))
+        return DeliveryOutcome(answer.status, reply=CloudEvent.from_http(answer.headers, answer.body))
     except NotAnEventError:
-        return Outcome(HTTPStatus.BAD_GATEWAY)
+        return DeliveryOutcome(HTTPStatus.BAD_GATEWAY)

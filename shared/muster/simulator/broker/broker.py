@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
-from muster.simulator.broker.attempts import Outcome, Recipient, Wait, deliver, failed_with
+from muster.simulator.broker.attempts import DeliveryOutcome, Recipient, Wait, deliver, failed_with
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.targets import HttpTarget, Target
 from muster.simulator.broker.wiring import Trigger, Wiring
@@ -244,7 +244,7 @@ class Broker:
             )
         )
 
-    def _send_dead_letter(self, trigger: Trigger, event: CloudEvent, wait: Wait) -> Outcome | None:
+    def _send_dead_letter(self, trigger: Trigger, event: CloudEvent, wait: Wait) -> DeliveryOutcome | None:
         outcome = None
         if trigger.delivery.dead_letter:
             sink = self._recipient(trigger, trigger.delivery.dead_letter)
