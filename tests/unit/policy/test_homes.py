@@ -162,8 +162,7 @@ def test_a_workload_says_which_policy_it_was_made_under() -> None:
 
 
 def test_a_workload_made_under_the_default_says_nothing() -> None:
-    """And is ruled by the default for ever."""
-    assert sources.policy_annotations(DEFAULT) == {}
+    """And keeps the default for ever."""
     assert sources.source_of_workload(Workload.read(a_workload())) == ()
 
 
