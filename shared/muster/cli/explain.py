@@ -13,15 +13,13 @@ from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef
-from muster.objects.resources import JOBS, JOBSETS, TRAINJOBS
 from muster.operator.explain import Explanation, as_mermaid, as_text, explain
 from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
+from muster.policy.owners import KINDS
 from muster.replay.snapshots import first, read_snapshots
 
 _KINDS = {
-    name: resource
-    for resource in (TRAINJOBS, JOBSETS, JOBS)
-    for name in (resource.kind.lower(), resource.plural)
+    name: kind.resource for kind in KINDS for name in (kind.resource.kind.lower(), kind.resource.plural)
 }
 
 

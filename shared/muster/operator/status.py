@@ -11,23 +11,16 @@ from muster.cluster.interface import Cluster, Object
 from muster.cluster.read import list_if_served
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
-from muster.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, Resource
+from muster.objects.resources import POD_GROUPS, PODS
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GROUP
 from muster.policy.owner_status.conditions import READY, SCHEDULED
-from muster.policy.owners.job import CONDITION_PREFIX, Job
-from muster.policy.owners.jobset import JobSet
-from muster.policy.owners.trainjob import TrainJob
+from muster.policy.owners import KINDS
 from muster.policy.ownership import MANAGED_BY, MUSTER
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
 
-_OWNERS: tuple[tuple[Resource, type[TrainJob | JobSet | Job]], ...] = (
-    (TRAINJOBS, TrainJob),
-    (JOBSETS, JobSet),
-    (JOBS, Job),
-)
 # The messages that are searched are written by the function emit_conditions, which names PodGroups and pods.
 _NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
 """A DNS subdomain in a condition message, which may be the name of an object."""
@@ -73,14 +66,13 @@ def waiting(cluster: Cluster, namespace: str = "") -> list[Waiting]:
 
 def _owners(cluster: Cluster, namespace: str) -> Iterator[Waiting]:
     """Yield each condition of Muster with status False of an owner that is still to run."""
-    for resource, view in _OWNERS:
-        for body in list_if_served(cluster, resource, namespace):
-            owner = view.read(body)
+    for kind in KINDS:
+        for body in list_if_served(cluster, kind.resource, namespace):
+            owner = kind.view.read(body)
             if owner.finished or owner.being_deleted:
                 continue
-            prefix = CONDITION_PREFIX if isinstance(owner, Job) else ""
-            for kind in (READY, SCHEDULED):
-                condition = find_condition(owner.status.conditions, f"{prefix}{kind}")
+            for name in (READY, SCHEDULED):
+                condition = find_condition(owner.status.conditions, f"{kind.condition_prefix}{name}")
                 if condition is not None and condition.get("status") == "False":
                     yield _of_condition(body, condition)
 

@@ -14,7 +14,6 @@ from muster.replay.files import BadFileError, read_text, yaml_documents
 
 Object = dict[str, Any]
 Objects = list[Object]
-OWNERS = {"TrainJob", "JobSet", "Job"}
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import Any
 
 from muster.policy.group_labels import GATE
 from muster.policy.owner_status.conditions import READY, SCHEDULED
+from muster.policy.owners import kind_names
 from muster.policy.owners.job import CONDITION_PREFIX
 from muster.replay.snapshots import Object
 
-OWNER_KINDS = ("TrainJob", "JobSet", "Job")
+OWNER_KINDS = kind_names()
 MUSTER_CONDITIONS = (READY, SCHEDULED)
 
 Summary = dict[str, Any]

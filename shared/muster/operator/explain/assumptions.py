@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from muster.cluster.snapshot import Snapshot
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.policy.model import Plan, Verb
+from muster.policy.owners import kind_names
 from muster.replay.files import BadFileError
-from muster.replay.snapshots import OWNERS, Object, Objects
+from muster.replay.snapshots import Object, Objects
 from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.controllers import shipped_runtime
@@ -61,7 +62,7 @@ def assume_cluster(objects: Objects) -> AssumedObjects:
         BadFileError: the file has no job, or a TrainJob of an unknown runtime.
     """
     assumed = [_stored(body) for body in copy.deepcopy(objects)]
-    owners = [body for body in assumed if body["kind"] in OWNERS and not _controlled(body)]
+    owners = [body for body in assumed if body["kind"] in kind_names() and not _controlled(body)]
     if not owners:
         raise BadFileError("file", "has no TrainJob, JobSet or Job in it")
     notes: list[str] = []

@@ -12,6 +12,11 @@ KINDS: list[OwnerKind] = [TRAINJOB, JOBSET, JOB]
 """All kinds, those that make others first."""
 
 
+def kind_names() -> tuple[str, ...]:
+    """The names of all kinds: `TrainJob`."""
+    return tuple(kind.resource.kind for kind in KINDS)
+
+
 def owner_kind(group: str, kind: str) -> OwnerKind | None:
     """The kind of an API group; None where it is none of an owner: Volcano has a Job of its own."""
     for known in KINDS:
