@@ -1,7 +1,9 @@
-"""From what was read of an owner to its groups: once per event, before any plan.
+"""From what was read of an owner to its groups: once per event, before the plan.
 
+An owner is left alone (a NoOp with the reason, from `identify`), grouped (a ResolvedOwner), or cannot be
+grouped although its pods are stamped (a ResolvedOwner with a `failure`: its pods get fallback PodGroups).
 `identify` needs the owner, its Workloads and its policy sources; `resolve` adds the PriorityClasses, which
-only some owners need. Each returns a NoOp with the reason where the owner is left alone.
+only some owners need.
 """
 
 from __future__ import annotations
@@ -165,15 +167,16 @@ class IdentifiedOwner:
 
 def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     """The owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
+    # Skip if the owner is gone, deleted, finished, managed elsewhere, has no JobSet yet, or is grouped upstream.
     skipped = reason_to_skip(live)
     if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
         return skipped or NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist")
     owner, runner = live.owner, live.runner
-    # A runtime that asks the Trainer, JobSet or the Job controller for groups.
+    # Skip if the runtime asks the Trainer, JobSet or the Job controller for groups.
     policy = resolve_policy(live.sources, owner)
     if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
         return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: upstream groups these pods")
-    # No pod template names a group.
+    # Skip if no pod template names a group.
     enabled = live.namespace.metadata.labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
     pod_sets = OwnerPodSets(owner.ref, runner.ref, known_kind_of(runner).pod_sets(runner, enabled))
     unlabelled = _unlabelled(pod_sets, owner)
@@ -182,11 +185,11 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     too_many = exceeds_group_limit(pod_sets)
     if too_many is not None:  # neither its groups nor their names can be listed
         pod_sets = replace(pod_sets, pod_sets=())
-    # The Job controller's own Workload.
+    # Skip if the Job controller made a Workload for the owner.
     own = own_workload(live, owner) if live.api.served else None
     if isinstance(own, NoOp):
         return own
-    # A policy that hands the pods to another scheduler; a Workload of the user's own takes precedence.
+    # Skip if the policy hands the pods to another scheduler, unless the user made a Workload for the owner.
     elsewhere = isinstance(policy, EffectivePolicy) and policy.workload is None
     if isinstance(policy, EffectivePolicy) and elsewhere and own is None and live.api.served:
         return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
