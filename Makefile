@@ -72,7 +72,7 @@ bench: $(READY) ## Measure what a sweep of every function costs (OWNERS=10000)
 
 golden-update: $(READY) ## Write golden plans, explanations, messages and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update
-	$(BIN)/python -m tests.unit.examples.golden
+	$(BIN)/python -m tests.examples.golden
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
 	$(BIN)/pytest --quiet --update-messages

@@ -1,8 +1,7 @@
-"""The fixture `wording`: what messages say is pinned in one file, so that no test has to spell it.
+"""The fixture `wording`, which compares the text of a message with tests/messages.yaml.
 
-A test asserts reasons, field paths and objects. Where the text of a message matters as well, it calls
-`wording(text)`, which compares the text with tests/messages.yaml. After a deliberate change of words,
-`make golden-update` writes the file anew, and its diff shows every sentence that changed and nothing else.
+A test asserts reasons, field paths and objects, and calls `wording(text)` where the text matters as well.
+After a deliberate change of wording, `make golden-update` rewrites the file; its diff shows the changes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Wording = Callable[[str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-messages."""
+    """Add the option --update-messages."""
     parser.addoption("--update-messages", action="store_true", help=f"write {MESSAGES.name} anew")
 
 
@@ -34,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Write the messages of this run; those of test files that were not run stay, unless the file is gone."""
+    """Write the messages of this run; keep those of test files that did not run and still exist."""
     seen = config.stash.get(_SEEN, {})
     if not config.getoption("--update-messages") or not seen:
         return
@@ -50,7 +49,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def wording(request: pytest.FixtureRequest) -> Wording:
-    """Compare the texts of a test, in the order of the calls, with those pinned for it."""
+    """Return a function that compares a text with the one pinned for this call of this test."""
     test, config = request.node.nodeid, request.config
     seen: list[str] = []
     expected = config.stash[_EXPECTED].get(test, [])

@@ -1,4 +1,4 @@
-"""What a sweep costs: `python -m tests.benchmarks.sweeps --owners 10000`.
+"""Measures the cost of a sweep: `python -m tests.benchmarks.sweeps --owners 10000`.
 
 An embedded API server holds that many Jobs, each with four pods, a Workload and a PodGroup. Each function
 sweeps it in a process of its own, once with nothing to do and once after 1 % was lost; before each of these,
@@ -25,14 +25,14 @@ from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks.world import STEPS, World
+from tests.benchmarks.world import STEPS, BenchmarkCluster
 
 COLUMNS = ("function", "", "calls", "MB", "seconds", "CPU seconds", "sweeps", "peak MiB")
 SWEEP = {"ce-specversion": "1.0", "ce-source": "/benchmark", "ce-type": "dev.muster.sweep"}
 
 
-class Counting(Client):
-    """Counts what passes."""
+class CountingClient(Client):
+    """A client that counts requests and bytes."""
 
     calls = 0
     bytes = 0
@@ -46,7 +46,7 @@ class Counting(Client):
 
 @dataclass(frozen=True)
 class Cost:
-    """What one process did.
+    """The measurements of one process.
 
     Attributes:
         sweeps: how many it took to look at everything; each ends after MUSTER_DEADLINE_SECONDS.
@@ -66,8 +66,8 @@ class Cost:
 
 
 def sweep(url: str, name: str) -> Cost:
-    """Sweep until everything was looked at."""
-    client = Counting.for_server(url)
+    """Sweep until every object was looked at."""
+    client = CountingClient.for_server(url)
     settings = Settings(sweep_jitter_seconds=0)
     handler = Handler(steps.step_named(name), Versioned(client), settings, wall_clock)
     began, cpu, sweeps = time.perf_counter(), time.process_time(), 0
@@ -80,7 +80,7 @@ def sweep(url: str, name: str) -> Cost:
 
 
 def _finished(handler: Handler) -> bool:
-    """Whether everything was looked at once, as the function's own metrics tell."""
+    """Return whether every object was looked at once, by the function's own metrics."""
     return b"muster_last_whole_sweep_timestamp_seconds" in b"".join(
         line
         for line in handler.metrics.exposition().splitlines()
@@ -89,8 +89,8 @@ def _finished(handler: Handler) -> bool:
 
 
 def floor(url: str, name: str) -> Cost:
-    """The same lists, page by page, each page dropped at once."""
-    client = Counting.for_server(url)
+    """Read the same lists page by page, and drop each page."""
+    client = CountingClient.for_server(url)
     began, cpu = time.perf_counter(), time.process_time()
     for listing in steps.step_named(name).lists:
         token: str | None = ""
@@ -105,7 +105,7 @@ def floor(url: str, name: str) -> Cost:
     return _cost(client, began, cpu, 0)
 
 
-def _cost(client: Counting, began: float, cpu: float, sweeps: int) -> Cost:
+def _cost(client: CountingClient, began: float, cpu: float, sweeps: int) -> Cost:
     seconds = time.perf_counter() - began
     # Of this program alone: getrusage would count what the process was before it became this program.
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
@@ -116,12 +116,12 @@ def _cost(client: Counting, began: float, cpu: float, sweeps: int) -> Cost:
 
 def _in_a_process(what: str, url: str, name: str) -> Cost:
     command = [sys.executable, "-m", "tests.benchmarks.sweeps", "--only", what, name, url]
-    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return Cost(**json.loads(told.splitlines()[-1]))
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return Cost(**json.loads(output.splitlines()[-1]))
 
 
 def main() -> None:
-    """Print one line for each function and each of floor, nothing to do, and 1 % lost."""
+    """Print a line for each function and each case: baseline, nothing to do, 1 % lost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owners", type=int, default=10_000)
     parser.add_argument("--functions", nargs="+", default=STEPS, choices=STEPS)
@@ -133,7 +133,7 @@ def main() -> None:
         return
     with ApiServer() as server:
         server.load(resource_definitions())
-        world = World(server, given.owners)
+        world = BenchmarkCluster(server, given.owners)
         world.fill()
         say(f"{given.owners} Jobs of 4 pods\n")
         say(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
@@ -147,7 +147,7 @@ def main() -> None:
 
 
 def say(line: str) -> None:
-    """Print a line at once."""
+    """Print a line and flush."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

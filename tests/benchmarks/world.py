@@ -1,4 +1,4 @@
-"""A cluster of very many gangs that run, and ways to lose what keeps them so."""
+"""An embedded cluster with thousands of running gangs, in which objects can be lost."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ LOST_ONE_IN = 100
 NAMESPACES = 50
 FIRST_NAME, FIRST_UID = "gang-000000", "00000000-5d0b-4a52-9a3e-0c6a1f0f2b11"
 MANAGED_FIELDS_BYTES = 2000
-"""What real objects carry beside what anybody wrote into them: Jobs and pods have two entries of 1 KB."""
+"""Bytes of managedFields in real objects: Jobs and pods have two entries of 1 KB."""
 
 
 @dataclass(frozen=True)
-class Gang:
-    """A Job, its pods, and what Muster made for it; all of it as it should be."""
+class GangOfJob:
+    """A Job, its pods, and the objects that Muster created for it, all in their final state."""
 
     objects: tuple[Object, ...]
 
     def of(self, number: int) -> Iterator[Object]:
-        """The same gang under another name, in one of 50 namespaces."""
+        """Yield a copy of the gang under another name, in one of 50 namespaces."""
         name, uid = f"gang-{number:06d}", f"{number:08x}{FIRST_UID[8:]}"
         text = json.dumps(self.objects)
         for old, new in (
@@ -60,8 +60,8 @@ class Gang:
         yield from json.loads(text)
 
 
-def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> Gang:
-    """One gang made by Muster's own steps, so that they find nothing to do for it."""
+def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> GangOfJob:
+    """Create a gang by Muster's own steps, so that they plan nothing for it."""
     job = a_job(named(FIRST_NAME), of_uid(FIRST_UID), pods=4)
     # Without it the API server refuses every change of a pod.
     job["spec"]["template"]["spec"]["containers"] = [{"name": "node", "image": "example.com/train"}]
@@ -86,10 +86,10 @@ def a_running_gang(cluster: Versioned, load: Callable[[list[Object]], None]) -> 
     }
     load([group | {"status": {"conditions": [condition]}}])
     _run("emit_conditions", cluster, job)
-    made = [one for kind in (JOBS, PODS, WORKLOADS, POD_GROUPS) for one in cluster.list(kind, "team-a")]
+    made = [obj for kind in (JOBS, PODS, WORKLOADS, POD_GROUPS) for obj in cluster.list(kind, "team-a")]
     for body in made:
         body["metadata"].pop("resourceVersion")
-    return Gang(tuple(made))
+    return GangOfJob(tuple(made))
 
 
 def _workload_name(name: str, uid: str) -> str:
@@ -104,8 +104,8 @@ def _run(name: str, cluster: Versioned, owner: Object) -> None:
     execute.in_order(cluster, plan, step.manager)  # type: ignore[arg-type]
 
 
-class World:
-    """The cluster, and what can be lost in it.
+class BenchmarkCluster:
+    """An embedded cluster with many gangs, of which some can be damaged.
 
     Args:
         server: an empty one.
@@ -125,13 +125,13 @@ class World:
         self._lost: range = range(0)
 
     def fill(self) -> None:
-        """As many gangs as asked for, and the one they are copies of."""
+        """Load the number of gangs, and the shipped runtimes."""
         for number in range(1, self._owners):
             self._server.load(self._gang.of(number))
         self._server.load(self._runtimes)
 
     def lose(self, name: str) -> None:
-        """One more gang for every hundred, of each of which one step has missed its event."""
+        """Add one damaged gang for every hundred, as if the step had missed its event."""
         if name == "mark_runtime":
             runtime = self._runtimes[0]
             annotations = {ANNOTATION: "workload: {}"}
@@ -143,7 +143,7 @@ class World:
             self._server.load(body for body in self._gang.of(number) if _LOSSES[name](body))
 
     def repair(self) -> None:
-        """What was made good runs like everything else."""
+        """Load the damaged gangs in their final state."""
         for number in self._lost:
             self._server.load(self._gang.of(number))
 
@@ -174,4 +174,4 @@ _LOSSES: dict[str, Callable[[Object], bool]] = {
     "resize_gang": _too_small,
     "emit_conditions": _untold,
 }
-"""Whether an object is there, and how it is changed, where a step has missed its event."""
+"""Damage by step: changes an object in place, and returns whether it is kept at all."""

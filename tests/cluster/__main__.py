@@ -1,4 +1,4 @@
-"""``python -m tests.cluster up|down|build``: a real cluster that stays up, and its end."""
+"""``python -m tests.cluster up|down|build``: start a real cluster, stop it, or build its components."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.cluster import cluster, modules
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.cluster.modules import BuildFailed
-from tests.cluster.processes import NotReady, Process
+from tests.cluster.processes import ComponentProcess, NotReady
 
 TRY = """
   export KUBECONFIG={kubeconfig}
@@ -26,7 +26,7 @@ TRY = """
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one command; returns the exit code, and says why where something cannot be built or started."""
+    """Run one command and return the exit code; print why something cannot be built or started."""
     try:
         return run(arguments)
     except (BuildFailed, NotReady) as error:
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one command; returns the exit code."""
+    """Run one command and return the exit code."""
     command, *rest = arguments or ["help"]
     if command == "up" and len(rest) <= 1 and set(rest) <= set(DEFAULT_GATES):
         return up(*rest)
@@ -49,12 +49,12 @@ def run(arguments: list[str]) -> int:
 
 
 def up(minor: str = "1.37") -> int:
-    """Starts everything with three nodes, remembers the process ids and says what to try."""
+    """Start everything with three nodes, save the process ids and print commands to try."""
     if state_file().exists():
         print("a cluster is up already: `make cluster-down` ends it", file=sys.stderr)
         return 1
     started = time.monotonic()
-    made = cluster.start(cluster.Options(release=Release(minor), nodes=3))
+    made = cluster.start(cluster.ClusterOptions(release=Release(minor), nodes=3))
     state = {
         "folder": str(made.folder),
         "processes": [[process.name, process.pid, str(process.log)] for process in made.processes],
@@ -68,13 +68,13 @@ def up(minor: str = "1.37") -> int:
 
 
 def down() -> int:
-    """Stops the processes that ``up`` remembered and removes their folder."""
+    """Stop the processes that ``up`` started and remove their folder."""
     if not state_file().exists():
         print("no cluster is up", file=sys.stderr)
         return 0
     state = json.loads(state_file().read_text())
     for name, pid, log in reversed(state["processes"]):
-        process = Process(name, pid, Path(log))
+        process = ComponentProcess(name, pid, Path(log))
         if _is_ours(process, state["folder"]):
             process.stop()
     cluster.remove_folder(Path(state["folder"]))
@@ -83,14 +83,14 @@ def down() -> int:
 
 
 def state_file() -> Path:
-    """Where ``up`` remembers what it started."""
+    """Return the file in which ``up`` saves the process ids."""
     return modules.cache_folder() / "up.json"
 
 
-def _is_ours(process: Process, folder: str) -> bool:
-    """Whether the process id still belongs to what was started: ids are used again after a reboot."""
-    asked = ["ps", "-ww", "-p", str(process.pid), "-o", "command="]
-    command = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+def _is_ours(process: ComponentProcess, folder: str) -> bool:
+    """Return whether the process id still belongs to this process; a reboot assigns ids anew."""
+    ps = ["ps", "-ww", "-p", str(process.pid), "-o", "command="]
+    command = subprocess.run(ps, capture_output=True, text=True, check=False).stdout
     return folder in command
 
 

@@ -1,4 +1,4 @@
-"""A Kubernetes API as plain HTTP: what the contract cases, the stories and the fixture itself speak."""
+"""A minimal HTTP client of a Kubernetes API, for contract cases, stories and the cluster fixtures."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ JSON_PATCH = "application/json-patch+json"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the server answered.
+class ApiResponse:
+    """The answer to a request.
 
     Attributes:
         status: the HTTP status code.
         reason: ``reason`` of the Status object of an error, else empty.
         message: ``message`` of the Status object of an error, else empty.
-        body: the parsed body; the text itself when it is no JSON.
+        body: the parsed body; the text itself if it is not JSON.
     """
 
     status: int
@@ -37,23 +37,23 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether the request was carried out."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
     @property
     def causes(self) -> list[tuple[str, str]]:
         """Reason and field of each cause that the Status object of an error names, each pair once."""
         details = self.body.get("details") or {} if isinstance(self.body, dict) else {}
-        return list(dict.fromkeys((one["reason"], one["field"]) for one in details.get("causes") or []))
+        return list(dict.fromkeys((cause["reason"], cause["field"]) for cause in details.get("causes") or []))
 
 
 class Refused(AssertionError):
-    """A request that had to succeed did not."""
+    """A request that must succeed was refused."""
 
 
 @dataclass(frozen=True)
-class Api:
-    """One server and one user.
+class KubernetesApi:
+    """A client of one server, as one user.
 
     Attributes:
         server: URL such as ``https://127.0.0.1:6443``.
@@ -66,8 +66,8 @@ class Api:
     certificate_authority: str = ""
 
     @classmethod
-    def from_kubeconfig(cls, path: Path) -> Api:
-        """Reads a kubeconfig with one cluster and one user, as this folder writes them (JSON)."""
+    def from_kubeconfig(cls, path: Path) -> KubernetesApi:
+        """Return the client of a kubeconfig with one cluster and one user, in JSON (see `credentials`)."""
         config = json.loads(path.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         authority = base64.b64decode(cluster.get("certificate-authority-data", "")).decode()
@@ -80,11 +80,11 @@ class Api:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Sends one request and returns the answer, whatever its status code.
+    ) -> ApiResponse:
+        """Send a request and return the answer, whatever its status code.
 
         Raises:
-            OSError: nothing answered.
+            OSError: the server did not answer.
         """
         connection = self._connect(timeout=30)
         try:
@@ -101,7 +101,7 @@ class Api:
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        """Sends a request that has to succeed, and returns its body.
+        """Send a request that must succeed, and return the body of the answer.
 
         Raises:
             Refused: the answer is not 2xx.
@@ -114,7 +114,7 @@ class Api:
         return answer.body
 
     def apply(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Creates or updates an object by server-side apply; ``path`` is that of its collection."""
+        """Create or update an object by server-side apply; ``path`` is that of its collection."""
         query = {"fieldManager": "muster-tests", "force": "true"}
         return self.must("PATCH", f"{path}/{body['metadata']['name']}", dict(body), APPLY, query)
 
@@ -125,13 +125,13 @@ class Api:
         seconds: int = 600,
         connected: Callable[[http.client.HTTPConnection], None] = lambda _: None,
     ) -> Iterator[dict[str, Any]]:
-        """Yields watch events (``{"type": …, "object": …}``) until the server ends the stream.
+        """Yield watch events (``{"type": …, "object": …}``) until the server ends the stream.
 
         Args:
-            path: of a collection.
-            resource_version: where to begin; empty for now.
-            seconds: when the server shall end the stream.
-            connected: gets the connection, so that another thread can end the stream.
+            path: path of a collection.
+            resource_version: version to begin after; empty for the current one.
+            seconds: time after which the server ends the stream.
+            connected: is called with the connection, so that another thread can close it.
         """
         query = {"watch": "true", "timeoutSeconds": str(seconds)}
         if resource_version:
@@ -146,10 +146,10 @@ class Api:
             connection.close()
 
     def ready(self) -> bool:
-        """Whether ``/readyz`` says exactly ``ok``.
+        """Return whether ``/readyz`` answers exactly ``ok``.
 
-        Anything less, a 200 with a list of checks included, comes before the bootstrap roles exist, and
-        components that start then are refused by RBAC and give up.
+        Before the bootstrap roles exist it answers otherwise, also 200 with a list of checks; components that
+        start then are refused by RBAC and exit.
         """
         try:
             answer = self.request("GET", "/readyz")
@@ -183,11 +183,11 @@ class Api:
         return connection.getresponse()
 
 
-def _answer(status: int, payload: bytes) -> Answer:
+def _answer(status: int, payload: bytes) -> ApiResponse:
     try:
         body = json.loads(payload)
     except ValueError:
-        return Answer(status, "", "", payload.decode(errors="replace"))
+        return ApiResponse(status, "", "", payload.decode(errors="replace"))
     if status >= 400 and isinstance(body, dict):
-        return Answer(status, body.get("reason", ""), body.get("message", ""), body)
-    return Answer(status, "", "", body)
+        return ApiResponse(status, body.get("reason", ""), body.get("message", ""), body)
+    return ApiResponse(status, "", "", body)

@@ -1,4 +1,4 @@
-"""What the API server writes down of requests: one audit event (audit.k8s.io/v1) a line."""
+"""Reader of the API server's audit log: one audit event (audit.k8s.io/v1) a line."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 
 def events_since(log: Path, offset: int = 0) -> list[dict[str, Any]]:
-    """Returns the events from an offset on, whole ones only: the log was and is being written to.
+    """Return the events after an offset, without those that are partly written or partly before it.
 
     Args:
-        log: may not exist yet.
-        offset: in bytes, as `size` told it; what it cuts in two is left out.
+        log: the log, which may not exist yet.
+        offset: in bytes, as returned by `size`.
     """
     if not log.exists():
         return []
     with log.open("rb") as file:
         file.seek(max(offset - 1, 0))
-        # At once: between two reads a line that was cut off may get its end, which is no line of its own.
-        *whole, _ = file.read().split(b"\n")
-    return [json.loads(line) for line in whole[1 if offset else 0 :]]
+        # In one read: a second read could return the end of a line whose beginning the first one cut off.
+        *lines, _ = file.read().split(b"\n")
+    return [json.loads(line) for line in lines[1 if offset else 0 :]]
 
 
 def size(log: Path) -> int:
-    """Returns where the next event will be, or is being written."""
+    """Return the size of the log in bytes; 0 if it does not exist."""
     return log.stat().st_size if log.exists() else 0

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster import modules
-from tests.cluster.api import Api
+from tests.cluster.api import KubernetesApi
 from tests.cluster.credentials import Credentials
-from tests.cluster.processes import Process, free_ports, start, wait_ready
+from tests.cluster.processes import ComponentProcess, free_ports, start, wait_ready
 
-# Each component reads the gates by itself; one that is on in the API server alone leaves a group unscheduled.
+# Every component needs the gates: with a gate on in the API server alone, groups are never scheduled.
 DEFAULT_GATES = {
     "1.37": ("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup"),
     "1.36": ("GenericWorkload", "GangScheduling"),
@@ -23,10 +23,10 @@ DEFAULT_APIS = {
 
 AUDIT_LOG = "audit.jsonl"
 
-# Fake nodes send no heartbeats: it would call them lost after 50 s and evict their pods in mid-story.
+# Fake nodes send no heartbeats: the node lifecycle controller would evict their pods after 50 s.
 ALL_CONTROLLERS = ("*", "-node-lifecycle-controller")
 
-# What deletions need, and nothing that changes objects of its own accord.
+# The controllers that carry out deletions; none of them creates or changes objects.
 COLLECTORS = ("garbage-collector-controller", "namespace-controller", "podgroup-protection-controller")
 
 
@@ -36,9 +36,9 @@ class Release:
 
     Attributes:
         minor: ``1.37`` or ``1.36``.
-        gates: of every component; None: what Muster needs.
-        apis: versions the API server serves beside its defaults; None: what Muster needs.
-        skewed: components whose gates differ from those of the others, which nothing in Kubernetes prevents.
+        gates: feature gates of every component; None for those that Muster needs.
+        apis: API versions served beside the defaults; None for those that Muster needs.
+        skewed: components with other gates, as (component, gates); nothing in Kubernetes prevents that.
     """
 
     minor: str = "1.37"
@@ -47,23 +47,23 @@ class Release:
     skewed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def gate_flag(self, component: str) -> str:
-        """Returns ``--feature-gates`` of a component."""
-        all_of_them = DEFAULT_GATES[self.minor] if self.gates is None else self.gates
-        gates = dict(self.skewed).get(component, all_of_them)
+        """Return ``--feature-gates`` of a component."""
+        common_gates = DEFAULT_GATES[self.minor] if self.gates is None else self.gates
+        gates = dict(self.skewed).get(component, common_gates)
         return "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates)
 
     def api_flag(self) -> str:
-        """Returns ``--runtime-config`` for the API server."""
+        """Return ``--runtime-config`` for the API server."""
         apis = DEFAULT_APIS[self.minor] if self.apis is None else self.apis
         return "--runtime-config=" + ",".join(f"{api}=true" for api in apis)
 
     def binary(self, name: str) -> str:
-        """Builds a component of this release and returns its path."""
+        """Build a component of this release and return its path."""
         return str(modules.build(modules.KUBERNETES[self.minor][name]))
 
 
-def start_etcd(folder: Path) -> tuple[Process, str]:
-    """Starts an etcd that does not care for durability; returns it and its URL."""
+def start_etcd(folder: Path) -> tuple[ComponentProcess, str]:
+    """Start an etcd without fsync; return it and its URL."""
     client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
     command = [
         str(modules.build(modules.ETCD)),
@@ -87,18 +87,18 @@ def start_apiserver(
     service_accounts: bool,
     pod_network: str,
     port: int = 0,
-) -> tuple[Process, Api]:
-    """Starts kube-apiserver and waits until it is ready; returns it and its API as administrator.
+) -> tuple[ComponentProcess, KubernetesApi]:
+    """Start kube-apiserver and wait until it is ready; return it and a client as administrator.
 
     Args:
         release: version, gates and API versions.
-        credentials: its certificate, signing key and users.
+        credentials: certificate, signing key and users.
         etcd: URL of etcd.
-        service_accounts: whether pods get a service account; without a controller manager nobody makes the
-            ``default`` one and every pod would be refused.
-        pod_network: URL of the HTTP proxy by which it reaches pods; nobody needs to listen there. Nothing
-            else goes that way: whatever it talks to beside them is on loopback.
-        port: where to listen; 0 chooses a free port.
+        service_accounts: whether admission gives pods a service account. Needs a controller manager, which
+            creates the account ``default``; without it every pod would be refused.
+        pod_network: URL of the HTTP proxy through which it reaches pods; nothing needs to listen there. All
+            other addresses are on loopback and bypass it.
+        port: port to listen on; 0 chooses a free one.
     """
     port = port or free_ports(1)[0]
     key = credentials.key
@@ -120,7 +120,7 @@ def start_apiserver(
         "--authorization-mode=RBAC",
         f"--audit-policy-file={modules.HERE / 'audit-policy.yaml'}",
         f"--audit-log-path={credentials.folder / AUDIT_LOG}",
-        # Never begun anew: the stories read all of it, from its first line on.
+        # Never rotated: the stories read the log from its first line on.
         "--audit-log-maxsize=0",
         release.gate_flag("kube-apiserver"),
         release.api_flag(),
@@ -128,16 +128,16 @@ def start_apiserver(
     if not service_accounts:
         command.append("--disable-admission-plugins=ServiceAccount")
     server = f"https://127.0.0.1:{port}"
-    api = Api.from_kubeconfig(credentials.kubeconfig("admin", server))
-    # A server of a few minutes: twice the memory, 0.9 GB, for a sixth of its work.
+    api = KubernetesApi.from_kubeconfig(credentials.kubeconfig("admin", server))
+    # GOGC=400 doubles the memory to 0.9 GB and saves a sixth of the CPU time.
     environment = {"HTTP_PROXY": pod_network, "GOGC": "400"}
     process = start("kube-apiserver", command, credentials.folder, environment)
     wait_ready(process, api.ready, 120)
     return process, api
 
 
-def start_scheduler(release: Release, credentials: Credentials, server: str) -> Process:
-    """Starts kube-scheduler with its default configuration."""
+def start_scheduler(release: Release, credentials: Credentials, server: str) -> ComponentProcess:
+    """Start kube-scheduler with its default configuration."""
     kubeconfig = credentials.kubeconfig("scheduler", server)
     command = [
         release.binary("kube-scheduler"),
@@ -152,8 +152,8 @@ def start_scheduler(release: Release, credentials: Credentials, server: str) -> 
 
 def start_controller_manager(
     release: Release, credentials: Credentials, server: str, controllers: Iterable[str] = ALL_CONTROLLERS
-) -> Process:
-    """Starts kube-controller-manager, every controller under its own service account."""
+) -> ComponentProcess:
+    """Start kube-controller-manager; every controller uses its own service account."""
     kubeconfig = credentials.kubeconfig("controller-manager", server)
     port = free_ports(1)[0]
     command = [
@@ -172,6 +172,6 @@ def start_controller_manager(
     return start("kube-controller-manager", command, credentials.folder)
 
 
-def pods_can_be_made(api: Api) -> bool:
-    """Whether the controller manager has come as far as making the ``default`` service account."""
+def pods_can_be_made(api: KubernetesApi) -> bool:
+    """Return whether the controller manager has created the service account ``default``."""
     return api.request("GET", "/api/v1/namespaces/default/serviceaccounts/default").ok

@@ -1,4 +1,4 @@
-"""Starts JobSet, Trainer and KWOK against an API server, with the CRDs and webhooks of their own modules."""
+"""Starts JobSet, Trainer and KWOK against an API server, with the CRDs and webhooks of their releases."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster import manifests, modules
-from tests.cluster.api import Api
+from tests.cluster.api import KubernetesApi
 from tests.cluster.credentials import Credentials
-from tests.cluster.processes import Process, free_ports, start, until, wait_ready
+from tests.cluster.processes import ComponentProcess, free_ports, start, until, wait_ready
 
 
-def install_types(api: Api, types: Iterable[str]) -> None:
-    """Applies the CRDs of ``jobset`` and ``trainer``, whichever are named; waits until they are served."""
+def install_types(api: KubernetesApi, types: Iterable[str]) -> None:
+    """Apply the CRDs of ``jobset`` and ``trainer``, if named, and wait until they are served."""
     files: list[Path] = []
     if "jobset" in types:
         files += (modules.module_folder(modules.JOBSET) / "config/components/crd/bases").glob("*.yaml")
@@ -24,20 +24,19 @@ def install_types(api: Api, types: Iterable[str]) -> None:
     manifests.apply(api, definitions)
     for definition in definitions:
         spec = definition["spec"]
-        version = next(one["name"] for one in spec["versions"] if one["served"])
+        version = next(version["name"] for version in spec["versions"] if version["served"])
         _until_served(api, f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
 
 
-def start_jobset(api: Api, credentials: Credentials, gates: Iterable[str] = ()) -> Process:
-    """Starts the JobSet controller as its own service account, and sends the API server to its webhooks.
+def start_jobset(api: KubernetesApi, credentials: Credentials, gates: Iterable[str] = ()) -> ComponentProcess:
+    """Start the JobSet controller with its own service account, and install its webhooks.
 
-    The defaulting webhook is load-bearing: without it a JobSet has no successPolicy, and its controller
-    crashes.
+    The defaulting webhook is required: a JobSet without successPolicy crashes the controller.
 
     Args:
-        api: the API as administrator.
-        credentials: its certificate, and kubeconfigs.
-        gates: feature gates of JobSet's own that are switched on.
+        api: client as administrator.
+        credentials: certificate of the webhooks, and kubeconfigs.
+        gates: feature gates of JobSet that are switched on.
     """
     folder = modules.module_folder(modules.JOBSET)
     webhook_port, health_port = free_ports(2)
@@ -60,14 +59,14 @@ def start_jobset(api: Api, credentials: Credentials, gates: Iterable[str] = ()) 
     process = start("jobset", command, credentials.folder)
     _wait_healthy(process, health_port)
     webhooks = folder / "config/components/webhook/manifests.yaml"
-    # As the module's kustomization patches them: only pods of a JobSet come to the pod webhooks.
+    # As the release's kustomization patches them: the pod webhooks get only pods of a JobSet.
     of_jobsets = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
     _install_webhooks(api, credentials, webhooks, "jobset", webhook_port, {"pods": of_jobsets})
     return process
 
 
-def start_trainer(api: Api, credentials: Credentials) -> Process:
-    """Starts the Trainer as its own service account, with its webhooks, and applies the runtimes it ships."""
+def start_trainer(api: KubernetesApi, credentials: Credentials) -> ComponentProcess:
+    """Start the Trainer with its own service account and webhooks, and apply the runtimes it ships."""
     folder = modules.module_folder(modules.TRAINER)
     webhook_port, health_port = free_ports(2)
     configuration = {
@@ -84,7 +83,7 @@ def start_trainer(api: Api, credentials: Credentials) -> Process:
     kubeconfig = credentials.kubeconfig("trainer", api.server, token)
     config = credentials.folder / "trainer.json"
     config.write_text(json.dumps(configuration))
-    # Its configuration cannot say where the certificate is: controller-runtime's default lies under TMPDIR.
+    # Its configuration has no field for the certificate; controller-runtime's default is under TMPDIR.
     certificates = credentials.folder / "trainer/k8s-webhook-server/serving-certs"
     certificates.mkdir(parents=True)
     for file in (credentials.certificate, credentials.key):
@@ -99,8 +98,8 @@ def start_trainer(api: Api, credentials: Credentials) -> Process:
     return process
 
 
-def start_kwok(api: Api, credentials: Credentials) -> Process:
-    """Starts KWOK as the kubelet of every node."""
+def start_kwok(api: KubernetesApi, credentials: Credentials) -> ComponentProcess:
+    """Start KWOK, which simulates the kubelet of every node."""
     command = [
         str(modules.build(modules.KWOK)),
         f"--kubeconfig={credentials.kubeconfig('kwok', api.server)}",
@@ -112,12 +111,12 @@ def start_kwok(api: Api, credentials: Credentials) -> Process:
 
 
 def add_node(
-    api: Api, name: str, *, cpu: int = 8, gpus: int = 4, labels: dict[str, str] | None = None
+    api: KubernetesApi, name: str, *, cpu: int = 8, gpus: int = 4, labels: dict[str, str] | None = None
 ) -> None:
-    """Creates a ready node with 32Gi of memory and room for 110 pods.
+    """Create a ready node with 32Gi of memory and room for 110 pods.
 
-    The API server taints a new node as not ready and leaves it to a controller that watches heartbeats to
-    take that away; here nobody does.
+    The API server adds the taint not-ready to a new node. It is removed here, because the node lifecycle
+    controller, which removes it in real clusters, is off.
     """
     resources = {"cpu": str(cpu), "memory": "32Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
     node = {
@@ -135,14 +134,14 @@ def add_node(
     api.must("PATCH", f"/api/v1/nodes/{name}", untainted, "application/merge-patch+json")
 
 
-def _until_served(api: Api, path: str) -> None:
+def _until_served(api: KubernetesApi, path: str) -> None:
     # First 404, then 429 "storage is (re)initializing".
     if not until(lambda: api.request("GET", path).ok, 30):
         raise AssertionError(f"{path} is still not served: {api.request('GET', path).message}")
 
 
 def _install_webhooks(
-    api: Api,
+    api: KubernetesApi,
     credentials: Credentials,
     file: Path,
     name: str,
@@ -161,12 +160,14 @@ def _install_webhooks(
         manifests.apply(api, [document])
 
 
-def _service_account(api: Api, namespace: str, name: str, role_file: Path) -> str:
-    """Makes a service account with the cluster role of a file, and returns a token for it."""
+def _service_account(api: KubernetesApi, namespace: str, name: str, role_file: Path) -> str:
+    """Create a service account bound to the ClusterRole in a file, and return a token for it."""
     metadata = {"name": name, "namespace": namespace}
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    role = next(one for one in manifests.documents([role_file]) if one["kind"] == "ClusterRole")
+    role = next(
+        manifest for manifest in manifests.documents([role_file]) if manifest["kind"] == "ClusterRole"
+    )
     role["metadata"]["name"] = name
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -179,8 +180,8 @@ def _service_account(api: Api, namespace: str, name: str, role_file: Path) -> st
     return service_account_token(api, namespace, name)
 
 
-def service_account_token(api: Api, namespace: str, name: str) -> str:
-    """Returns a token of an existing service account that is good for a day."""
+def service_account_token(api: KubernetesApi, namespace: str, name: str) -> str:
+    """Return a token of an existing service account, valid for a day."""
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -191,8 +192,8 @@ def service_account_token(api: Api, namespace: str, name: str) -> str:
     return token
 
 
-def _wait_healthy(process: Process, port: int) -> None:
-    health = Api(f"http://127.0.0.1:{port}")
+def _wait_healthy(process: ComponentProcess, port: int) -> None:
+    health = KubernetesApi(f"http://127.0.0.1:{port}")
 
     def answers() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""One key pair, tokens and kubeconfigs of a cluster on loopback."""
+"""The key pair, tokens and kubeconfigs of a cluster on loopback."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.cluster import modules
 
-# Users of the token file. The scheduler and the controller manager have the names that the API server's own
-# bootstrap roles are bound to, so RBAC treats them as in any cluster.
+# User and groups by kubeconfig. Scheduler and controller manager have the user names that the API server's
+# bootstrap roles are bound to, so that RBAC applies to them as in any cluster.
 _USERS = {
     "admin": ("kubernetes-admin", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
@@ -32,16 +32,16 @@ class Credentials:
 
     @property
     def token_file(self) -> Path:
-        """The file for ``--token-auth-file``."""
+        """The file for kube-apiserver's ``--token-auth-file``."""
         return self.folder / "tokens.csv"
 
     @property
     def ca_bundle(self) -> str:
-        """The certificate in base64, as webhook configurations want it."""
+        """The certificate in base64, for webhook configurations."""
         return base64.b64encode(self.certificate.read_bytes()).decode()
 
     def kubeconfig(self, user: str, server: str, token: str = "") -> Path:
-        """Writes a kubeconfig of a user of the token file, or of anybody whose token is given."""
+        """Write a kubeconfig and return its path; without a token the user must be in the token file."""
         path = self.folder / f"{user}.kubeconfig"
         config = {
             "apiVersion": "v1",
@@ -65,10 +65,10 @@ class Credentials:
 
 
 def make(folder: Path) -> Credentials:
-    """Makes the key pair and the tokens of a new cluster in a folder.
+    """Write the key pair and the tokens of a new cluster into a folder.
 
-    The certificate is self-signed, its own authority, and serves the API server and the webhooks; its key
-    also signs service account tokens: nothing here outlives the test.
+    One self-signed certificate serves the API server and the webhooks, and its key also signs service account
+    tokens; that is enough for a cluster that lives as long as a test.
     """
     subprocess.run(
         [modules.certificate_maker(), "--host", "127.0.0.1,localhost", "--ca", "--ecdsa-curve", "P256"],
@@ -77,7 +77,7 @@ def make(folder: Path) -> Credentials:
         capture_output=True,
     )
     tokens = {user: secrets.token_hex(16) for user in _USERS}
-    # controller-runtime's webhook server looks for these two names.
+    # controller-runtime's webhook server requires these two file names.
     certificate, key = folder / "tls.crt", folder / "tls.key"
     (folder / "cert.pem").rename(certificate)
     (folder / "key.pem").rename(key)

@@ -13,23 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster import audit, modules
-from tests.cluster.processes import Process, free_ports, start, wait_ready
+from tests.cluster.processes import ComponentProcess, free_ports, start, wait_ready
 
 
 def start_adapter(
     source: Mapping[str, Any], kubeconfig: Path, sink: str, folder: Path, audit_log: Path
-) -> Process:
-    """Starts the adapter of one source, and waits until its watches stand.
+) -> ComponentProcess:
+    """Start the adapter of one source, and wait until its watches are established.
 
-    Its probes listen on port 8080 of every adapter; where that port is taken it goes on without them, so the
-    API server's audit log is asked whether it is ready.
+    Several adapters cannot share port 8080 of their probes, so the API server's audit log shows readiness.
 
     Args:
-        source: an ApiServerSource, whose empty namespaceSelector means every namespace, and none its own.
-        kubeconfig: of the source's service account.
+        source: an ApiServerSource; an empty namespaceSelector means all namespaces, none its own namespace.
+        kubeconfig: kubeconfig of the source's service account.
         sink: URL that gets the events; it must be listening already.
-        folder: where the log goes.
-        audit_log: where the API server notes that a watch of that account stands.
+        folder: folder of the adapter's log.
+        audit_log: the API server's audit log, which shows the watches.
     """
     metadata, spec = source["metadata"], source["spec"]
     resources = [_watched(resource) for resource in spec["resources"]]
@@ -55,8 +54,8 @@ def start_adapter(
     before = audit.size(audit_log)
     command = [str(modules.build(modules.ADAPTER)), f"--kubeconfig={kubeconfig}"]
     process = start(f"adapter-{metadata['name']}", command, folder, environment)
-    wanted = {resource["gvr"]["Resource"] for resource in resources}
-    wait_ready(process, lambda: wanted <= _watches_since(audit_log, before))
+    plurals = {resource["gvr"]["Resource"] for resource in resources}
+    wait_ready(process, lambda: plurals <= _watches_since(audit_log, before))
     return process
 
 
@@ -78,6 +77,6 @@ def _selector(selector: Mapping[str, Any]) -> str:
 
 
 def _watches_since(audit_log: Path, offset: int) -> set[str]:
-    """Returns the plural names of what is watched since the audit log had that size."""
+    """Return the plural names of the resources whose watches the audit log shows after an offset."""
     events = audit.events_since(audit_log, offset)
     return {event["objectRef"]["resource"] for event in events if event["verb"] == "watch"}

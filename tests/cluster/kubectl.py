@@ -1,4 +1,4 @@
-"""The real kubectl, built as everything here is; what users type is what tests run."""
+"""Runs the real kubectl, built from its Go module, so that tests execute the commands that users type."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.cluster import modules
 
 
 class KubectlFailed(AssertionError):
-    """It ended with an error; the message has its words."""
+    """kubectl ended with an error; the message contains its standard error."""
 
 
 def run(*arguments: str, kubeconfig: Path | None = None, given: str = "") -> str:
-    """Runs kubectl from the root of the repository, as the documents do.
+    """Run kubectl in the root of the repository, like the commands in documents.
 
     Args:
-        arguments: what follows `kubectl`.
+        arguments: arguments after `kubectl`.
         kubeconfig: the cluster; None for commands that need none.
-        given: its standard input.
+        given: standard input.
 
     Returns:
-        What it printed.
+        Standard output.
 
     Raises:
         KubectlFailed: it ended with an error.
@@ -36,14 +36,14 @@ def run(*arguments: str, kubeconfig: Path | None = None, given: str = "") -> str
 
 
 def line(words: Sequence[str], kubeconfig: Path) -> str:
-    """Runs a line of a document: kubectl, or kubectl and other programs with pipes between them.
+    """Run a command line of a document: kubectl, or a pipeline of kubectl and other programs.
 
     Returns:
-        What the last program printed.
+        Standard output of the last program.
 
     Raises:
         KubectlFailed: kubectl ended with an error.
-        subprocess.CalledProcessError: another program did.
+        subprocess.CalledProcessError: another program ended with an error.
     """
     printed = ""
     for piped, part in itertools.groupby(words, lambda word: word == "|"):
@@ -61,7 +61,7 @@ def line(words: Sequence[str], kubeconfig: Path) -> str:
 def call(
     *arguments: str, kubeconfig: Path | None = None, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Likewise, for commands that may end with an error."""
+    """Run kubectl like `run`, but return the exit status instead of raising."""
     return subprocess.run(
         [str(modules.build(modules.KUBECTL)), *arguments],
         cwd=modules.REPOSITORY,

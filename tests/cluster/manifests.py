@@ -1,4 +1,4 @@
-"""Reads manifests from files and applies them, whatever their kind."""
+"""Reads and applies manifests, and returns the API paths of objects."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.api import Api
+from tests.cluster.api import KubernetesApi
 
 Object = dict[str, Any]
 
 
 def documents(files: Iterable[Path]) -> Iterator[Object]:
-    """Yields every object of YAML files, kustomizations left out."""
+    """Yield every object in YAML files except Kustomizations."""
     for file in files:
         for document in yaml.safe_load_all(file.read_text()):
             if document and document.get("kind") != "Kustomization":
                 yield document
 
 
-def collection(one: Mapping[str, Any]) -> str:
-    """Returns the path of the collection that an object belongs to."""
-    api_version, kind, metadata = one["apiVersion"], one["kind"].lower(), one["metadata"]
+def collection(obj: Mapping[str, Any]) -> str:
+    """Return the API path of an object's collection."""
+    api_version, kind, metadata = obj["apiVersion"], obj["kind"].lower(), obj["metadata"]
     root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
     namespace = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
     return f"{root}{namespace}/{_plural(kind)}"
 
 
-def path(one: Mapping[str, Any]) -> str:
-    """Returns the path of an object."""
-    return f"{collection(one)}/{one['metadata']['name']}"
+def path(obj: Mapping[str, Any]) -> str:
+    """Return the API path of an object."""
+    return f"{collection(obj)}/{obj['metadata']['name']}"
 
 
-def apply(api: Api, objects: Iterable[Mapping[str, Any]]) -> list[Object]:
-    """Creates or updates objects in the order given; returns them as stored."""
-    return [api.apply(collection(one), one) for one in objects]
+def apply(api: KubernetesApi, objects: Iterable[Mapping[str, Any]]) -> list[Object]:
+    """Create or update objects in this order; return them as stored."""
+    return [api.apply(collection(obj), obj) for obj in objects]
 
 
 def _plural(kind: str) -> str:

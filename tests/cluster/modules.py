@@ -1,7 +1,7 @@
 """Builds the real components from their pinned Go modules into a cache folder.
 
-Every folder beside this file with a ``go.mod`` pins one component by a ``tool`` line, so a build needs
-nothing but Go and its module proxy.
+Every folder beside this file with a ``go.mod`` pins one component by a ``tool`` line, so a build needs only
+Go and its module proxy.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ CACHE_VARIABLE = "MUSTER_CLUSTER_CACHE"
 
 
 class BuildFailed(RuntimeError):
-    """The Go toolchain is missing or refused to build a component; the message holds its words."""
+    """The Go toolchain is missing or failed to build a component; the message contains its output."""
 
 
 CLIENTS_AND_RULES = ("k8s.io/client-go/...", "k8s.io/kubectl/...", "k8s.io/kubernetes/...")
-"""Packages with much code, called seldom: generated clients, validation, conversions, controllers."""
+"""Large packages that are seldom called: generated clients, validation, conversions, controllers."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Component:
         package: import path of the main package, or an absolute file of the Go distribution.
         version: stamped into ``k8s.io/component-base/version`` where that package is linked; a Kubernetes
             component without it calls itself v0.0.0 and refuses feature gates by emulation version.
-        inlined: whether calls are inlined where many are made, which takes a fifth longer to compile; not for
-            what has little to do here. Components that share packages agree in this, or each compiles them.
+        inlined: whether frequently called packages are compiled with inlining, which takes a fifth longer.
+            Components that share packages must agree, or each compiles them again.
     """
 
     name: str
@@ -78,17 +78,17 @@ LANES = (
     (KWOK, ADAPTER),
     tuple(KUBERNETES["1.36"].values()),
 )
-"""Components that share most of what they compile, as they are built one after another: of one module, or of
-modules that agree in the versions of what both require."""
+"""Components that share most of their packages and are built one after another: of one module, or of modules
+that pin the same versions."""
 
 
 def build_all() -> None:
-    """Builds every component, two lanes at once, so that one downloads while the other compiles.
+    """Build every component, two lanes at once, so that one downloads while the other compiles.
 
-    etcd goes alone before them: it compiles Go's own library, which all link.
+    etcd is built first and alone: it compiles Go's standard library, which all components link.
 
     Raises:
-        BuildFailed: as `build`; lanes that are not begun by then stay so.
+        BuildFailed: as `build`; lanes that have not begun are cancelled.
     """
     build(ETCD)
     pool = ThreadPoolExecutor(max_workers=2)
@@ -105,15 +105,15 @@ def _build_each(components: Iterable[Component]) -> None:
 
 
 def cache_folder() -> Path:
-    """Returns the folder of built binaries: ``MUSTER_CLUSTER_CACHE``, else ``.cluster`` in the repository."""
+    """Return the folder of built binaries: ``MUSTER_CLUSTER_CACHE``, else ``.cluster`` in the repository."""
     return Path(os.environ.get(CACHE_VARIABLE, REPOSITORY / ".cluster"))
 
 
 @cache
 def build(component: Component) -> Path:
-    """Builds a component unless Go finds it unchanged, and says so on standard error.
+    """Build a component, and print progress on standard error.
 
-    Go itself decides whether anything has to be done; that costs about a second, once per component and run.
+    Go itself skips what is up to date; that check takes about a second, once per component and run.
 
     Returns:
         The path of the binary.
@@ -134,20 +134,20 @@ def build(component: Component) -> Path:
 
 @cache
 def module_folder(component: Component) -> Path:
-    """Returns the folder of the component's own Go module, where its CRDs and manifests lie."""
+    """Return the folder of the component's Go module, which contains its CRDs and manifests."""
     return Path(_go(component.module, "list", "-m", "-f", "{{.Dir}}", _module_path(component)).strip())
 
 
 @cache
 def pinned_version(component: Component) -> str:
-    """Returns the version of the component's Go module as its ``go.mod`` pins it."""
+    """Return the version of the component's Go module that ``go.mod`` pins."""
     return _go(component.module, "list", "-m", "-f", "{{.Version}}", _module_path(component)).strip()
 
 
 def certificate_maker() -> Path:
-    """Builds the generator of self-signed certificates that comes with the Go distribution.
+    """Build the generator of self-signed certificates of the Go distribution, and return its path.
 
-    It spares the tests a dependency on openssl or a Python package for one key pair.
+    So the tests need neither openssl nor a Python package for one key pair.
     """
     binary = cache_folder() / "bin" / "generate-cert"
     if not binary.exists():
@@ -181,10 +181,10 @@ def _linker_flags(component: Component) -> str:
 
 
 def _compiler_flags(component: Component) -> list[str]:
-    """Says how each package is compiled; of patterns that match one, the last counts.
+    """Return the flags for each pattern of packages; the last pattern that matches a package applies.
 
-    Go's own library is compiled once for all. Nothing has a debugger's tables, and a compiler has one thread:
-    Go starts a compiler for each core as it is.
+    The standard library has the same flags in every component, so it is compiled once. No debug information;
+    one thread per compiler, because Go starts one compiler per core.
     """
     lean = "-dwarf=false -c=1"
     seldom_called = CLIENTS_AND_RULES if component.inlined else ("all",)
@@ -197,7 +197,7 @@ def _go(module: str, *arguments: str) -> str:
         done = subprocess.run(
             ["go", *arguments],
             cwd=HERE / module,
-            # Go collects garbage in each of some thousand short-lived compilers; a quarter as often will do.
+            # Less garbage collection in some thousand short-lived compiler processes.
             env={"GOGC": "400", **os.environ},
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""Starts, watches and stops the processes of a cluster, each by its own process id."""
+"""Starts, watches and stops the processes of a cluster by process id."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from pathlib import Path
 
 
 class NotReady(RuntimeError):
-    """A component ended or did not become ready in time; the message ends with the tail of its log."""
+    """A component ended or did not become ready in time; the message ends with the last lines of its log."""
 
 
 _PORTS = range(20000, 30000)
-"""Below those from which outgoing connections get theirs, on Linux and macOS alike: while a server is being
-started anew, none of its clients that try again and again can be given its port."""
+"""Below the ephemeral ports of Linux and macOS, so that no retrying client gets the port of a server that
+restarts."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns distinct loopback ports that nothing listens on.
+    """Return distinct loopback ports that nothing listens on.
 
-    All are held open until the last one is known, so that no port is returned twice.
+    All sockets stay bound until the last port is chosen, so that no port is returned twice.
     """
-    found: list[int] = []
-    with contextlib.ExitStack() as held:
-        while len(found) < count:
-            listener = held.enter_context(socket.socket())
-            with contextlib.suppress(OSError):  # somebody has it
+    ports: list[int] = []
+    with contextlib.ExitStack() as sockets:
+        while len(ports) < count:
+            listener = sockets.enter_context(socket.socket())
+            with contextlib.suppress(OSError):  # the port is in use
                 listener.bind(("127.0.0.1", random.choice(_PORTS)))  # noqa: S311 - no secret
-                found.append(listener.getsockname()[1])
-    return found
+                ports.append(listener.getsockname()[1])
+    return ports
 
 
 @dataclass(frozen=True)
-class Process:
-    """One running component: its name, process id and log file."""
+class ComponentProcess:
+    """A running component: name, process id and log file."""
 
     name: str
     pid: int
     log: Path
 
     def alive(self) -> bool:
-        """Tells whether the process still runs; one that nobody collects counts as ended.
+        """Return whether the process still runs; a zombie does not.
 
-        A child's end is what waitpid says: with threads it is a zombie before it has let go of its port.
+        For a child waitpid decides: a process with threads is a zombie before it has released its port.
         """
         with contextlib.suppress(ChildProcessError):
             return not os.waitpid(self.pid, os.WNOHANG)[0]
@@ -60,7 +60,7 @@ class Process:
         return not self._is_zombie()
 
     def stop(self, grace: float = 0.0) -> None:
-        """Ends the process: politely when a grace in seconds is given, then at once."""
+        """Stop the process: by SIGTERM if `grace` (seconds) is given, then by SIGKILL."""
         if grace:
             self.signal(signal.SIGTERM)
             until(lambda: not self.alive(), grace)
@@ -68,12 +68,12 @@ class Process:
         until(lambda: not self.alive(), 10)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal; a process that has ended is no error."""
+        """Send a signal; ignore a process that has ended."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     def _is_zombie(self) -> bool:
-        # A child of `up` has no parent left in `down`, and where nobody reaps orphans it stays as a zombie.
+        # In `down` the parent, `up`, is gone; without an init process that reaps orphans they stay zombies.
         try:
             status = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -81,7 +81,7 @@ class Process:
         return status.rpartition(")")[2].split()[0] == "Z"
 
     def tail(self, lines: int = 25) -> str:
-        """Returns the last lines of the log."""
+        """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
@@ -90,14 +90,14 @@ def start(
     command: Sequence[str],
     folder: Path,
     environment: Mapping[str, str] | None = None,
-) -> Process:
-    """Starts a command with its output in ``<folder>/<name>.log``.
+) -> ComponentProcess:
+    """Start a command with its output in ``<folder>/<name>.log``.
 
     Args:
-        name: how the process is called in messages.
+        name: name of the process in messages.
         command: program and arguments.
-        folder: where the log goes.
-        environment: variables added to ours.
+        folder: folder of the log.
+        environment: variables added to those of this process.
     """
     log = folder / f"{name}.log"
     with log.open("ab") as output:
@@ -107,19 +107,19 @@ def start(
             stdout=output,
             stderr=output,
             env={**os.environ, **(environment or {})},
-            # Ctrl-C at the terminal is for the fixture, which then stops its processes in order.
+            # Ctrl-C at the terminal reaches only the fixture, which then stops its processes in order.
             start_new_session=True,
         )
-    # From here on the process id is all that is kept: `down` runs in another process than `up`.
+    # Only the process id is kept, because `down` runs in another process than `up`.
     child.returncode = 0
-    return Process(name, child.pid, log)
+    return ComponentProcess(name, child.pid, log)
 
 
-def wait_ready(process: Process, ready: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Waits until ``ready`` answers True.
+def wait_ready(process: ComponentProcess, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until ``ready`` returns True.
 
     Raises:
-        NotReady: the process ended, or the seconds passed.
+        NotReady: the process ended, or the time is over.
     """
     if not until(lambda: ready() or not process.alive(), seconds):
         raise NotReady(f"{process.name} was not ready after {seconds:.0f} s\n{process.tail()}")
@@ -128,7 +128,7 @@ def wait_ready(process: Process, ready: Callable[[], bool], seconds: float = 60.
 
 
 def until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Asks again and again until the condition holds; returns whether it did within the seconds."""
+    """Poll until the condition holds; return whether it did within the seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A sink for event sources: takes every CloudEvent and keeps it as it came."""
+"""A sink for event sources, which stores every request."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from typing import Self
 
 
 @dataclass(frozen=True)
-class Received:
-    """One request, header names as they came."""
+class ReceivedRequest:
+    """A received request; header names as they were sent."""
 
     headers: dict[str, str]
     body: bytes
 
 
 class Sink:
-    """Listens on loopback while it is entered, and answers 202 to everything.
+    """A context manager that listens on loopback and answers 202 to every request.
 
     Attributes:
-        url: where it listens; senders are told apart by the path that they append.
-        received: what came so far, by path, in order of arrival.
+        url: address; each sender appends a path of its own.
+        received: requests so far, by path, in order of arrival.
     """
 
     def __init__(self) -> None:
-        received: defaultdict[str, list[Received]] = defaultdict(list)
+        received: defaultdict[str, list[ReceivedRequest]] = defaultdict(list)
 
-        class Handler(BaseHTTPRequestHandler):
+        class SinkHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                """Keep the event and accept it."""
+                """Store the request and answer 202."""
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                received[self.path].append(Received(dict(self.headers.items()), body))
+                received[self.path].append(ReceivedRequest(dict(self.headers.items()), body))
                 self.send_response(202)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
             def log_message(self, *_args: object) -> None:
-                """Keep quiet."""
+                """Log nothing."""
 
         self.received = received
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), SinkHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 

@@ -151,7 +151,7 @@ def job(
     pod_spec: Object | None = None,
     **spec: Any,
 ) -> Object:
-    """An Indexed Job of three pods, defaults filled in as admission sees it, and what a case changes."""
+    """An Indexed Job of three pods, with defaults as admission sees it and the fields of a case."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

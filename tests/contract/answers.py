@@ -1,7 +1,7 @@
-"""What the real servers answered to the contract cases, as recorded; `answers/<release>/<subject>.json`.
+"""The recorded answers of the real servers to the contract cases: `answers/<release>/<subject>.json`.
 
-The files hold every word. Two answers are the same answer when status, reason, details, the reason and field
-of each cause and the objects are equal: a sentence is not compared, except for the words in READ_WORDS.
+The files contain complete answers. Two answers are equal if status, reason, details, the reason and field of
+each cause and the objects are equal; messages are not compared, except for the words in READ_WORDS.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract import cases
-from tests.contract.case import Case
+from tests.contract.case import ContractCase
 
 ANSWERS = Path(__file__).parent / "answers"
 RELEASES = ("1.37", "1.36")
@@ -26,27 +26,27 @@ READ_WORDS = (
     # muster/operator/check/preflight.py: a list fails with these words if an older release stored objects.
     "is registered for version",
 )
-"""Every part of an API server's message that Muster's code reads; elsewhere messages are only passed on."""
+"""Every part of an API server's message that Muster's code parses."""
 
 
-def all_cases(release: str) -> list[Case]:
-    """Returns the cases of every subject that hold in a release.
+def all_cases(release: str) -> list[ContractCase]:
+    """Return the cases of every subject that hold in a release.
 
     Raises:
-        AssertionError: there are none, or two have the same key: a contract of no cases proves nothing.
+        AssertionError: there are none, or two have the same key.
     """
-    found: list[Case] = []
+    every_case: list[ContractCase] = []
     for module in pkgutil.iter_modules(cases.__path__, f"{cases.__name__}."):
-        found += importlib.import_module(module.name).CASES
-    keys = [(case.subject, case.key) for case in found]
+        every_case += importlib.import_module(module.name).CASES
+    keys = [(case.subject, case.key) for case in every_case]
     assert len(keys) == len(set(keys)), "two cases of one subject have the same name"
-    chosen = [case for case in found if release in case.releases]
+    chosen = [case for case in every_case if release in case.releases]
     assert chosen, f"no contract case holds in {release}"
     return chosen
 
 
-def read(release: str, case: Case) -> Entries | None:
-    """Returns what the real server answered to a case; None when that was never recorded."""
+def read(release: str, case: ContractCase) -> Entries | None:
+    """Return the recorded answers of the real server to a case; None if it was never recorded."""
     path = _path(release, case.subject)
     if not path.exists():
         return None
@@ -55,7 +55,7 @@ def read(release: str, case: Case) -> Entries | None:
 
 
 def write(release: str, recorded: dict[str, dict[str, Entries]]) -> None:
-    """Writes the answers of a release by subject and case; files of subjects that are gone go as well."""
+    """Write the answers of a release by subject and case; delete files of subjects that no longer exist."""
     folder = ANSWERS / release
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.json"):
@@ -66,12 +66,12 @@ def write(release: str, recorded: dict[str, dict[str, Entries]]) -> None:
 
 
 def difference(wanted: Entries, got: Entries) -> str:
-    """Returns the first difference of substance between two conversations; empty for none."""
+    """Return the first difference between two conversations apart from messages; empty for none."""
     return difference_in_words([_substance(entry) for entry in wanted], [_substance(entry) for entry in got])
 
 
 def difference_in_words(wanted: Entries, got: Entries) -> str:
-    """Returns the first difference between two conversations, sentences included; empty for none."""
+    """Return the first difference between two conversations, including messages; empty for none."""
     for number, (ours, theirs) in enumerate(zip(got, wanted, strict=False)):
         if ours != theirs:
             return f"request {number + 1}, {theirs['asked']}\n" + "\n".join(_paths(theirs, ours))
@@ -81,7 +81,7 @@ def difference_in_words(wanted: Entries, got: Entries) -> str:
 
 
 def _substance(entry: dict[str, Any]) -> dict[str, Any]:
-    """Returns an entry whose refusal has no sentences, only what READ_WORDS names of its message."""
+    """Return an entry without messages; of an error's message only the READ_WORDS in it are kept."""
     body = entry["body"]
     if entry["status"] < 400:
         return entry
@@ -89,19 +89,21 @@ def _substance(entry: dict[str, Any]) -> dict[str, Any]:
         return {**entry, "body": "<text>"}
     details = dict(body.get("details") or {})
     if "causes" in details:
-        details["causes"] = [{"reason": one["reason"], "field": one["field"]} for one in details["causes"]]
+        details["causes"] = [
+            {"reason": cause["reason"], "field": cause["field"]} for cause in details["causes"]
+        ]
     words = [words for words in READ_WORDS if words in (body.get("message") or "")]
     return {**entry, "body": {**body, "details": details, "message": words}}
 
 
 def _paths(wanted: Any, got: Any, path: str = "") -> list[str]:
-    """Returns a line for every field that differs."""
+    """Return a line for every field that differs."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         keys = sorted(wanted.keys() | got.keys())
         return [line for key in keys for line in _paths(wanted.get(key), got.get(key), f"{path}.{key}")]
     if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
         pairs = enumerate(zip(wanted, got, strict=True))
-        return [line for index, (one, other) in pairs for line in _paths(one, other, f"{path}[{index}]")]
+        return [line for index, (old, new) in pairs for line in _paths(old, new, f"{path}[{index}]")]
     return [] if wanted == got else [f"  {path}: recorded {wanted!r}, answered {got!r}"]
 
 

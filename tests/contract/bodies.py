@@ -1,11 +1,11 @@
-"""Bodies of requests, with the least that a server accepts, and the paths they go to."""
+"""Minimal valid objects as request bodies, and the API paths of their collections."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from tests.cluster.api import Api
+from tests.cluster.api import KubernetesApi
 
 Object = dict[str, Any]
 
@@ -98,7 +98,7 @@ def composite(name: str = "root", *children: Object, **more: Any) -> Object:
 
 
 def workload(name: str = "work", *templates: Object, version: str = "v1beta1", **spec: Any) -> Object:
-    """A Workload; without templates it gets one."""
+    """A Workload; without `templates` it has one."""
     if not templates and "compositePodGroupTemplates" not in spec and "podGroupTemplates" not in spec:
         templates = (template(),)
     return {
@@ -110,7 +110,7 @@ def workload(name: str = "work", *templates: Object, version: str = "v1beta1", *
 
 
 def pod_group(name: str = "group", version: str = "v1beta1", **spec: Any) -> Object:
-    """A PodGroup; a gang of two where nothing else is said."""
+    """A PodGroup, by default a gang of two."""
     return {
         "apiVersion": f"scheduling.k8s.io/{version}",
         "kind": "PodGroup",
@@ -170,8 +170,8 @@ def widget(name: str = "widget", **spec: Any) -> Object:
 def owner(obj: Object, **more: Any) -> Object:
     """A reference to an owner, from its stored object."""
     metadata = obj["metadata"]
-    found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-    return {**found, "name": metadata["name"], "uid": metadata["uid"], **more}
+    of_kind = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    return {**of_kind, "name": metadata["name"], "uid": metadata["uid"], **more}
 
 
 _PARTS = {
@@ -248,7 +248,7 @@ def widget_definition() -> Object:
     }
 
 
-def serve_widgets(api: Api, namespace: str) -> None:
+def serve_widgets(api: KubernetesApi, namespace: str) -> None:
     """Have the server serve Widgets in a namespace; a definition takes the real server a moment."""
     definition = widget_definition()
     api.request("POST", DEFINITIONS, definition)

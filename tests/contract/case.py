@@ -1,9 +1,9 @@
-"""What a contract case is, and how its conversation with a server is written down.
+"""Contract cases, and the recording of their requests and answers.
 
-A case is a function that talks to an API server and asserts one rule. Everything it was answered is also
-written down, with names, times and identities replaced, and compared with what the real server answered
-(`answers/`). So the embedded server is held to the rule a case names and to the status, reason, causes and
-objects around it; sentences are recorded and not compared (see `answers.difference`).
+A case is a function that sends requests to an API server and asserts one rule. All answers are also recorded,
+with names, times and UIDs replaced by placeholders, and compared with the recorded answers of the real server
+(`answers/`). So the embedded server must fulfil the rule and return the same status, reason, causes and
+objects; messages are recorded but not compared (see `answers.difference`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cluster.api import JSON, Answer, Api
+from tests.cluster.api import JSON, ApiResponse, KubernetesApi
 
 Run = Callable[["Conversation", str], None]
 
@@ -22,7 +22,7 @@ DIFF = re.compile(r"(pod updates may not change fields other than [^\n]*)\n.*", 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 PATCHED = re.compile(r'Invalid value: "\{.*\}"(?=: )', re.DOTALL)
-"""The whole object, which the real server repeats when a patch makes nonsense of it."""
+"""The whole object, which the real server repeats when a patch makes it invalid."""
 
 PARSER = re.compile(r"(?<=continue key is not valid: ).*")
 VERSION = re.compile(
@@ -30,19 +30,19 @@ VERSION = re.compile(
 )
 GENERATED = re.compile(r"\b(made-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 GO_VALUE = re.compile(r'Invalid value: (\{"|\[\{").*?(?=: [a-zA-Z`])', re.DOTALL)
-"""Values of whole structs: the real server prints its internal Go types there, which nobody relies on."""
+"""Values of whole structs, which the real server prints as internal Go types."""
 
 
 @dataclass(frozen=True)
-class Case:
+class ContractCase:
     """One rule of the API.
 
     Attributes:
         name: the rule, as a sentence.
-        run: talks to the server in a namespace of its own, and asserts the rule.
-        subject: the file it is in.
+        run: sends requests in a namespace of its own, and asserts the rule.
+        subject: name of the case's module.
         releases: the Kubernetes releases in which the rule holds.
-        controllers: it needs the garbage collector and its like, so also the real controller manager.
+        controllers: whether it needs controllers that carry out deletions (real: kube-controller-manager).
     """
 
     name: str
@@ -53,26 +53,26 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Its name in `answers/` and in file names."""
+        """The case's key in the files of `answers/`."""
         return self.run.__name__
 
 
 class Cases:
-    """The cases of one file: a decorator that collects functions, named by their docstrings' first lines."""
+    """A decorator that collects the cases of one module; a case's name is the first line of its docstring."""
 
     def __init__(self, module: str) -> None:
-        self.all: list[Case] = []
+        self.all: list[ContractCase] = []
         self._subject = module.rpartition(".")[2]
 
     def __call__(
         self, *, releases: tuple[str, ...] = ("1.37",), controllers: bool = False
     ) -> Callable[[Run], Run]:
-        """Collect a function as a case."""
+        """Return the decorator that adds a function as a case."""
 
         def collect(run: Run) -> Run:
             name = (run.__doc__ or "").partition("\n")[0]
             assert name, f"{run.__name__} does not say which rule it proves"
-            self.all.append(Case(name, run, self._subject, releases, controllers))
+            self.all.append(ContractCase(name, run, self._subject, releases, controllers))
             return run
 
         return collect
@@ -80,15 +80,15 @@ class Cases:
 
 @dataclass
 class Conversation:
-    """An API that writes down what is asked and answered.
+    """A client that records requests and answers.
 
     Attributes:
-        api: the server.
-        namespace: the case's own; its name is replaced in what is written down.
+        api: the client that sends the requests.
+        namespace: the case's own namespace; its name is replaced in the entries.
         entries: one for each request so far.
     """
 
-    api: Api
+    api: KubernetesApi
     namespace: str
     entries: list[dict[str, Any]] = field(default_factory=list)
     _identities: dict[str, str] = field(default_factory=dict)
@@ -100,36 +100,36 @@ class Conversation:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """One request, whatever its answer."""
+    ) -> ApiResponse:
+        """Send a request and return the answer, whatever its status."""
         answer = self.api.request(method, path, body, content_type, query)
-        told = {**(query or {}), **({"continue": "<token>"} if query and "continue" in query else {})}
-        asked = f"{method} {path}" + (f"?{'&'.join(f'{k}={v}' for k, v in told.items())}" if told else "")
+        shown = {**(query or {}), **({"continue": "<token>"} if query and "continue" in query else {})}
+        request = f"{method} {path}" + (f"?{'&'.join(f'{k}={v}' for k, v in shown.items())}" if shown else "")
         self.entries.append(
-            {"asked": self._told(asked), "status": answer.status, "body": self._clean(answer.body)}
+            {"asked": self._masked(request), "status": answer.status, "body": self._clean(answer.body)}
         )
         return answer
 
     def must(self, method: str, path: str, body: Any = None, content_type: str = JSON, **query: str) -> Any:
-        """A request that has to succeed; its body."""
+        """Send a request that must succeed, and return the body of the answer."""
         answer = self.request(method, path, body, content_type, query or None)
         assert answer.ok, f"{method} {path}: {answer.status} {answer.reason}: {answer.message or answer.body}"
         return answer.body
 
     def watch(self, path: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """The events of a watch until the server ends it; written down as one entry."""
+        """Return the events of a watch until the server ends it; they are recorded as one entry."""
         answer = self.api.request("GET", path, None, JSON, {"watch": "true", **query})
         text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
         events = [json.loads(line) for line in text.splitlines() if line.strip()]
-        told = [
+        body = [
             {"type": event["type"], "name": event["object"]["metadata"].get("name", "")} for event in events
         ]
-        self.entries.append({"asked": self._told(f"WATCH {path}"), "status": answer.status, "body": told})
+        self.entries.append({"asked": self._masked(f"WATCH {path}"), "status": answer.status, "body": body})
         return iter(events)
 
-    def _told(self, text: str) -> str:
+    def _masked(self, text: str) -> str:
         text = text.replace(self.namespace, "<namespace>")
-        text = UID.sub(lambda found: self._identity(found.group()), text)
+        text = UID.sub(lambda match: self._identity(match.group()), text)
         text = GENERATED.sub(r"\1<random>", text)
         return VERSION.sub("<version>", TIME.sub("<time>", text))
 
@@ -139,13 +139,13 @@ class Conversation:
     def _clean(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             return {
-                self._told(name): self._clean(item, name)
+                self._masked(name): self._clean(item, name)
                 for name, item in sorted(value.items())
                 if name not in {"managedFields", "remainingItemCount", "storageVersionHash"}
             }
         if isinstance(value, list):
             cleaned = [self._clean(item, key) for item in value]
-            if key == "causes":  # 1.36 tells some causes twice, which says nothing
+            if key == "causes":  # 1.36 returns some causes twice
                 return [item for i, item in enumerate(cleaned) if item not in cleaned[:i]]
             return cleaned
         if not isinstance(value, str):
@@ -156,4 +156,4 @@ class Conversation:
             value = PATCHED.sub("Invalid value: <value>", value)
             value = PARSER.sub("<why>", value)
             value = GO_VALUE.sub("Invalid value: <value>", DIFF.sub(r"\1", value))
-        return self._told(value)
+        return self._masked(value)

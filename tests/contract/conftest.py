@@ -1,4 +1,4 @@
-"""The real API servers that the contract is checked against, started once and only when asked for."""
+"""The real API servers of the contract tests, each started once, when a test first needs it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ HERE = Path(__file__).parent
 
 
 class Servers:
-    """Real API servers, each started when somebody asks for it first."""
+    """Real API servers by release and controllers, started on first use."""
 
     def __init__(self) -> None:
-        self._started: dict[tuple[str, tuple[str, ...]], cluster.Cluster] = {}
+        self._started: dict[tuple[str, tuple[str, ...]], cluster.RealCluster] = {}
         self._stops = ExitStack()
 
-    def get(self, minor: str, *controllers: str) -> cluster.Cluster:
-        """Returns the server of a release, JobSet's and Trainer's types served, with these controllers."""
+    def get(self, minor: str, *controllers: str) -> cluster.RealCluster:
+        """Return the cluster of a release with these controllers and the CRDs of JobSet and Trainer."""
         if (minor, controllers) not in self._started:
-            options = cluster.Options(Release(minor), controllers=controllers)
+            options = cluster.ClusterOptions(Release(minor), controllers=controllers)
             self._started[minor, controllers] = self._stops.enter_context(cluster.running(options))
         return self._started[minor, controllers]
 
     def close(self) -> None:
-        """Stops them all."""
+        """Stop all servers."""
         self._started.clear()
         self._stops.close()
 
@@ -40,32 +40,32 @@ _SERVERS = pytest.StashKey[Servers]()
 @pytest.fixture(scope="session")
 def servers(pytestconfig: pytest.Config) -> Iterator[Servers]:
     """The servers of this run."""
-    made = pytestconfig.stash[_SERVERS] = Servers()
-    yield made
-    made.close()
+    servers = pytestconfig.stash[_SERVERS] = Servers()
+    yield servers
+    servers.close()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
-    """Stops the servers after the last contract case: idle, they would take a tenth of the stories' time."""
+    """Stop the servers after the last contract case; idle, they would slow the stories down by a tenth."""
     yield
     if nextitem and HERE not in nextitem.path.parents and _SERVERS in item.config.stash:
         item.config.stash[_SERVERS].close()
 
 
 @pytest.fixture(scope="module")
-def bare_137(servers: Servers) -> cluster.Cluster:
+def bare_137(servers: Servers) -> cluster.RealCluster:
     """Kubernetes 1.37.1: API server and etcd alone."""
     return servers.get("1.37")
 
 
 @pytest.fixture(scope="module")
-def managed_137(servers: Servers) -> cluster.Cluster:
+def managed_137(servers: Servers) -> cluster.RealCluster:
     """Kubernetes 1.37.1 with the controllers that carry out deletions."""
     return servers.get("1.37", "collectors")
 
 
 @pytest.fixture(scope="module", params=["1.37", "1.36"])
-def real_server(servers: Servers, request: pytest.FixtureRequest) -> cluster.Cluster:
-    """Each of the two releases in turn."""
+def real_server(servers: Servers, request: pytest.FixtureRequest) -> cluster.RealCluster:
+    """API server and etcd of each release in turn."""
     return servers.get(request.param)

@@ -1,10 +1,10 @@
-"""What API servers answer whose feature gates are off: cases for stages that stand with such gates anyway."""
+"""Contract cases for API servers with feature gates off, run by stories whose clusters have such gates."""
 
 from __future__ import annotations
 
 from muster.simulator.apiserver import ApiServer, Gates
-from tests.cluster.api import Api
-from tests.cluster.cluster import Cluster
+from tests.cluster.api import KubernetesApi
+from tests.cluster.cluster import RealCluster
 from tests.contract import answers
 from tests.contract.bodies import composite, composite_group, groups, job, jobs, pod_group, template, workload
 from tests.contract.case import Cases, Conversation
@@ -37,7 +37,7 @@ def optional_gates_off(api: Conversation, ns: str) -> None:
 
 @case()
 def all_gates_off(api: Conversation, ns: str) -> None:
-    """As Kubernetes ships: none of the kinds is served, and a Job's pods lose their group without a word."""
+    """With Kubernetes' default gates no kind is served, and schedulingGroup of pods is silently dropped."""
     for plural, version, body in (
         ("workloads", "v1beta1", workload()),
         ("podgroups", "v1beta1", pod_group()),
@@ -50,16 +50,16 @@ def all_gates_off(api: Conversation, ns: str) -> None:
     assert "schedulingGroup" not in made["spec"]["template"]["spec"]
 
 
-def difference(cluster: Cluster, key: str, gates: Gates) -> str:
-    """Returns what the embedded server answers otherwise than a real one with the same gates, or nothing.
+def difference(cluster: RealCluster, key: str, gates: Gates) -> str:
+    """Return the difference between the embedded server and a real one with the same gates; empty for none.
 
     Raises:
         AssertionError: the rule of the case does not hold on one of them.
     """
-    (chosen,) = (one for one in case.all if one.key == key)
+    (chosen,) = (obj for obj in case.all if obj.key == key)
     recorded = converse(cluster, chosen)
     with ApiServer(gates=gates) as server:
-        api = Api(server.url)
+        api = KubernetesApi(server.url)
         api.must("POST", "/api/v1/namespaces", {"metadata": {"name": "case"}})
         conversation = Conversation(api, "case")
         chosen.run(conversation, "case")

@@ -1,7 +1,6 @@
-"""Jobs and pods for the admission policies, hundreds of them, the same in every run.
+"""Hundreds of generated Jobs and pods for tests of the admission policies, the same in every run.
 
-They mix values that mean something to a rule with values just beside it. All are objects the API accepts:
-what it refuses anyway says nothing about the policies.
+They mix values that match a rule with values that nearly do. All are valid for the API server.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ _NAMES = ("llama", "sweep-4", "with.dots", "n" * 63, "Upper", "", "9")
 _SCHEDULERS = ("default-scheduler", "kai-scheduler", "volcano", "my-scheduler")
 _CLASSES = ("", "", "", "", "high", "highest", "system-cluster-critical")
 PRIORITY_CLASSES = {"high": 1000, "highest": 1_000_000_000}
-"""To be made by the test; the ``system-`` ones come with the cluster."""
+"""Classes that the test must create; the ``system-`` ones exist in every cluster."""
 
 
 def pods(count: int) -> list[Object]:
-    """Returns pods as a Job controller or a person might create them."""
+    """Return pods as a Job controller or a user might create them."""
     chance = random.Random(SEED)  # noqa: S311 - the same cases every time, no secret
     return [_pod(chance, number) for number in range(count)]
 
 
 def jobs(count: int) -> list[Object]:
-    """Returns Jobs as a person, JobSet, a CronJob or the Trainer might create them."""
+    """Return Jobs as a user, JobSet, a CronJob or the Trainer might create them."""
     chance = random.Random(SEED + 1)  # noqa: S311 - the same cases every time, no secret
     return [_job(chance, number) for number in range(count)]
 
@@ -144,7 +143,7 @@ def _owner(*, controller: bool | None) -> Object:
 
 
 def _some(chance: random.Random, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Picks a value for most of the keys; the first value of each is the usual one."""
+    """Choose a value for most of the keys; the first value of each is the most frequent one."""
     return {key: _mostly_first(chance, values) for key, values in choices.items() if chance.random() < 0.9}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.cluster import manifests
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import RealCluster
 from tests.contract.answers import Entries
-from tests.contract.case import Case, Conversation
+from tests.contract.case import ContractCase, Conversation
 
 
-def converse(cluster: Cluster, case: Case) -> Entries:
-    """Runs a case in a namespace of its own, and returns what was said.
+def converse(cluster: RealCluster, case: ContractCase) -> Entries:
+    """Run a case in a namespace of its own, and return requests and answers.
 
     Raises:
         AssertionError: the rule does not hold.

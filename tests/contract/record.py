@@ -8,20 +8,20 @@ from collections import defaultdict
 from tests.cluster import cluster
 from tests.cluster.control_plane import Release
 from tests.contract import answers
-from tests.contract.case import Case
+from tests.contract.case import ContractCase
 from tests.contract.real import converse
 
 
 def main() -> int:
-    """Records every case of every release, and shows what was answered otherwise than before.
+    """Record every case of every release, and print changed answers.
 
-    Says which cases did not hold, and leaves their old answers alone.
+    Cases that fail are reported; their old answers are kept.
     """
     broken = 0
     for release in answers.RELEASES:
         recorded: dict[str, dict[str, answers.Entries]] = defaultdict(dict)
-        bare = cluster.Options(Release(release), controllers=())
-        managed = cluster.Options(Release(release), controllers=("collectors",))
+        bare = cluster.ClusterOptions(Release(release), controllers=())
+        managed = cluster.ClusterOptions(Release(release), controllers=("collectors",))
         with cluster.running(bare) as alone, cluster.running(managed) as with_collectors:
             for case in answers.all_cases(release):
                 try:
@@ -38,7 +38,7 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def _show(release: str, case: Case, entries: answers.Entries) -> None:
+def _show(release: str, case: ContractCase, entries: answers.Entries) -> None:
     before = answers.read(release, case)
     changed = "is new" if before is None else answers.difference_in_words(before, entries)
     if changed:

@@ -11,8 +11,8 @@ import pytest
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
-from tests.cluster.api import Api
-from tests.cluster.cluster import Cluster
+from tests.cluster.api import KubernetesApi
+from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
 from tests.contract.admission_variants import JOB, JOBS, MARK, PODS, job, pod
 from tests.support.births import stamp_between
@@ -24,14 +24,16 @@ DRY_RUN = {"dryRun": "All"}
 
 @pytest.mark.parametrize(("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items()])
 def test_the_embedded_server_stamps_pods(
-    embedded: Api, born: dict[str, Any], stamp: dict[str, Any] | None
+    embedded: KubernetesApi, born: dict[str, Any], stamp: dict[str, Any] | None
 ) -> None:
     """The embedded API server, which runs the same YAML, gives the pod this name and gate."""
     assert stamp_between(born["spec"], _born(embedded, born)) == stamp
 
 
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_embedded_server_marks_jobs(embedded: Api, made: dict[str, Any], mark: str | None) -> None:
+def test_the_embedded_server_marks_jobs(
+    embedded: KubernetesApi, made: dict[str, Any], mark: str | None
+) -> None:
     """The embedded API server puts this mark on the template, and only where the namespace opted in."""
     before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
     assert _mark(embedded, "variants-in", made) == (mark or before)
@@ -47,18 +49,18 @@ def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp:
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Iterator[Api]:
+def embedded() -> Iterator[KubernetesApi]:
     """The embedded server with the policies, one namespace that opted in and one that did not."""
     with ApiServer() as server:
-        api = Api(server.url)
+        api = KubernetesApi(server.url)
         namespaces = [_namespace("variants-in", ENABLED), _namespace("variants-out", {})]
         manifests.apply(api, [*namespaces, *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
         yield api
 
 
 @pytest.fixture(scope="module")
-def api(real_server: Cluster) -> Iterator[Api]:
-    """A server with the policies at work, one namespace that opted in and one that did not."""
+def api(real_server: RealCluster) -> Iterator[KubernetesApi]:
+    """A server with the policies, one namespace that opted in and one that did not."""
     api = real_server.api
     policies = list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     namespaces = [_namespace("variants-in", ENABLED), _namespace("variants-out", {})]
@@ -72,8 +74,10 @@ def api(real_server: Cluster) -> Iterator[Api]:
 @pytest.mark.real
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items()])
-def test_the_policy_stamps_pods(api: Api, born: dict[str, Any], stamp: dict[str, Any] | None) -> None:
-    """The API server gives the pod this name and gate, or leaves it as it came."""
+def test_the_policy_stamps_pods(
+    api: KubernetesApi, born: dict[str, Any], stamp: dict[str, Any] | None
+) -> None:
+    """The API server stores the pod with this group name and gate, or unchanged."""
     spec = _born(api, born)
     if stamp is None:
         assert spec.get("schedulingGroup") == born["spec"].get("schedulingGroup")
@@ -90,27 +94,27 @@ def test_the_policy_stamps_pods(api: Api, born: dict[str, Any], stamp: dict[str,
 @pytest.mark.real
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_policy_marks_jobs(api: Api, made: dict[str, Any], mark: str | None) -> None:
-    """The API server puts this mark on the template, or leaves it, and always where nobody opted in."""
+def test_the_policy_marks_jobs(api: KubernetesApi, made: dict[str, Any], mark: str | None) -> None:
+    """The API server stores the template with this mark, or unchanged; always unchanged without opt-in."""
     before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
     assert _mark(api, "variants-in", made) == (mark or before)
     assert _mark(api, "variants-out", made) == before
 
 
-def _at_work(api: Api) -> bool:
-    """Whether both policies act: each is compiled some time after it was created."""
+def _at_work(api: KubernetesApi) -> bool:
+    """Return whether both policies act: each is compiled some time after it was created."""
     stamped, marked = _born(api, pod(MARK, JOB)), _mark(api, "variants-in", job())
     return "schedulingGroup" in stamped and marked == "main"
 
 
-def _born(api: Api, sent: dict[str, Any]) -> dict[str, Any]:
+def _born(api: KubernetesApi, sent: dict[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = api.must("POST", "/api/v1/namespaces/variants-out/pods", sent, query=DRY_RUN)[
         "spec"
     ]
     return spec
 
 
-def _mark(api: Api, namespace: str, sent: dict[str, Any]) -> str | None:
+def _mark(api: KubernetesApi, namespace: str, sent: dict[str, Any]) -> str | None:
     stored = api.must("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", sent, query=DRY_RUN)
     mark: str | None = (stored["spec"]["template"]["metadata"].get("labels") or {}).get(group_labels.GROUP)
     return mark

@@ -1,4 +1,4 @@
-"""Why mark_runtime reads a runtime and replaces it: what server-side apply of a mark would do to runtimes."""
+"""Why mark_runtime reads and replaces a runtime: the effects that server-side apply of a mark would have."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from muster.policy.model import Plan
 from muster.policy.sources.source import ANNOTATION
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import shipped_runtime
-from tests.cluster.api import APPLY, Answer, Api
-from tests.cluster.cluster import Cluster
+from tests.cluster.api import APPLY, ApiResponse, KubernetesApi
+from tests.cluster.cluster import RealCluster
 from tests.support.builders import NOW
 
 RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 NAME = "applied"
 OWNER = "kubectl"
-Server = tuple[Api, Client]
+Server = tuple[KubernetesApi, Client]
 
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
@@ -33,14 +33,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     if request.param == "embedded":
         with ApiServer() as embedded:
             embedded.load(resource_definitions())
-            yield Api(embedded.url), Client.for_server(embedded.url)
+            yield KubernetesApi(embedded.url), Client.for_server(embedded.url)
         return
-    made: Cluster = request.getfixturevalue("bare_137")
+    made: RealCluster = request.getfixturevalue("bare_137")
     yield made.api, Client.from_kubeconfig(str(made.kubeconfig))
     made.api.must("DELETE", f"{RUNTIMES}/{NAME}")
 
 
-def _applied(api: Api, body: dict[str, Any], manager: str = OWNER) -> Answer:
+def _applied(api: KubernetesApi, body: dict[str, Any], manager: str = OWNER) -> ApiResponse:
     return api.request("PATCH", f"{RUNTIMES}/{NAME}", body, APPLY, {"fieldManager": manager})
 
 
@@ -67,7 +67,7 @@ def _a_mark(**metadata: str) -> dict[str, Any]:
 def _entries(runtime: dict[str, Any]) -> dict[str, Any]:
     """The pod template of each entry, by its name."""
     entries = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    return {one["name"]: one["template"]["spec"]["template"] for one in entries}
+    return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
 
 
 def test_a_mark_applied_to_a_runtime_that_is_gone_makes_one_without_containers(server: Server) -> None:

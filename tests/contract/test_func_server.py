@@ -53,7 +53,7 @@ Write = tuple[str, str, Any]
 
 
 @dataclass
-class Served:
+class ServedFunction:
     """One function's process, and the API server it talks to."""
 
     url: str
@@ -145,7 +145,7 @@ INSTALLS = [
 @contextmanager
 def serving(
     install: Install, step: str, environment: Path, staged: Path, folder: Path, **more: str
-) -> Iterator[Served]:
+) -> Iterator[ServedFunction]:
     """Install one function and serve it, with more variables, until it says that it is ready."""
     command = install(step, environment, staged, folder)
     server, log, address = ApiServer().start(), folder / "log", f"127.0.0.1:{_free_port()}"
@@ -158,7 +158,7 @@ def serving(
     }
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=output)
-    served = Served(f"http://{address}", process, server, log)
+    served = ServedFunction(f"http://{address}", process, server, log)
     try:
         served.wait_until_ready(60)
         yield served
@@ -187,21 +187,21 @@ def _free_port() -> int:
 )
 def _served(
     request: pytest.FixtureRequest, environment: Path, staged: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Served]]:
+) -> Iterator[tuple[str, ServedFunction]]:
     install, step = request.param
     with serving(install, step, environment, staged, tmp_path_factory.mktemp(step)) as served:
         yield step, served
 
 
-def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, Served]) -> None:
+def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, ServedFunction]) -> None:
     """In every recorded case of the function; the answer suits a broker, the log line has the reason."""
     step, function = served
-    told = 0
+    outcomes = 0
     for case in (case for case in cases() if case.step.name == step):
         _start_over(function, case.objects)
         if not _keeps(function, case.objects):
             continue
-        told += 1
+        outcomes += 1
         writes = _recorded(function.server)
         answer = function.send(case.capture)
         planned = list(yaml.safe_load_all(case.plan_file.read_text()))
@@ -215,17 +215,17 @@ def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, 
             assert answer.headers["ce-type"].startswith(f"dev.muster.{step}."), case.sentence
         reasons = {line["reason"] for line in function.lines()[-1:]}
         assert reasons <= {"Swept", planned[0]["reason"]}, case.sentence
-    assert told > 5
+    assert outcomes > 5
 
 
-def test_probes_tell_of_the_process_and_of_the_api_server(served: tuple[str, Served]) -> None:
+def test_probes_tell_of_the_process_and_of_the_api_server(served: tuple[str, ServedFunction]) -> None:
     """Alive in any case; ready while the API server is there, and otherwise saying why not."""
     _, function = served
     assert function.probe("liveness") == (200, "OK")
     assert function.probe("readiness") == (200, "OK")
 
 
-def test_what_no_event_is_has_an_answer_that_ends_it(served: tuple[str, Served]) -> None:
+def test_what_no_event_is_has_an_answer_that_ends_it(served: tuple[str, ServedFunction]) -> None:
     """400 with a reason: a broker hands it to the dead letter instead of sending it for ever."""
     _, function = served
     answer = function.send(RecordedRequest({"content-type": "text/plain"}, b"no event", "here"))
@@ -241,7 +241,7 @@ def test_dead_letters_are_kept(install: Install, environment: Path, staged: Path
         )
         headers = {"ce-specversion": "1.0", "ce-id": "lost", "ce-source": "/tests", "ce-type": "any"}
         assert function.send(RecordedRequest(headers, b"{}", "here")).status == 202
-        (kept,) = (one for one in function.server.snapshot() if one["kind"] == "ConfigMap")
+        (kept,) = (obj for obj in function.server.snapshot() if obj["kind"] == "ConfigMap")
         assert kept["metadata"]["namespace"] == "muster-system"
 
 
@@ -257,7 +257,7 @@ def test_work_begun_is_finished_after_sigterm(
 ) -> None:
     """The first of three writes is slow, and SIGTERM comes meanwhile: all three are made before the end."""
     with serving(install_as_func, "patch_pods", environment, staged, tmp_path) as function:
-        case = next(one for one in cases() if one.sentence == "a new PodGroup lets its three pods go")
+        case = next(case for case in cases() if case.sentence == "a new PodGroup lets its three pods go")
         _start_over(function, case.objects)
         slow, begun = _slow_writes(function.server, seconds)
         answers: list[int] = []
@@ -280,7 +280,11 @@ def test_traces_arrive(environment: Path, staged: Path, tmp_path: Path) -> None:
     """With what the operations document adds to an image, spans of an event come under its sender's trace."""
     added, folder = tmp_path / "added", tmp_path / "function"
     folder.mkdir()
-    (install,) = (one for one in containerfile.shown_in(ROOT / "docs/operations.md") if one.word == "RUN")
+    (install,) = (
+        instruction
+        for instruction in containerfile.shown_in(ROOT / "docs/operations.md")
+        if instruction.word == "RUN"
+    )
     pip = [str(environment / "python"), *install.command[1:], "--quiet", "--target", str(added)]
     subprocess.run(pip, check=True, capture_output=True)
     trace = "0af7651916cd43dd8448eb211c80319c"
@@ -292,7 +296,7 @@ def test_traces_arrive(environment: Path, staged: Path, tmp_path: Path) -> None:
             "OTEL_BSP_SCHEDULE_DELAY": "100",
         }
         with serving(lay_out_as_container, "patch_pods", environment, staged, folder, **settings) as function:
-            case = next(one for one in cases() if one.sentence == "a new PodGroup lets its three pods go")
+            case = next(case for case in cases() if case.sentence == "a new PodGroup lets its three pods go")
             _start_over(function, case.objects)
             headers = {**case.capture.headers, "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
             function.send(RecordedRequest(headers, case.capture.body, "here"))
@@ -309,7 +313,7 @@ def _collector() -> Iterator[tuple[str, queue.Queue[bytes]]]:
     """What takes OpenTelemetry's spans over HTTP: its URL, and each body that it gets."""
     sent = queue.Queue[bytes]()
 
-    class Handler(BaseHTTPRequestHandler):
+    class TraceReceiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             if self.path == "/v1/traces":
                 sent.put(self.rfile.read(int(self.headers["Content-Length"])))
@@ -320,7 +324,7 @@ def _collector() -> Iterator[tuple[str, queue.Queue[bytes]]]:
         def log_message(self, *_: object) -> None:
             """Nothing on the terminal."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), TraceReceiver) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", sent
         server.shutdown()
@@ -342,7 +346,7 @@ def _slow_writes(server: ApiServer, seconds: float) -> tuple[list[str], threadin
     return paths, begun
 
 
-def _start_over(function: Served, objects: list[dict[str, Any]]) -> None:
+def _start_over(function: ServedFunction, objects: list[dict[str, Any]]) -> None:
     """Another API server at the same address, with these objects in it."""
     port = int(function.server.url.rpartition(":")[2])
     function.server.stop()
@@ -350,15 +354,15 @@ def _start_over(function: Served, objects: list[dict[str, Any]]) -> None:
     function.server.load([*resource_definitions(), *objects])
 
 
-def _keeps(function: Served, objects: list[dict[str, Any]]) -> bool:
+def _keeps(function: ServedFunction, objects: list[dict[str, Any]]) -> bool:
     """Whether the released types have all fields of a case; a few cases are about what comes after them."""
-    for one in objects:
-        if one["apiVersion"].startswith("trainer.kubeflow.org/"):
-            metadata = one["metadata"]
-            resource = by_kind(one["apiVersion"], one["kind"])
+    for obj in objects:
+        if obj["apiVersion"].startswith("trainer.kubeflow.org/"):
+            metadata = obj["metadata"]
+            resource = by_kind(obj["apiVersion"], obj["kind"])
             path = resource.path(metadata["name"], metadata.get("namespace", ""))
             stored = function.http.request("GET", f"{function.server.url}{path}").json()
-            if stored["spec"] != one["spec"]:
+            if stored["spec"] != obj["spec"]:
                 return False
     return True
 

@@ -16,8 +16,8 @@ import yaml
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
-from tests.cluster.api import Api
-from tests.cluster.cluster import Cluster
+from tests.cluster.api import KubernetesApi
+from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
 from tests.contract import generated
 from tests.support.births import mark_between, stamp_between
@@ -31,8 +31,8 @@ COUNT = 400
 
 
 @pytest.fixture(scope="module")
-def api(real_server: Cluster) -> Iterator[Api]:
-    """A real server with the policies at work, one namespace that opted in and one that did not."""
+def api(real_server: RealCluster) -> Iterator[KubernetesApi]:
+    """A real server with the policies, one namespace that opted in and one that did not."""
     api = real_server.api
     policies = list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     manifests.apply(api, [*_furniture(), *policies])
@@ -43,15 +43,15 @@ def api(real_server: Cluster) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Iterator[Api]:
+def embedded() -> Iterator[KubernetesApi]:
     """An embedded server with the same in it."""
     with ApiServer() as server:
-        api = Api(server.url)
+        api = KubernetesApi(server.url)
         manifests.apply(api, [*_furniture(), *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
         yield api
 
 
-def test_the_planner_computes_the_names_on_generated_pods(embedded: Api) -> None:
+def test_the_planner_computes_the_names_on_generated_pods(embedded: KubernetesApi) -> None:
     """The planner makes the group that a stamped pod names, whatever its labels."""
     differences, stamped = [], 0
     for pod in generated.pods(COUNT):
@@ -64,7 +64,7 @@ def test_the_planner_computes_the_names_on_generated_pods(embedded: Api) -> None
     assert COUNT / 8 < stamped < COUNT * 7 / 8, f"{stamped} of {COUNT} pods stamped: one side is hardly tried"
 
 
-def test_the_planner_computes_the_marks_of_generated_jobs_of_jobsets(embedded: Api) -> None:
+def test_the_planner_computes_the_marks_of_generated_jobs_of_jobsets(embedded: KubernetesApi) -> None:
     """The planner knows the group of a replicatedJob's pods before there is a Job."""
     differences, marked = [], 0
     for job in generated.jobs(COUNT):
@@ -83,7 +83,7 @@ def test_the_planner_computes_the_marks_of_generated_jobs_of_jobsets(embedded: A
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_pods_are_stamped_as_in_the_embedded_server(api: Api, embedded: Api) -> None:
+def test_pods_are_stamped_as_in_the_embedded_server(api: KubernetesApi, embedded: KubernetesApi) -> None:
     """Every generated pod gets the same schedulingGroup and gate on both, or neither."""
     differences, stamped = [], 0
     for pod in _known(api, generated.pods(COUNT)):
@@ -102,7 +102,7 @@ def test_pods_are_stamped_as_in_the_embedded_server(api: Api, embedded: Api) -> 
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_jobs_are_marked_as_in_the_embedded_server(api: Api, embedded: Api) -> None:
+def test_jobs_are_marked_as_in_the_embedded_server(api: KubernetesApi, embedded: KubernetesApi) -> None:
     """Every generated Job in an opted-in namespace gets the same mark on its template on both, or none."""
     differences, marked = [], 0
     for job in _known(api, generated.jobs(COUNT)):
@@ -121,7 +121,7 @@ def test_jobs_are_marked_as_in_the_embedded_server(api: Api, embedded: Api) -> N
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_jobs_of_other_namespaces_are_left_alone(api: Api, embedded: Api) -> None:
+def test_jobs_of_other_namespaces_are_left_alone(api: KubernetesApi, embedded: KubernetesApi) -> None:
     """No Job gets a mark where the namespace did not opt in."""
     for job in generated.jobs(60):
         for server in (api, embedded):
@@ -137,17 +137,17 @@ def _furniture() -> list[dict[str, Any]]:
     ]
 
 
-def _known(api: Api, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Takes away what the release does not know: it is gone before admission sees the object."""
+def _known(api: KubernetesApi, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Remove the fields that the release does not know, which are dropped before admission."""
     if api.must("GET", "/version")["minor"] == "36":
-        for one in objects:
-            spec = one["spec"].get("template", one)["spec"]
+        for obj in objects:
+            spec = obj["spec"].get("template", obj)["spec"]
             spec.pop("evictionResponders", None)  # since 1.37
     return objects
 
 
-def _at_work(api: Api) -> bool:
-    """Whether both policies act: they are compiled some time after they were created."""
+def _at_work(api: KubernetesApi) -> bool:
+    """Return whether both policies act: they are compiled some time after they were created."""
     marked = {"metadata": {"name": "probe"}, "spec": _gang_job()}
     job = api.must("POST", JOBS, marked, query=DRY_RUN)
     labels = {

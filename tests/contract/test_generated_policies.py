@@ -1,4 +1,4 @@
-"""Whatever valid policy is drawn, an API server accepts what it is compiled to."""
+"""API servers accept the objects that Muster creates for any valid policy (property test)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ from muster.simulator.direct import Direct
 from tests.cluster import cluster
 from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.support.builders import Object
-from tests.support.generated_policies import CLASSES, NOT_SLOW, compiled, worlds
+from tests.support.generated_policies import CLASSES, NOT_SLOW, compiled, observations
 from tests.support.holding import holds
 from tests.support.planning import Observed
 
 
-class Server:
-    """An API server that says what it thinks of objects."""
+class DryRunServer:
+    """An API server to which objects are sent, in a new namespace each time."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._numbers = itertools.count()
-        for one in CLASSES:
-            body = {**one.model_dump(by_alias=True), "metadata": {"name": one.metadata.name}}
+        for priority_class in CLASSES:
+            body = {
+                **priority_class.model_dump(by_alias=True),
+                "metadata": {"name": priority_class.metadata.name},
+            }
             client.create(PRIORITY_CLASSES, body, manager="test")
 
     def takes(self, bodies: list[Object]) -> None:
-        """Create all of them in a namespace of their own; raises where one is refused."""
+        """Create objects in a new namespace; raises if one is refused."""
         namespace = f"generated-{next(self._numbers)}"
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         self._client.create(NAMESPACES, home, manager="test")
@@ -44,25 +47,27 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Iterator[Server]:
+def embedded() -> Iterator[DryRunServer]:
     """The embedded API server, which drops nothing."""
     gates = Gates(pod_group_preemption_policy=True, dra_workload_resource_claims=True)
     with ApiServer(gates=gates) as server:
         server.load(resource_definitions())
-        yield Server(Direct.to(server))
+        yield DryRunServer(Direct.to(server))
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[Server]:
+def real() -> Iterator[DryRunServer]:
     """The real one, alone with etcd."""
-    with cluster.running(cluster.Options(WITH_OPTIONAL_GATES.release, controllers=())) as made:
-        yield Server(Client.from_kubeconfig(str(made.kubeconfig)))
+    with cluster.running(cluster.ClusterOptions(WITH_OPTIONAL_GATES.release, controllers=())) as made:
+        yield DryRunServer(Client.from_kubeconfig(str(made.kubeconfig)))
 
 
 @NOT_SLOW
-@given(world=worlds())
-def test_a_valid_policy_compiles_to_objects_the_api_server_accepts(embedded: Server, world: Observed) -> None:
-    """Workload, composites and groups, in this order, with what was sent kept."""
+@given(world=observations())
+def test_a_valid_policy_compiles_to_objects_the_api_server_accepts(
+    embedded: DryRunServer, world: Observed
+) -> None:
+    """Workload, composites and groups are accepted in this order, and every field is stored."""
     bodies = compiled(world)
     if bodies:
         embedded.takes(bodies)
@@ -71,8 +76,8 @@ def test_a_valid_policy_compiles_to_objects_the_api_server_accepts(embedded: Ser
 @pytest.mark.real
 @pytest.mark.timeout(300)
 @settings(NOT_SLOW, max_examples=60)
-@given(world=worlds())
-def test_the_real_api_server_accepts_them_too(real: Server, world: Observed) -> None:
+@given(world=observations())
+def test_the_real_api_server_accepts_them_too(real: DryRunServer, world: Observed) -> None:
     """Kubernetes 1.37.1 with the gates of every field that a policy has."""
     bodies = compiled(world)
     if bodies:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from muster.cli import main
 from tests.cluster import kubectl, manifests, modules
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import RealCluster
 from tests.docs.commands import ROOT, commands
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -44,14 +44,14 @@ SERVING: dict[str, Any] = {
 
 
 @pytest.fixture(name="knative", scope="module")
-def _knative(managed_137: Cluster) -> Iterator[Cluster]:
+def _knative(managed_137: RealCluster) -> Iterator[RealCluster]:
     """The real API server with Knative's types, and what carries out deletions."""
     folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
     definitions = [*manifests.documents(sorted(folder.glob("*.yaml"))), SERVING]
-    for one in definitions:
+    for definition in definitions:
         # Conversion is done by a webhook of Knative's, which is not there.
-        one["spec"].pop("conversion", None)
-        one["metadata"] = {"name": one["metadata"]["name"]}
+        definition["spec"].pop("conversion", None)
+        definition["metadata"] = {"name": definition["metadata"]["name"]}
     path = managed_137.folder / "knative.yaml"
     path.write_text(yaml.safe_dump_all(definitions))
     _kubectl(managed_137, "apply", "--server-side", "-f", str(path))
@@ -62,7 +62,7 @@ def _knative(managed_137: Cluster) -> Iterator[Cluster]:
     _kubectl(managed_137, "delete", "-f", str(path))
 
 
-def test_install_and_uninstall_as_the_documents_say(knative: Cluster) -> None:
+def test_install_and_uninstall_as_the_documents_say(knative: RealCluster) -> None:
     """All commands of the documents, in their order; afterwards nothing of Muster's is left."""
     for document in ("install.md", "operations.md", "uninstall.md"):
         for command in commands(ROOT / "docs" / document):
@@ -80,7 +80,7 @@ def test_install_and_uninstall_as_the_documents_say(knative: Cluster) -> None:
     assert "muster" not in left
 
 
-def test_one_namespace_is_taken_too(knative: Cluster) -> None:
+def test_one_namespace_is_taken_too(knative: RealCluster) -> None:
     """Roles, bindings and all, in a namespace that is there already."""
     overlay = "eventing/overlays/one-namespace"
     _kubectl(knative, "apply", "-k", overlay)
@@ -102,18 +102,18 @@ def test_one_namespace_is_taken_too(knative: Cluster) -> None:
     _kubectl(knative, "delete", "-k", overlay)
 
 
-def _expect_fit(cluster: Cluster, arguments: list[str]) -> None:
-    told = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(cluster.kubeconfig)]).output
-    failed = [line for line in told.splitlines() if line.startswith("FAIL")]
+def _expect_fit(cluster: RealCluster, arguments: list[str]) -> None:
+    output = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(cluster.kubeconfig)]).output
+    failed = [line for line in output.splitlines() if line.startswith("FAIL")]
     # Without Knative's controllers nothing is Ready, and that is all there is to say.
-    assert [line for line in failed if "eady" not in line] == [], told
+    assert [line for line in failed if "eady" not in line] == [], output
 
 
-def _may(cluster: Cluster, account: str, *question: str) -> str:
+def _may(cluster: RealCluster, account: str, *question: str) -> str:
     """The API server's answer, yes or no; kubectl exits with 1 for the latter."""
     asks = ("auth", "can-i", *question, f"--as={account}", "--as-group=system:serviceaccounts:team-a")
     return kubectl.call(*asks, kubeconfig=cluster.kubeconfig).stdout.strip()
 
 
-def _kubectl(cluster: Cluster, *arguments: str) -> str:
+def _kubectl(cluster: RealCluster, *arguments: str) -> str:
     return kubectl.run(*arguments, kubeconfig=cluster.kubeconfig)

@@ -23,7 +23,7 @@ TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean"
 @cache
 def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
     """The schema of each kind and served version."""
-    found = {}
+    schemas = {}
     for path in sorted((modules.module_folder(modules.ADAPTER) / "config/core/resources").glob("*.yaml")):
         for definition in yaml.safe_load_all(path.read_text()):
             if not definition or definition["kind"] != "CustomResourceDefinition":
@@ -31,8 +31,8 @@ def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
             spec = definition["spec"]
             for version in spec["versions"]:
                 key = f"{spec['group']}/{version['name']}", spec["names"]["kind"]
-                found[key] = version["schema"]["openAPIV3Schema"]
-    return found
+                schemas[key] = version["schema"]["openAPIV3Schema"]
+    return schemas
 
 
 def _faults(value: Any, schema: dict[str, Any], path: str) -> Iterator[str]:
@@ -62,9 +62,9 @@ def _faults(value: Any, schema: dict[str, Any], path: str) -> Iterator[str]:
 
 def _ours(overlay: Path) -> list[Manifest]:
     return [
-        one
-        for one in load(overlay)
-        if one["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}
+        manifest
+        for manifest in load(overlay)
+        if manifest["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}
     ]
 
 
@@ -73,14 +73,14 @@ def test_knative_takes_every_object(overlay: Path) -> None:
     """Each is of a kind and version that the module serves, with fields that its schema knows."""
     objects = _ours(overlay)
     assert objects
-    for one in objects:
-        schema = _schemas()[one["apiVersion"], one["kind"]]
-        assert list(_faults(one["spec"], schema["properties"]["spec"], f"{one['kind']}.spec")) == []
+    for obj in objects:
+        schema = _schemas()[obj["apiVersion"], obj["kind"]]
+        assert list(_faults(obj["spec"], schema["properties"]["spec"], f"{obj['kind']}.spec")) == []
 
 
 def test_what_does_not_fit_is_seen() -> None:
     """The schemas do say no."""
-    (broker,) = (one for one in _ours(OVERLAYS[0]) if one["kind"] == "Broker")
+    (broker,) = (obj for obj in _ours(OVERLAYS[0]) if obj["kind"] == "Broker")
     broker["spec"]["delivery"]["retry"] = "five"
     schema = _schemas()[broker["apiVersion"], "Broker"]["properties"]["spec"]
     assert list(_faults(broker["spec"], schema, "spec")) == ["spec.delivery.retry: not of type integer"]

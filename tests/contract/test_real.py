@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract import answers
-from tests.contract.case import Case
+from tests.contract.case import ContractCase
 from tests.contract.conftest import Servers
 from tests.contract.real import converse
 
@@ -23,8 +23,8 @@ EVERY_CASE = [
 
 
 @pytest.mark.parametrize(("release", "case"), EVERY_CASE)
-def test_the_real_server_keeps_to(release: str, case: Case, servers: Servers) -> None:
-    """The rule of the case holds, and every answer around it is the recorded one."""
+def test_the_real_server_keeps_to(release: str, case: ContractCase, servers: Servers) -> None:
+    """The rule of the case holds, and every answer equals the recorded one."""
     cluster = servers.get(release, "collectors") if case.controllers else servers.get(release)
     got = converse(cluster, case)
     wanted = answers.read(release, case)

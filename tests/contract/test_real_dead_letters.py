@@ -31,7 +31,7 @@ from muster.runtime.dead_letter import DeadLetters
 from muster.simulator.broker import Answer, Broker, Ingress, Wiring
 from muster.simulator.broker.targets import HttpTarget
 from tests.cluster import manifests, modules
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import RealCluster
 from tests.unit.events.test_dead_letters import EVENT, TOLD, binary
 from tests.unit.runtime.fakes import NOW
 
@@ -50,23 +50,23 @@ def _namespace(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture(name="account", scope="module")
-def _account(bare_137: Cluster) -> Client:
+def _account(bare_137: RealCluster) -> Client:
     """The dead-letter function's own account, with its role."""
     objects = load(EVENTING / "overlays" / "cluster")
-    role = [one for one in objects if one["metadata"]["name"] in {"dead-letter", "muster-dead-letter"}]
+    role = [obj for obj in objects if obj["metadata"]["name"] in {"dead-letter", "muster-dead-letter"}]
     rights = {"ServiceAccount", "Role", "RoleBinding"}
-    manifests.apply(bare_137.api, [_namespace(HOME), *(one for one in role if one["kind"] in rights)])
+    manifests.apply(bare_137.api, [_namespace(HOME), *(obj for obj in role if obj["kind"] in rights)])
     return Client.from_kubeconfig(str(bare_137.service_account_kubeconfig(HOME, "dead-letter")))
 
 
 @pytest.fixture(name="broker", scope="module")
-def _broker(bare_137: Cluster) -> Iterator[None]:
+def _broker(bare_137: RealCluster) -> Iterator[None]:
     """Knative's own type, a broker that says it is ready, and its ingress without a pod."""
     folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
     (definition,) = (
-        one
-        for one in yaml.safe_load_all((folder / "broker.yaml").read_text())
-        if one and one["kind"] == "CustomResourceDefinition"
+        obj
+        for obj in yaml.safe_load_all((folder / "broker.yaml").read_text())
+        if obj and obj["kind"] == "CustomResourceDefinition"
     )
     service = {
         "apiVersion": "v1",
@@ -74,7 +74,7 @@ def _broker(bare_137: Cluster) -> Iterator[None]:
         "metadata": {"name": "broker-ingress", "namespace": "knative-eventing"},
         "spec": {"ports": [{"port": 80}]},
     }
-    (broker,) = (one for one in load(EVENTING / "base") if one["kind"] == "Broker")
+    (broker,) = (manifest for manifest in load(EVENTING / "base") if manifest["kind"] == "Broker")
     manifests.apply(bare_137.api, [_namespace(HOME), _namespace("knative-eventing"), service, definition])
     _wait_until_served(Client.from_kubeconfig(str(bare_137.kubeconfig)))
     manifests.apply(bare_137.api, [broker])
@@ -108,10 +108,10 @@ def _kept(account: Client) -> list[str]:
 
 
 def _names(client: Client) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in client.list(CONFIGMAPS, HOME, labels=SELECTOR))
+    return sorted(obj["metadata"]["name"] for obj in client.list(CONFIGMAPS, HOME, labels=SELECTOR))
 
 
-def redrive(cluster: Cluster, *arguments: str) -> Result:
+def redrive(cluster: RealCluster, *arguments: str) -> Result:
     """Send all of them again, as an administrator."""
     return CliRunner().invoke(main, ["redrive", "--all", "--kubeconfig", str(cluster.kubeconfig), *arguments])
 
@@ -124,7 +124,7 @@ def test_its_role_is_enough_and_the_oldest_make_room(account: Client, kept: list
 
 
 @pytest.mark.usefixtures("broker")
-def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: Cluster, kept: list[str]) -> None:
+def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: RealCluster, kept: list[str]) -> None:
     """The proxy of Services is asked, and its 503 is told; what was not taken is not forgotten."""
     told = redrive(bare_137)
     assert told.exit_code == 1, told.output
@@ -132,7 +132,7 @@ def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: Cluster,
     assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == kept
 
 
-def test_what_was_taken_is_forgotten(bare_137: Cluster, kept: list[str]) -> None:
+def test_what_was_taken_is_forgotten(bare_137: RealCluster, kept: list[str]) -> None:
     """A broker that takes them, at its address: as behind `kubectl port-forward`."""
     with _ingress() as ingress:
         told = redrive(bare_137, "--to", ingress.url)
@@ -142,7 +142,7 @@ def test_what_was_taken_is_forgotten(bare_137: Cluster, kept: list[str]) -> None
 
 
 @pytest.mark.usefixtures("broker", "endpoint")
-def test_the_api_server_passes_them_on_to_a_pod_of_the_broker(bare_137: Cluster, kept: list[str]) -> None:
+def test_the_api_server_passes_them_on_to_a_pod_of_the_broker(bare_137: RealCluster, kept: list[str]) -> None:
     """Nothing but the kubeconfig is needed: it finds the Service of the broker's address, and a pod of it."""
     with _ingress() as ingress, _pod_network(bare_137, ingress) as asked:
         told = redrive(bare_137)
@@ -152,7 +152,7 @@ def test_the_api_server_passes_them_on_to_a_pod_of_the_broker(bare_137: Cluster,
 
 
 @pytest.fixture(name="endpoint")
-def _endpoint(bare_137: Cluster) -> Iterator[None]:
+def _endpoint(bare_137: RealCluster) -> Iterator[None]:
     """A pod of the broker's ingress, and what the endpoints controller makes of it."""
     about = {"namespace": "knative-eventing", "name": "broker-ingress"}
     pod = {
@@ -179,8 +179,8 @@ def _endpoint(bare_137: Cluster) -> Iterator[None]:
     stored["status"] |= {"podIP": POD_IP, "podIPs": [{"ip": POD_IP}]}
     bare_137.api.must("PUT", f"{manifests.path(pod)}/status", stored)
     yield
-    for one in (slices, pod):
-        bare_137.api.must("DELETE", manifests.path(one), query={"gracePeriodSeconds": "0"})
+    for obj in (slices, pod):
+        bare_137.api.must("DELETE", manifests.path(obj), query={"gracePeriodSeconds": "0"})
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _ingress() -> Iterator[Ingress]:
 
 
 @contextmanager
-def _pod_network(cluster: Cluster, ingress: Ingress) -> Iterator[list[str]]:
+def _pod_network(cluster: RealCluster, ingress: Ingress) -> Iterator[list[str]]:
     """Passes whatever the API server asks of a pod to the local broker; the paths that it asked for.
 
     Which pod is not told: the API server leaves the host as its own client named it.

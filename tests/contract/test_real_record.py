@@ -10,7 +10,7 @@ import yaml
 from muster.files import EVENTING
 from muster.kustomize import load, of_kind
 from muster.replay.recorded_requests import read_events
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import RealCluster
 from tests.contract.test_real_source import VERBS, _listener, _live
 from tests.replays.recorded import envelope
 from tests.support.processes import running, url_in
@@ -21,7 +21,7 @@ NAMESPACE = "recorded"
 OF_EACH_SENDING = {"id", "time"}
 
 
-def test_both_ways_of_recording_tell_the_same(bare_137: Cluster, tmp_path: Path) -> None:
+def test_both_ways_of_recording_tell_the_same(bare_137: RealCluster, tmp_path: Path) -> None:
     """One watches the API server as the sources' own account, the other is the adapters' sink.
 
     Each kind's events are the same lines in the same order, cleaned of the same fields.
@@ -42,16 +42,16 @@ def test_both_ways_of_recording_tell_the_same(bare_137: Cluster, tmp_path: Path)
     ):
         url = url_in(sink.line("http://"))
         watcher.line("recording ")
-        adapters = [bare_137.add_adapter(one, listener, url) for one in manifests]
+        adapters = [bare_137.add_adapter(manifest, listener, url) for manifest in manifests]
         _live(api, NAMESPACE)
         ended = [sink.wait(), watcher.wait()]
         for adapter in adapters:
             bare_137.stop_process(adapter)
     assert ended == [0, 0]
     for kind, verbs in VERBS.items():
-        told = of_kind_in(sunk, kind)
-        assert [str(one["type"]).rpartition(".")[2] for one in told] == verbs
-        assert of_kind_in(watched, kind) == told
+        sent = of_kind_in(sunk, kind)
+        assert [str(one["type"]).rpartition(".")[2] for one in sent] == verbs
+        assert of_kind_in(watched, kind) == sent
 
 
 def of_kind_in(path: Path, kind: str) -> list[dict[str, object]]:

@@ -17,8 +17,8 @@ from muster.cluster.client import Client
 from muster.files import EVENTING
 from muster.kustomize import load, of_kind
 from muster.simulator.source import Source, SourceSpec
-from tests.cluster.api import MERGE_PATCH, Api
-from tests.cluster.cluster import Cluster
+from tests.cluster.api import MERGE_PATCH, KubernetesApi
+from tests.cluster.cluster import RealCluster
 from tests.cluster.manifests import apply
 from tests.cluster.processes import until
 from tests.cluster.sink import Sink
@@ -48,9 +48,9 @@ class _Recorder(Sink):
     def of(self, path: str, kind: str) -> list[Seen]:
         """The events about one kind, in order, without what each sending has of its own."""
         return [
-            (_told(one.headers), json.loads(one.body))
-            for one in self.received[path]
-            if one.headers["Ce-Kind"] == kind
+            (_told(request.headers), json.loads(request.body))
+            for request in self.received[path]
+            if request.headers["Ce-Kind"] == kind
         ]
 
     def verbs(self, path: str, kind: str) -> list[str]:
@@ -71,7 +71,7 @@ def recorder() -> Iterator[_Recorder]:
 
 
 @pytest.mark.parametrize("mode", ["Resource", "Reference"])
-def test_both_tell_the_same_story(bare_137: Cluster, recorder: _Recorder, mode: str) -> None:
+def test_both_tell_the_same_story(bare_137: RealCluster, recorder: _Recorder, mode: str) -> None:
     """Changes, entering and leaving a selector, cluster-scoped objects; nothing of what was there before."""
     api, namespace = bare_137.api, f"sources-{mode.lower()}"
     api.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -82,41 +82,43 @@ def test_both_tell_the_same_story(bare_137: Cluster, recorder: _Recorder, mode: 
         if source["metadata"]["name"] in {"jobs-and-pods", "trainjobs"}
     ]
     listener = _listener(bare_137)
-    adapters = [bare_137.add_adapter(one, listener, f"{recorder.url}/adapter") for one in manifests]
+    adapters = [bare_137.add_adapter(manifest, listener, f"{recorder.url}/adapter") for manifest in manifests]
     client = Client.from_kubeconfig(str(listener))
     sources = [
         Source(
-            SourceSpec.from_manifest(one),
+            SourceSpec.from_manifest(manifest),
             client,
             f"{recorder.url}/local",
             api_server=api.server,
             watch_seconds=5,
         )
-        for one in manifests
+        for manifest in manifests
     ]
     assert all([source.start(ready_within=10) for source in sources])  # noqa: C419 - start all of them
     _live(api, namespace)
-    told = until(lambda: all(recorder.verbs("/adapter", kind) == verbs for kind, verbs in VERBS.items()), 20)
+    complete = until(
+        lambda: all(recorder.verbs("/adapter", kind) == verbs for kind, verbs in VERBS.items()), 20
+    )
     also = until(lambda: all(recorder.verbs("/local", kind) == verbs for kind, verbs in VERBS.items()), 20)
     for source in sources:
         source.stop()
     for adapter in adapters:
         bare_137.stop_process(adapter)
-    assert told, {kind: recorder.verbs("/adapter", kind) for kind in VERBS}
+    assert complete, {kind: recorder.verbs("/adapter", kind) for kind in VERBS}
     assert also, {kind: recorder.verbs("/local", kind) for kind in VERBS}
     for kind in VERBS:
         assert recorder.of("/local", kind) == recorder.of("/adapter", kind)
     assert {headers["Ce-Name"] for headers, _ in recorder.of("/local", "Pod")} == {"new"}
 
 
-def _listener(cluster: Cluster) -> Path:
+def _listener(cluster: RealCluster) -> Path:
     """A kubeconfig of the service account that the sources name, with its rights and no others."""
-    plain = [one for one in load(EVENTING / "overlays" / "cluster") if one["kind"] in RIGHTS]
+    plain = [manifest for manifest in load(EVENTING / "overlays" / "cluster") if manifest["kind"] in RIGHTS]
     apply(cluster.api, plain)
     return cluster.service_account_kubeconfig("muster-system", "muster-source")
 
 
-def _live(api: Api, namespace: str) -> None:
+def _live(api: KubernetesApi, namespace: str) -> None:
     """A pod enters the selector, changes, leaves, enters and goes; a Job and a runtime come and go."""
     pods, jobs = PODS.format(namespace=namespace), JOBS.format(namespace=namespace)
     api.must("POST", pods, _pod("new", {}))
@@ -135,7 +137,7 @@ def _live(api: Api, namespace: str) -> None:
     api.must("DELETE", f"{RUNTIMES}/{namespace}")
 
 
-def _merge(api: Api, path: str, metadata: dict[str, Any]) -> None:
+def _merge(api: KubernetesApi, path: str, metadata: dict[str, Any]) -> None:
     api.must("PATCH", path, {"metadata": metadata}, MERGE_PATCH)
 
 

@@ -12,7 +12,7 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
 from muster.operator.status import Waiting, waiting
 from muster.policy.model import Action, Verb
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -46,9 +46,9 @@ def _pod(name: str, group: str, **spec: Any) -> dict[str, Any]:
     return pod
 
 
-def _said(kind: str, reason: str, message: str) -> dict[str, str]:
-    said = {"type": kind, "status": "False", "reason": reason, "message": message}
-    return said | {"lastTransitionTime": SINCE}
+def _condition(kind: str, reason: str, message: str) -> dict[str, str]:
+    condition = {"type": kind, "status": "False", "reason": reason, "message": message}
+    return condition | {"lastTransitionTime": SINCE}
 
 
 def _tell(client: Client, resource: Resource, name: str, condition: dict[str, str]) -> None:
@@ -64,7 +64,7 @@ def _tell(client: Client, resource: Resource, name: str, condition: dict[str, st
     )
 
 
-def test_every_kind_of_owner_group_and_pod(real_server: Cluster) -> None:
+def test_every_kind_of_owner_group_and_pod(real_server: RealCluster) -> None:
     """With the time and the words that stand there; what is well is not told."""
     client = Client.from_kubeconfig(str(real_server.kubeconfig))
     cluster = Versioned(client)
@@ -72,19 +72,21 @@ def test_every_kind_of_owner_group_and_pod(real_server: Cluster) -> None:
     for resource, prefix, spec in OWNERS:
         client.create(resource, _body(resource, "llama", spec), manager="tests")
         client.create(resource, _body(resource, "well", spec), manager="tests")
-        _tell(client, resource, "llama", _said(f"{prefix}PodGroupsScheduled", "Unschedulable", "no room"))
+        _tell(
+            client, resource, "llama", _condition(f"{prefix}PodGroupsScheduled", "Unschedulable", "no room")
+        )
     group = _body(POD_GROUPS, "there", {"schedulingPolicy": {"basic": {}}})
     target = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, NAMESPACE, "there")
     cluster.write(Action(Verb.CREATE, target, group), "tests")
     for pod in (_pod("held", "there", **GATE), _pod("lost", "nowhere")):
         client.create(PODS, pod, manager="tests")
-    found = waiting(cluster, NAMESPACE)
-    assert {(one.what, one.reason, one.message) for one in found} == {
+    entries = waiting(cluster, NAMESPACE)
+    assert {(one.what, one.reason, one.message) for one in entries} == {
         ("job/llama", "Unschedulable", "no room"),
         ("jobset/llama", "Unschedulable", "no room"),
         ("trainjob/llama", "Unschedulable", "no room"),
         ("podgroup/there", "SchedulingGated", "1 pod with Muster's gate"),
         ("podgroup/nowhere", "WaitingForPodGroup", "1 pod of a PodGroup that does not exist"),
     }
-    assert {one.since for one in found if one.reason == "Unschedulable"} == {SINCE}
-    assert all(isinstance(one, Waiting) and one.since for one in found)
+    assert {one.since for one in entries if one.reason == "Unschedulable"} == {SINCE}
+    assert all(isinstance(one, Waiting) and one.since for one in entries)

@@ -1,4 +1,4 @@
-"""mark_runtime against API servers: what is ours to take back is what the server's own record says."""
+"""mark_runtime on API servers: it removes only the fields that managedFields shows as its own."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
             server.load(resource_definitions())
             yield Client.for_server(server.url)
         return
-    made: cluster.Cluster = request.getfixturevalue("bare_137")
+    made: cluster.RealCluster = request.getfixturevalue("bare_137")
     real = Client.from_kubeconfig(str(made.kubeconfig))
     yield real
     real.delete(CLUSTER_TRAINING_RUNTIMES, NAME)
 
 
 class Runtime:
-    """The runtime torchtune under another name, and what people do to it."""
+    """The runtime torchtune under another name, and the changes that users make to it."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -50,17 +50,17 @@ class Runtime:
         client.create(CLUSTER_TRAINING_RUNTIMES, body, manager="kubectl-create")
 
     def annotate(self, policy: str | None) -> None:
-        """As `kubectl annotate` does; None takes the policy away."""
+        """Set the policy annotation like `kubectl annotate`; None removes it."""
         self._patch({"metadata": {"annotations": {ANNOTATION: policy}}}, "kubectl-annotate")
 
     def relabel(self, name: str, group: str) -> None:
-        """A person edits the label of one template."""
+        """Edit the label of one pod template as a user."""
         body = self._read()
         self._template(body, name).setdefault("metadata", {}).setdefault("labels", {})[GROUP] = group
         self._client.replace(CLUSTER_TRAINING_RUNTIMES, body, manager="kubectl-edit")
 
     def look(self) -> Reason:
-        """One run of mark_runtime; what it found to do."""
+        """Run mark_runtime once, and return its decision."""
         subject = KubernetesObject.read(self._read()).ref
         seen = Versioned(self._client)
         decision = STEP.plan(STEP.observe(seen, subject), NOW)
@@ -69,19 +69,19 @@ class Runtime:
         return decision.reason
 
     def groups(self) -> dict[str, str | None]:
-        """The mark of each replicatedJob."""
+        """Return the mark of each replicatedJob."""
         names = ("dataset-initializer", "model-initializer", "node")
         body = self._read()
         return {name: self._labels(body, name).get(GROUP) for name in names}
 
     def schedulers(self) -> set[str | None]:
-        """The schedulerNames of the pod templates."""
+        """Return the schedulerNames of the pod templates."""
         body = self._read()
         names = ("dataset-initializer", "model-initializer", "node")
         return {self._template(body, name)["spec"].get("schedulerName") for name in names}
 
     def read(self) -> dict[str, Any]:
-        """As it is stored."""
+        """Return the stored runtime."""
         return self._read()
 
     def _read(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Runtime:
     def _template(self, body: dict[str, Any], name: str) -> dict[str, Any]:
         entries = body["spec"]["template"]["spec"]["replicatedJobs"]
         template: dict[str, Any] = next(
-            one["template"]["spec"]["template"] for one in entries if one["name"] == name
+            entry["template"]["spec"]["template"] for entry in entries if entry["name"] == name
         )
         return template
 
@@ -115,7 +115,7 @@ ALL = {"dataset-initializer": "dataset-initializer", "model-initializer": "model
 
 
 def test_marks_come_with_the_policy_and_go_with_it(runtime: Runtime) -> None:
-    """Marked, nothing more to do, taken back to what it was, nothing more to do."""
+    """The first run marks, the second does nothing; without a policy the next run restores the runtime."""
     before = runtime.read()["spec"]
     assert runtime.look() == Reason.NOT_MARKED
     runtime.annotate("workload: {}")
@@ -130,7 +130,7 @@ def test_marks_come_with_the_policy_and_go_with_it(runtime: Runtime) -> None:
 
 
 def test_a_label_that_a_person_changed_is_theirs_from_then_on(runtime: Runtime) -> None:
-    """The server moves it out of our record, so that it stays when the policy goes."""
+    """The API server makes the user its field manager, so that it stays when the policy is removed."""
     runtime.annotate("workload: {}")
     runtime.look()
     runtime.relabel("node", "mine")
@@ -141,7 +141,7 @@ def test_a_label_that_a_person_changed_is_theirs_from_then_on(runtime: Runtime) 
 
 
 def test_kai_and_back(runtime: Runtime) -> None:
-    """Queue and schedulerName come instead of marks; the JobSet does not wait for Jobs that wait."""
+    """With kaiScheduler the runtime has KAI's labels and schedulerName; with workload its marks again."""
     runtime.annotate("workload: {}")
     runtime.look()
     runtime.annotate("kaiScheduler: {queue: team-a}")
@@ -158,18 +158,18 @@ def test_kai_and_back(runtime: Runtime) -> None:
 
 
 def test_what_was_done_is_told_on_the_runtime(runtime: Runtime, client: Client) -> None:
-    """An Event in `default`, where those of objects without a namespace go; a broken policy once."""
+    """The Event is in namespace `default`, as for all cluster-scoped objects, and is written once."""
     runtime.annotate("workload: {groups: [{name: a, replicatedJobs: [nod]}]}")
     assert runtime.look() == Reason.INVALID_POLICY
     assert runtime.look() == Reason.INVALID_POLICY
     uid = runtime.read()["metadata"]["uid"]
-    told = client.list(EVENTS, "default", fields=f"involvedObject.uid={uid}")
-    assert [(one["type"], one["reason"]) for one in told] == [("Warning", "InvalidPolicy")]
-    assert "there is no nod" in told[0]["message"]
+    events = client.list(EVENTS, "default", fields=f"involvedObject.uid={uid}")
+    assert [(event["type"], event["reason"]) for event in events] == [("Warning", "InvalidPolicy")]
+    assert "there is no nod" in events[0]["message"]
 
 
 def test_a_runtime_that_changed_meanwhile_is_a_conflict(runtime: Runtime, client: Client) -> None:
-    """The PUT carries the resourceVersion it was read with; the event comes again."""
+    """The PUT has the resourceVersion that was read, so it conflicts; the event is delivered again."""
     runtime.annotate("workload: {}")
     seen = Versioned(client)
     api_version, kind = CLUSTER_TRAINING_RUNTIMES.api_version, CLUSTER_TRAINING_RUNTIMES.kind
@@ -180,11 +180,11 @@ def test_a_runtime_that_changed_meanwhile_is_a_conflict(runtime: Runtime, client
         execute.in_order(seen, decision, STEP.manager)
 
 
-def _without_empty(found: Any) -> Any:
-    """An object without empty maps, which mean nothing."""
-    if isinstance(found, list):
-        return [_without_empty(one) for one in found]
-    if not isinstance(found, dict):
-        return found
-    kept = {key: _without_empty(value) for key, value in found.items()}
+def _without_empty(data: Any) -> Any:
+    """Return an object without empty maps, which are equal to absent ones."""
+    if isinstance(data, list):
+        return [_without_empty(template) for template in data]
+    if not isinstance(data, dict):
+        return data
+    kept = {key: _without_empty(value) for key, value in data.items()}
     return {key: value for key, value in kept.items() if value != {} and value is not None}

@@ -19,7 +19,7 @@ from muster.policy.sources import schema
 from muster.policy.tree.policy_tree import LEVELS
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.cluster import cluster, kubectl
-from tests.cluster.api import JSON_PATCH, MERGE_PATCH, Api
+from tests.cluster.api import JSON_PATCH, MERGE_PATCH, KubernetesApi
 from tests.schemas import policy as policy_schema
 from tests.support.generated_policies import NOT_SLOW, policies
 
@@ -74,20 +74,20 @@ def a_tree_of(levels: int) -> dict[str, Any]:
 
 def definitions() -> list[dict[str, Any]]:
     """The Trainer's runtime CRDs as released."""
-    found = [one for one in resource_definitions() if one["metadata"]["name"].split(".")[0] in KINDS]
-    assert len(found) == len(KINDS)
-    return copy.deepcopy(found)
+    released = [obj for obj in resource_definitions() if obj["metadata"]["name"].split(".")[0] in KINDS]
+    assert len(released) == len(KINDS)
+    return copy.deepcopy(released)
 
 
 @pytest.fixture
-def embedded() -> Iterator[Api]:
+def embedded() -> Iterator[KubernetesApi]:
     """The embedded server with the runtime CRDs as released."""
     with ApiServer() as server:
         server.load(definitions())
-        yield Api(server.url)
+        yield KubernetesApi(server.url)
 
 
-def patch(api: Api) -> None:
+def patch(api: KubernetesApi) -> None:
     """Patch both CRDs as `kubectl patch --type json` does."""
     for kind in KINDS:
         api.must("PATCH", f"{CRDS}/{kind}.trainer.kubeflow.org", policy_schema.crd_patch(), JSON_PATCH)
@@ -99,21 +99,21 @@ _NUMBERS = itertools.count()
 RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
-def kept(api: Api, policy: dict[str, Any], name: str = "mine") -> Any:
+def kept(api: KubernetesApi, policy: dict[str, Any], name: str = "mine") -> Any:
     """What the API server stores of a policy in a runtime."""
     body = api.must("POST", RUNTIMES, a_runtime(policy, name), query={"fieldValidation": "Ignore"})
     return body["spec"]["podGroupPolicy"]
 
 
 @pytest.mark.parametrize("policy", [FULL, {"kaiScheduler": {"queue": "team-a"}}], ids=["workload", "kai"])
-def test_patched_crds_keep_what_released_ones_drop(embedded: Api, policy: dict[str, Any]) -> None:
+def test_patched_crds_keep_what_released_ones_drop(embedded: KubernetesApi, policy: dict[str, Any]) -> None:
     """The same policy, before and after the patch, every field of it."""
     assert kept(embedded, policy, "before") == {}
     patch(embedded)
     assert kept(embedded, policy, "after") == policy
 
 
-def test_patched_crds_refuse_what_is_no_policy(embedded: Api) -> None:
+def test_patched_crds_refuse_what_is_no_policy(embedded: KubernetesApi) -> None:
     """Two kinds of policy at once, a count of 0, five levels: seen at once instead of on the first job."""
     patch(embedded)
     group = {"name": "a", "schedulingPolicy": {"gang": {}, "basic": {}}}
@@ -127,18 +127,20 @@ def test_patched_crds_refuse_what_is_no_policy(embedded: Api) -> None:
 
 
 @pytest.fixture(scope="module")
-def patched() -> Iterator[Api]:
+def patched() -> Iterator[KubernetesApi]:
     """The embedded server with the runtime CRDs patched."""
     with ApiServer() as server:
         server.load(definitions())
-        api = Api(server.url)
+        api = KubernetesApi(server.url)
         patch(api)
         yield api
 
 
 @NOT_SLOW
 @given(policy=policies(["a", "b", "c"]))
-def test_whatever_is_read_as_a_policy_the_patched_crds_keep(patched: Api, policy: dict[str, Any]) -> None:
+def test_whatever_is_read_as_a_policy_the_patched_crds_keep(
+    patched: KubernetesApi, policy: dict[str, Any]
+) -> None:
     """What the schema refuses, for editors too, no step reads; but a fifth level, which may collapse."""
     answer = patched.request("POST", RUNTIMES, a_runtime(policy, f"drawn-{next(_NUMBERS)}"))
     try:
@@ -159,7 +161,7 @@ def levels_of(group: dict[str, Any]) -> int:
 
 @pytest.mark.real
 def test_the_real_api_server_takes_the_patch_and_keeps_the_policy(
-    tmp_path: Path, bare_137: cluster.Cluster
+    tmp_path: Path, bare_137: cluster.RealCluster
 ) -> None:
     """Rules of structural schemas and pruning are the real server's; the CRDs are built by kubectl."""
     api = bare_137.api
@@ -170,7 +172,7 @@ def test_the_real_api_server_takes_the_patch_and_keeps_the_policy(
     answer = api.request("POST", RUNTIMES, a_runtime({"workload": a_tree_of(5)}))
     assert (answer.status, FIVE in answer.message) == (422, True), answer.message
     for kind in KINDS:
-        undo = [{"op": "remove", "path": one["path"]} for one in policy_schema.crd_patch()]
+        undo = [{"op": "remove", "path": operation["path"]} for operation in policy_schema.crd_patch()]
         api.must("PATCH", f"{CRDS}/{kind}.trainer.kubeflow.org", undo, JSON_PATCH)
     for name in ("before", "after"):
         api.must("DELETE", f"{RUNTIMES}/{name}")
@@ -183,14 +185,14 @@ def built_by_kubectl(folder: Path) -> list[dict[str, Any]]:
     kustomization = {"resources": ["crds.yaml"], "components": ["component"]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     built = kubectl.run("kustomize", str(folder))
-    return [one for one in yaml.safe_load_all(built) if one]
+    return [manifest for manifest in yaml.safe_load_all(built) if manifest]
 
 
 def test_the_component_patches_as_kubectl_would() -> None:
     """Both CRDs are named, and the operations apply to what is released."""
     kustomization = yaml.safe_load((policy_schema.CRD_PATCH.parent / "kustomization.yaml").read_text())
-    named = {one["target"]["name"] for one in kustomization["patches"]}
-    crds = {one["metadata"]["name"]: one for one in definitions()}
+    named = {target["target"]["name"] for target in kustomization["patches"]}
+    crds = {definition["metadata"]["name"]: definition for definition in definitions()}
     assert named == set(crds)
     operations = json.loads(policy_schema.CRD_PATCH.read_text())
     for definition in crds.values():

@@ -11,8 +11,8 @@ import pytest
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster import cluster, manifests
-from tests.cluster.api import Api
-from tests.cluster.cluster import Cluster
+from tests.cluster.api import KubernetesApi
+from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.cluster.processes import until
 from tests.contract.admission_variants import job
@@ -27,7 +27,7 @@ NOT_OPTED_IN = "default"
 
 @pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
 def test_the_embedded_server_asks_for(
-    embedded: Api, made: dict[str, Any], asked: dict[str, Any] | None
+    embedded: KubernetesApi, made: dict[str, Any], asked: dict[str, Any] | None
 ) -> None:
     """The embedded API server, which runs the same YAML, stores this in spec.scheduling."""
     path = f"/apis/batch/v1/namespaces/{NOT_OPTED_IN}/jobs"
@@ -36,19 +36,19 @@ def test_the_embedded_server_asks_for(
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Iterator[Api]:
+def embedded() -> Iterator[KubernetesApi]:
     """The embedded server with the gate WorkloadWithJob and the policies that a cluster has."""
     with ApiServer(gates=Gates(workload_with_job=True)) as server:
-        api = Api(server.url)
+        api = KubernetesApi(server.url)
         manifests.apply(api, manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
         yield api
 
 
 @pytest.fixture(scope="module")
-def gate_on() -> Iterator[Api]:
+def gate_on() -> Iterator[KubernetesApi]:
     """An API server that keeps spec.scheduling, with the policies that a cluster has."""
     release = Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob"))
-    with cluster.running(cluster.Options(release, controllers=(), types=())) as made:
+    with cluster.running(cluster.ClusterOptions(release, controllers=(), types=())) as made:
         manifests.apply(made.api, [_home(), *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
         assert until(lambda: _stored(made.api, job()).get("scheduling") == GANG, 90), "no policy acts"
         yield made.api
@@ -57,19 +57,21 @@ def gate_on() -> Iterator[Api]:
 @pytest.mark.real
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_policy_asks_for(gate_on: Api, made: dict[str, Any], asked: dict[str, Any] | None) -> None:
+def test_the_policy_asks_for(
+    gate_on: KubernetesApi, made: dict[str, Any], asked: dict[str, Any] | None
+) -> None:
     """The API server stores this in spec.scheduling, or what the user wrote."""
     assert _stored(gate_on, made).get("scheduling") == (asked or made["spec"].get("scheduling"))
 
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: Api) -> None:
+def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: KubernetesApi) -> None:
     """Their order is chance, thrown anew with every change of a policy: six times it makes no difference."""
     (binding,) = [
-        one
-        for one in manifests.documents([ADMISSION / "schedule-jobs.yaml"])
-        if one["kind"].endswith("Binding")
+        manifest
+        for manifest in manifests.documents([ADMISSION / "schedule-jobs.yaml"])
+        if manifest["kind"].endswith("Binding")
     ]
     by_hand = job(template_labels=MARKED)
     for _ in range(6):
@@ -84,7 +86,7 @@ def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: A
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_where_nobody_opted_in_an_unmarked_job_asks_for_nothing(gate_on: Api) -> None:
+def test_where_nobody_opted_in_an_unmarked_job_asks_for_nothing(gate_on: KubernetesApi) -> None:
     """Not for a basic group either, which the Job controller makes unasked."""
     path = "/apis/batch/v1/namespaces/default/jobs"
     made = {**job(), "metadata": {**job()["metadata"], "namespace": "default"}}
@@ -95,7 +97,7 @@ def test_where_nobody_opted_in_an_unmarked_job_asks_for_nothing(gate_on: Api) ->
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_without_the_gate_nothing_is_asked(real_server: Cluster) -> None:
+def test_without_the_gate_nothing_is_asked(real_server: RealCluster) -> None:
     """1.37 drops the field, 1.36 does not know it: the Job is marked as ever, and never refused."""
     api, policies = real_server.api, list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     manifests.apply(api, [_home(), *policies])
@@ -108,7 +110,7 @@ def test_without_the_gate_nothing_is_asked(real_server: Cluster) -> None:
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: Api) -> None:
+def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: KubernetesApi) -> None:
     """With the two other policies away: gang-shaped Jobs that nobody opted out, marked or not."""
     names = ("muster-mark-jobs", "muster-schedule-jobs")
     policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
@@ -133,7 +135,7 @@ def _asked_but_not_marked(spec: dict[str, Any]) -> bool:
     return spec.get("scheduling") == GANG and group_labels.GROUP not in _labels(spec)
 
 
-def _stored(api: Api, made: dict[str, Any]) -> dict[str, Any]:
+def _stored(api: KubernetesApi, made: dict[str, Any]) -> dict[str, Any]:
     path = f"/apis/batch/v1/namespaces/{HOME}/jobs"
     spec: dict[str, Any] = api.must("POST", path, made, query={"dryRun": "All"})["spec"]
     return spec

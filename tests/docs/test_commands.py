@@ -26,7 +26,7 @@ from tests.cluster import kubectl
 from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
 from tests.replays import inputs
-from tests.replays.golden import Case
+from tests.replays.golden import GoldenCase
 
 FUNCTION = "http://127.0.0.1:8081"
 """Where the documents let a function serve."""
@@ -50,10 +50,10 @@ def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for namespace in (team, system):
             stack.client.create(NAMESPACES, namespace, manager="test")
         for story in ("torch", "indexed-job"):
-            for found in story_named(story).manifest:
-                resource = by_kind(found["apiVersion"], found["kind"])
-                found["metadata"]["namespace"] = "team-a"
-                stack.client.create(resource, found, manager="test")
+            for obj in story_named(story).manifest:
+                resource = by_kind(obj["apiVersion"], obj["kind"])
+                obj["metadata"]["namespace"] = "team-a"
+                stack.client.create(resource, obj, manager="test")
         (mesh,) = story_named("indexed-job").manifest
         mesh["metadata"] = {"name": "mesh", "namespace": "team-a"}
         stack.client.create(JOBS, mesh, manager="test")
@@ -110,9 +110,9 @@ def test_muster_that_stays(command: Command) -> None:
     """Its options are there and take these values."""
     name, *arguments = command.arguments
     assert isinstance(main, click.Group)
-    found = main.get_command(click.Context(main), name)
-    assert found
-    with found.make_context(name, arguments) as context:
+    subcommand = main.get_command(click.Context(main), name)
+    assert subcommand
+    with subcommand.make_context(name, arguments) as context:
         assert context.params
 
 
@@ -152,7 +152,7 @@ def _is_sample(word: str) -> bool:
 
 
 def _provide_samples(folder: Path) -> None:
-    inputs.write_inputs(Case(ROOT / "tests/replays/create_workload/a-TrainJob-gets-a-Workload"), folder)
+    inputs.write_inputs(GoldenCase(ROOT / "tests/replays/create_workload/a-TrainJob-gets-a-Workload"), folder)
     shutil.copy(ROOT / "tests/replays/recordings/1-torch.reference.jsonl", folder / "events.jsonl")
 
 
@@ -219,8 +219,8 @@ def _served_by_the_stack() -> list[object]:
 
     Those with pipes are typed in tests/e2e/test_kubernetes_136_upgrade.py.
     """
-    found = [command for command in commands.of("kubectl") if not (command.piped or _needs_knative(command))]
-    return [pytest.param(command, id=str(command)) for command in found]
+    lines = [command for command in commands.of("kubectl") if not (command.piped or _needs_knative(command))]
+    return [pytest.param(command, id=str(command)) for command in lines]
 
 
 def _needs_knative(command: Command) -> bool:
@@ -262,7 +262,7 @@ def test_the_images_of_the_install_document_are_taken(tmp_path: Path) -> None:
         file.write(images)
     services = of_kind(load(overlay), "Service")
     built = {command.after("--tag")[0] for command in commands.of("podman") if command.document == INSTALL}
-    assert {one["spec"]["template"]["spec"]["containers"][0]["image"] for one in services} == built
+    assert {service["spec"]["template"]["spec"]["containers"][0]["image"] for service in services} == built
 
 
 def test_links_lead_somewhere() -> None:

@@ -17,10 +17,10 @@ import pytest
 
 from tests.cluster import cluster, manifests
 from tests.cluster.__main__ import state_file
-from tests.cluster.api import Api
+from tests.cluster.api import KubernetesApi
 from tests.cluster.control_plane import Release
 from tests.cluster.modules import CACHE_VARIABLE, REPOSITORY, cache_folder
-from tests.cluster.processes import NotReady, Process, start, until
+from tests.cluster.processes import ComponentProcess, NotReady, start, until
 from tests.conftest import Wording
 from tests.e2e.support.admission import policies_at_work
 
@@ -68,7 +68,7 @@ def _printed(done: Done) -> tuple[list[str], str]:
 
 
 @contextlib.contextmanager
-def _running(exports: list[str], command: str, folder: Path) -> Iterator[Process]:
+def _running(exports: list[str], command: str, folder: Path) -> Iterator[ComponentProcess]:
     """A second terminal, in which a command stays."""
     process = start("terminal", ["/bin/bash", "-c", "\n".join([*exports, f"exec {command}"])], folder)
     try:
@@ -84,7 +84,7 @@ def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
     up = _cluster("up")
     assert up.returncode == 0, up.stderr
     state = json.loads(state_file().read_text())
-    processes = [Process(name, pid, Path(log)) for name, pid, log in state["processes"]]
+    processes = [ComponentProcess(name, pid, Path(log)) for name, pid, log in state["processes"]]
     try:
         lines, stays = _printed(up)
         exports = [line for line in lines if line.startswith("export ")]
@@ -96,14 +96,14 @@ def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
             assert until(lambda: "http://" in muster.log.read_text(), 60), muster.tail()
             (*prepare, create, look) = lines
             assert _typed(*prepare).returncode == 0
-            api = Api.from_kubeconfig(Path(state["folder"]) / "admin.kubeconfig")
+            api = KubernetesApi.from_kubeconfig(Path(state["folder"]) / "admin.kubeconfig")
             manifests.apply(api, [OPTED_IN])
             assert policies_at_work(api, "probe"), "a person would have been slower than the API server"
             tried = _typed(*exports, create, look)
             assert tried.returncode == 0, tried.stderr
             assert until(lambda: _typed(*exports, look).stdout.count(" Running ") == 3, 60), muster.tail()
             groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
-            (gang,) = [one for one in groups if one["kind"] == "PodGroup"]
+            (gang,) = [group for group in groups if group["kind"] == "PodGroup"]
             assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
         again = _cluster("up")
         assert (again.returncode, "make cluster-down" in again.stderr) == (1, True)
@@ -122,7 +122,7 @@ def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
 def test_a_start_that_fails_says_why_and_keeps_the_logs(capfd: pytest.CaptureFixture[str]) -> None:
     """The API server refuses a gate: its words are in the message and in the folder, and nothing runs on."""
     with pytest.raises(NotReady, match="unrecognized feature gate: NoSuchGate"):
-        cluster.start(cluster.Options(Release("1.37", gates=("NoSuchGate",))))
+        cluster.start(cluster.ClusterOptions(Release("1.37", gates=("NoSuchGate",))))
     (logs,) = set(re.findall(r"/\S*/muster-cluster-[a-z0-9_]+", capfd.readouterr().err))
     folder = Path(logs)
     assert "NoSuchGate" in (folder / "kube-apiserver.log").read_text()

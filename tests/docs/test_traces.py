@@ -14,7 +14,7 @@ SAID = containerfile.shown_in(ROOT / "docs/operations.md")
 
 def test_it_installs_the_extra_in_the_versions_that_are_tested() -> None:
     """All packages of `muster[traces]`, each as it is locked for the tests of traces."""
-    (install,) = [one.command for one in SAID if one.word == "RUN"]
+    (install,) = [instruction.command for instruction in SAID if instruction.word == "RUN"]
     assert install[:5] == ["python", "-m", "pip", "install", "--only-binary=:all:"]
     installed = dict(package.split("==") for package in install[5:])
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -27,7 +27,7 @@ def test_it_installs_the_extra_in_the_versions_that_are_tested() -> None:
 
 def test_it_is_built_upon_an_image_that_the_reader_has_and_runs_as_that_does() -> None:
     """The install document tags it; the user is a number that is not root's in the end."""
-    words = [one.word for one in SAID]
+    words = [instruction.word for instruction in SAID]
     assert words == ["FROM", "USER", "RUN", "USER"]
     images = {command.after("--tag")[0] for command in commands.of("podman") if command.after("--tag")}
     assert SAID[0].rest in images

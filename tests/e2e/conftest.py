@@ -1,4 +1,4 @@
-"""Real clusters with Muster on them, and a namespace for each story."""
+"""Fixtures of the stories: real clusters with Muster installed, and a namespace for each story."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from typing import Any
 import pytest
 
 from tests.cluster import audit
-from tests.cluster.cluster import Cluster, Options, running
+from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.cluster.control_plane import Release
 from tests.e2e.support import admission, muster
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.rights import Rights
 from tests.e2e.support.seen import Seen, forget
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.whole_run import STORIES
 
 _NUMBERS = itertools.count(1)
-_STORIES = pytest.StashKey[list[Story]]()
+_STORIES = pytest.StashKey[list[RealStory]]()
 _SEEN = pytest.StashKey[Seen]()
 
 
 @dataclass
-class Stage:
-    """Where stories take place: a cluster with Muster on it, installed as an overlay of eventing/ says."""
+class RealStage:
+    """A cluster with Muster installed from an overlay of eventing/; stories run on it one after the other."""
 
-    options: Options
+    options: ClusterOptions
     overlay: str
-    cluster: Cluster
+    cluster: RealCluster
     muster: Muster
     stops: contextlib.ExitStack
 
 
 class Stages:
-    """One stage at a time; the next test module may ask for another one.
+    """The current stage of this process; a test module that needs another one replaces it.
 
     Args:
-        rights: gets what Muster was granted and did on the stages that were taken down.
+        rights: collects the permissions granted to Muster and those it used, from each stage at its end.
     """
 
     def __init__(self, rights: Rights) -> None:
         self._rights = rights
         self._audited = 0
-        self._stage: Stage | None = None
+        self._stage: RealStage | None = None
         self._spoiled = False
 
-    def get(self, options: Options, overlay: str) -> Stage:
-        """Returns the stage of such a cluster; another one that stands is taken down first."""
+    def get(self, options: ClusterOptions, overlay: str) -> RealStage:
+        """Return the stage with these options; stop the current one if it differs."""
         stage = self._stage
         if stage and (stage.options, stage.overlay) == (options, overlay) and not self._spoiled:
             return stage
@@ -61,11 +61,11 @@ class Stages:
         with contextlib.ExitStack() as stops:
             cluster = stops.enter_context(running(options))
             installation = stops.enter_context(muster.installed(cluster, overlay))
-            self._stage = Stage(options, overlay, cluster, installation, stops.pop_all())
+            self._stage = RealStage(options, overlay, cluster, installation, stops.pop_all())
         return self._stage
 
     def close(self) -> None:
-        """Takes down what stands."""
+        """Stop the current stage."""
         if self._stage:
             self._note_rights(self._stage)
             self._stage.stops.close()
@@ -74,9 +74,9 @@ class Stages:
         self._spoiled = False
 
     def switch(self, release: Release) -> None:
-        """Starts the API server of the stage that stands anew, with other gates or API versions; spoils it.
+        """Restart the API server of the current stage with other gates or API versions, and mark it spoiled.
 
-        What the server refuses until it knows its roles is no lack of them.
+        Refusals of a server that has not read its roles yet do not count as missing permissions.
         """
         assert self._stage, "nothing stands"
         self._note_rights(self._stage)
@@ -84,48 +84,48 @@ class Stages:
         self._audited = audit.size(self._stage.cluster.audit_log)
         self.spoil()
 
-    def _note_rights(self, stage: Stage) -> None:
+    def _note_rights(self, stage: RealStage) -> None:
         events = audit.events_since(stage.cluster.audit_log, self._audited)
         self._rights.add(stage.muster.manifests, events)
 
     def spoil(self) -> None:
-        """Says that what stands is no longer what its options say, so that nobody gets it again."""
+        """Mark the current stage as changed, so that no other test gets it."""
         self._spoiled = True
 
 
 @pytest.fixture(scope="session")
 def stages(pytestconfig: pytest.Config) -> Iterator[Stages]:
-    """The stages of this run; who asks for them spoils one, and comes after those who do not."""
-    made = Stages(pytestconfig.stash[_SEEN].rights)
-    yield made
-    made.close()
+    """The stages of this run. Tests that use this fixture change their stage and run after the others."""
+    stages = Stages(pytestconfig.stash[_SEEN].rights)
+    yield stages
+    stages.close()
 
 
 @pytest.fixture
-def stage(stages: Stages, request: pytest.FixtureRequest) -> Stage:
-    """The stage that the test module asks for with ``OPTIONS`` and ``OVERLAY``; else 1.37 with everything."""
-    return stages.get(*_asked_for(request.module))
+def stage(stages: Stages, request: pytest.FixtureRequest) -> RealStage:
+    """The stage for ``OPTIONS`` and ``OVERLAY`` of the test module; by default 1.37 with everything."""
+    return stages.get(*_options_of(request.module))
 
 
-def _asked_for(module: ModuleType) -> tuple[Options, str]:
-    options: Options = getattr(module, "OPTIONS", Options())
+def _options_of(module: ModuleType) -> tuple[ClusterOptions, str]:
+    options: ClusterOptions = getattr(module, "OPTIONS", ClusterOptions())
     overlay = "kubernetes-1.36" if options.release.minor == "1.36" else "cluster"
     return options, getattr(module, "OVERLAY", overlay)
 
 
 @pytest.fixture
-def muster_on_it(stage: Stage) -> Muster:
-    """Muster, installed as the overlay for a cluster of that release says."""
+def muster_on_it(stage: RealStage) -> Muster:
+    """Muster as installed on the stage."""
     return stage.muster
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[..., Story]]:
-    """Begins stories; at the end of the test the laws of every story are checked on each."""
-    stories: list[Story] = []
+def begin_story(request: pytest.FixtureRequest, stage: RealStage) -> Iterator[Callable[..., RealStory]]:
+    """Return a function that begins a story; at the end of the test the laws are checked on each story."""
+    stories: list[RealStory] = []
 
-    def begin(*, opted_in: bool = True) -> Story:
-        story = Story(stage.cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
+    def begin(*, opted_in: bool = True) -> RealStory:
+        story = RealStory(stage.cluster, f"story-{next(_NUMBERS)}", opted_in=opted_in)
         stories.append(story)
         if opted_in:
             assert admission.policies_at_work(stage.cluster.api, story.namespace)
@@ -137,7 +137,7 @@ def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[...,
     try:
         assert stage.muster.idle(), "the broker still has events"
         breaches = [breach for story in stories for breach in story.breaches()]
-        assert not breaches, "\n".join([*breaches, *(story.told() for story in stories)])
+        assert not breaches, "\n".join([*breaches, *(story.as_text() for story in stories)])
         lost = stage.muster.dead_letters[before:]
         assert lost == [], "\n".join(["events that no function took:", *lost])
     finally:
@@ -146,63 +146,76 @@ def tell(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Callable[...,
 
 
 @pytest.fixture
-def story(tell: Callable[..., Story]) -> Story:
-    """A story in a namespace that opted in."""
-    return tell()
+def story(begin_story: Callable[..., RealStory]) -> RealStory:
+    """A story in a namespace with the label that enables mark-jobs."""
+    return begin_story()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begins to note what this run sees and leaves out."""
+    """Prepare the record of this run for tests/rights."""
     config.stash[_SEEN] = Seen()
-    if not hasattr(config, "workerinput"):  # the only process, or the one that starts the others
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids: Sequence[str]) -> None:
+    """Remove the record of the previous run, in xdist's controller, before any worker begins a story."""
+    if any(test.startswith("tests/e2e/test_") for test in ids):
         forget()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the stories of a stage together, those that spoil it last."""
+    """Sort the stories by stage; those that change their stage come last."""
     stories = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == STORIES]
     spoiling = {item.path for item in stories if "stages" in signature(item.function).parameters}
-    stages = list(dict.fromkeys(_asked_for(item.module) for item in stories))
-    places: dict[pytest.Item, tuple[int, bool]] = {
-        story: (stages.index(_asked_for(story.module)), story.path in spoiling) for story in stories
+    stages = list(dict.fromkeys(_options_of(item.module) for item in stories))
+    order: dict[pytest.Item, tuple[int, bool]] = {
+        story: (stages.index(_options_of(story.module)), story.path in spoiling) for story in stories
     }
-    items.sort(key=lambda item: places.get(item, (-1, False)))
+    items.sort(key=lambda item: order.get(item, (-1, False)))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Notes stories that somebody chose to leave out."""
+    """Record the stories that were deselected."""
     for item in items:
         if item.path.parent == STORIES:
             item.config.stash[_SEEN].run.left_out.add(item.nodeid)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Notes which stories there are in this run."""
-    session.config.stash[_SEEN].run.collected |= {item.path for item in session.items}
+    """Record the collected files; remove the record of the previous run if there are stories among them."""
+    run = session.config.stash[_SEEN].run
+    run.collected |= {item.path for item in session.items}
+    if _has_stories(session) and not hasattr(session.config, "workerinput"):
+        forget()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keeps what this process saw for the comparison of rights (tests/rights)."""
-    session.config.stash[_SEEN].keep(os.environ.get("PYTEST_XDIST_WORKER", "main"))
+    """Write the record of this process for the comparison of permissions (tests/rights)."""
+    if _has_stories(session):
+        session.config.stash[_SEEN].keep(os.environ.get("PYTEST_XDIST_WORKER", "main"))
+
+
+def _has_stories(session: pytest.Session) -> bool:
+    return any(path.parent == STORIES for path in session.config.stash[_SEEN].run.collected)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to a failed story what happened in it."""
+    """Add the timeline of each story to the report of a failed test."""
     report = yield
     if item.path.parent == STORIES and report.outcome != "passed":
         item.config.stash[_SEEN].run.failed.add(item.nodeid)
     if report.when == "call" and report.failed:
         for story in item.stash.get(_STORIES, []):
-            report.sections.append((f"what happened in {story.namespace}", _told(story)))
+            report.sections.append((f"what happened in {story.namespace}", _timeline(story)))
     del call
     return report
 
 
-def _told(story: Story) -> Any:
+def _timeline(story: RealStory) -> Any:
     try:
-        return story.told()
+        return story.as_text()
     except Exception as error:  # noqa: BLE001 - the failure of the story is what matters
         return f"cannot be told: {error!r}"

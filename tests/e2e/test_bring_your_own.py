@@ -11,7 +11,7 @@ from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -37,7 +37,7 @@ def a_workload(
     return {"apiVersion": VERSION, "kind": "Workload", "metadata": {"name": name}, "spec": spec}
 
 
-def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: Story) -> None:
+def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: RealStory) -> None:
     """Two of three pods run at once, as it says; neither Workload nor group follows the pods that end."""
     story.add_nodes(1, cpu=2)
     own = story.create(a_workload("by-hand", "sim", {"workers": 2}))
@@ -60,7 +60,7 @@ def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: S
     ],
 )
 def test_workloads_that_cannot_rule_are_told(
-    story: Story, names: tuple[str, ...], marks: dict[str, int], reason: str
+    story: RealStory, names: tuple[str, ...], marks: dict[str, int], reason: str
 ) -> None:
     """The pods run in a stand-in, the owner says why, and the Workloads stay as they are."""
     story.add_nodes(1)
@@ -73,7 +73,7 @@ def test_workloads_that_cannot_rule_are_told(
     assert left == {name: one["metadata"]["resourceVersion"] for name, one in brought.items()}
 
 
-def test_a_users_own_group_of_the_stamped_name_is_used(story: Story) -> None:
+def test_a_users_own_group_of_the_stamped_name_is_used(story: RealStory) -> None:
     """Muster holds the pods; the user makes the group they name: they go, and the group stays as it is."""
     story.add_nodes(1)
     job = a_job("sweep", pods=3)
@@ -91,7 +91,7 @@ def test_a_users_own_group_of_the_stamped_name_is_used(story: Story) -> None:
 
 
 def test_scaling_changes_nothing_of_a_workload_that_a_user_brought(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """The Job grows and shrinks; its Workload is as it was made, and so is the gang that came of it."""
     story.add_nodes(1)
@@ -106,7 +106,9 @@ def test_scaling_changes_nothing_of_a_workload_that_a_user_brought(
     assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
 
 
-def test_scaling_changes_nothing_of_a_group_that_a_user_brought(story: Story, muster_on_it: Muster) -> None:
+def test_scaling_changes_nothing_of_a_group_that_a_user_brought(
+    story: RealStory, muster_on_it: Muster
+) -> None:
     """Made under the stamped name before Muster could: only the template in Muster's own Workload follows."""
     story.add_nodes(1)
     with muster_on_it.without_function("create-pod-groups"):
@@ -123,11 +125,11 @@ def test_scaling_changes_nothing_of_a_group_that_a_user_brought(story: Story, mu
     story.wait("the template is of one", lambda now: now.templates() == one)
 
 
-def _runs(story: Story, pods: int) -> bool:
+def _runs(story: RealStory, pods: int) -> bool:
     return story.running() == len(story.pods()) == pods
 
 
-def _scale_up_and_down(story: Story, muster_on_it: Muster, job: Object) -> None:
+def _scale_up_and_down(story: RealStory, muster_on_it: Muster, job: Object) -> None:
     for pods in (5, 1):
         story.patch(job, {"spec": {"parallelism": pods, "completions": pods}})
         story.wait(f"{pods} run", partial(_runs, pods=pods))

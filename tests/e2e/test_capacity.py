@@ -7,16 +7,16 @@ import pytest
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def _bound(story: Story) -> list[str]:
+def _bound(story: RealStory) -> list[str]:
     return [pod["metadata"]["name"] for pod in story.pods() if pod["spec"].get("nodeName")]
 
 
-def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: Story) -> None:
+def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: RealStory) -> None:
     """Nothing is bound and the owner says why; with one more node all are bound."""
     story.add_nodes(3)
     story.create(a_job("big", pods=4, cpu=6))
@@ -32,7 +32,7 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: Story) -
 
 
 def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """With the old minCount it would wait for pods that never come."""
     story.add_nodes(1)
@@ -49,7 +49,7 @@ def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
     story.wait("two pods run", lambda now: now.running() == 2)
 
 
-def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(story: Story) -> None:
+def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(story: RealStory) -> None:
     """One runs, the other waits without a pod bound, and runs when the first is done. No deadlock."""
     story.add_nodes(2)
     for name in ("left", "right"):
@@ -64,5 +64,5 @@ def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(stor
     story.wait("the other one runs", lambda now: now.running() == 4 and not winners & _groups_running(now))
 
 
-def _groups_running(story: Story) -> set[str]:
+def _groups_running(story: RealStory) -> set[str]:
     return {group_of(pod) for pod in story.pods() if pod["status"].get("phase") == "Running"}

@@ -6,33 +6,33 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.owners import Object, a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import chat, min_group_count, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OVERLAY = "composite-pod-groups"
 
 
-def bound(story: Story, before: set[str]) -> list[str]:
+def bound(story: RealStory, before: set[str]) -> list[str]:
     """New pods of the gang that have a node."""
     new = [pod for pod in story.pods() if group_of(pod) and pod["metadata"]["uid"] not in before]
     return [pod["metadata"]["name"] for pod in new if pod["spec"].get("nodeName")]
 
 
-def hang(story: Story, pods: list[Object], value: str | None) -> None:
+def hang(story: RealStory, pods: list[Object], value: str | None) -> None:
     """Let pods stay in termination until the annotation is taken away."""
     for pod in pods:
         change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
         story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
 
-def takes_the_room(story: Story) -> None:
+def takes_the_room(story: RealStory) -> None:
     """Somebody else's pods take half of every node."""
     story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
     story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
 
 
-def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: Story) -> None:
+def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: RealStory) -> None:
     """The scheduler counts them: prefill alone would be placed beside the old decode, and keep the room."""
     story.create(chat())
     runs(story)
@@ -56,7 +56,7 @@ def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: Story)
     story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)
 
 
-def test_a_quorum_that_fell_is_raised_before_a_restarted_gang_runs(story: Story) -> None:
+def test_a_quorum_that_fell_is_raised_before_a_restarted_gang_runs(story: RealStory) -> None:
     """Decode ended, so one group was enough; after the restart neither runs without the other."""
     story.create(chat())
     runs(story)

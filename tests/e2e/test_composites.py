@@ -9,7 +9,7 @@ from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job
 from tests.e2e.support.refusals import COMPOSITE
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OVERLAY = "composite-pod-groups"
@@ -17,13 +17,13 @@ OVERLAY = "composite-pod-groups"
 GROUPS = "/apis/scheduling.k8s.io/v1alpha3/namespaces/{}/compositepodgroups"
 
 
-def composites(story: Story) -> list[Object]:
-    """Returns the CompositePodGroups of the story."""
-    found: list[Object] = story.api.must("GET", GROUPS.format(story.namespace))["items"]
-    return found
+def composites(story: RealStory) -> list[Object]:
+    """Return the CompositePodGroups of the story."""
+    groups: list[Object] = story.api.must("GET", GROUPS.format(story.namespace))["items"]
+    return groups
 
 
-def test_an_orphaned_tree_is_taken_away(story: Story, muster_on_it: Muster) -> None:
+def test_an_orphaned_tree_is_taken_away(story: RealStory, muster_on_it: Muster) -> None:
     """A Job deleted with orphaned children orphans the groups above its pods too; a sweep takes them away."""
     story.add_nodes(1)
     job = a_job("sweep", pods=2)

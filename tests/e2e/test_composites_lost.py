@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.control_plane import Release
-from tests.e2e.conftest import Stage, Stages
+from tests.e2e.conftest import RealStage, Stages
 from tests.e2e.support.owners import Object
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import chat, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -21,7 +21,7 @@ WITHOUT = Release(
 
 
 def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
-    stage: Stage, stages: Stages, story: Story
+    stage: RealStage, stages: Stages, story: RealStory
 ) -> None:
     """A JobSet runs, another one has its Workload but no groups yet: its pods then run in stand-ins.
 
@@ -60,20 +60,20 @@ def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
         "late-decode": basic,
     }
     story.wait("both say why", lambda now: _says_why(now, "chat") and _says_why(now, "late"))
-    story.wait("Events say so", lambda now: _told(now) == {"chat", "late"})
+    story.wait("Events say so", lambda now: _owners_with_events(now) == {"chat", "late"})
 
 
-def _told(story: Story) -> set[str]:
+def _owners_with_events(story: RealStory) -> set[str]:
     """The JobSets of which Events say why."""
     events = story.recording.now("Event").values()
-    return {one["involvedObject"]["name"] for one in events if _is_why(one)}
+    return {event["involvedObject"]["name"] for event in events if _is_why(event)}
 
 
-def _says_why(story: Story, jobset: str) -> bool:
+def _says_why(story: RealStory, jobset: str) -> bool:
     conditions = story.recording.now("JobSet")[jobset]["status"].get("conditions") or []
-    return any(one["type"] == "PodGroupsReady" and _is_why(one) for one in conditions)
+    return any(condition["type"] == "PodGroupsReady" and _is_why(condition) for condition in conditions)
 
 
-def _is_why(said: Object) -> bool:
+def _is_why(event: Object) -> bool:
     """Whether a condition or Event names what is missing."""
-    return bool(said["reason"] == "InvalidPolicy" and "CompositePodGroup" in said["message"])
+    return bool(event["reason"] == "InvalidPolicy" and "CompositePodGroup" in event["message"])

@@ -5,24 +5,26 @@ from __future__ import annotations
 import pytest
 
 from muster.simulator.apiserver import Gates
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off
-from tests.e2e.conftest import Stage
+from tests.e2e.conftest import RealStage
 from tests.e2e.support.owners import a_trainjob
 from tests.e2e.support.refusals import groups_of_groups_are_refused
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(release=Release("1.37", gates=("GenericWorkload",), apis=("scheduling.k8s.io/v1beta1",)))
+OPTIONS = ClusterOptions(
+    release=Release("1.37", gates=("GenericWorkload",), apis=("scheduling.k8s.io/v1beta1",))
+)
 
 
-def test_groups_of_groups_are_refused(story: Story) -> None:
+def test_groups_of_groups_are_refused(story: RealStory) -> None:
     """The Job says which kind and version it would need, and runs in a stand-in that is no gang."""
     groups_of_groups_are_refused(story)
 
 
-def test_a_trainjob_needs_none_of_the_alpha_gates(story: Story) -> None:
+def test_a_trainjob_needs_none_of_the_alpha_gates(story: RealStory) -> None:
     """GenericWorkload and v1beta1 are all it takes: three nodes are one gang."""
     story.add_nodes(3)
     story.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
@@ -30,7 +32,7 @@ def test_a_trainjob_needs_none_of_the_alpha_gates(story: Story) -> None:
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
 
 
-def test_the_embedded_server_drops_what_this_one_drops(stage: Stage) -> None:
+def test_the_embedded_server_drops_what_this_one_drops(stage: RealStage) -> None:
     """Composites, parents and topology: with the same gates it answers the same."""
     gates = Gates(
         topology_aware_workload_scheduling=False, composite_pod_group=False, served=frozenset({"v1beta1"})

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from muster.cli import main
 from muster.events.dead_letters import SELECTOR
 from tests.cluster.processes import until
-from tests.e2e.conftest import Stage
+from tests.e2e.conftest import RealStage
 from tests.e2e.support.dead_letters import nonsense
 from tests.e2e.support.muster import DEAD_LETTER, NAMESPACE, Muster
 from tests.e2e.support.runtimes import a_runtime, marks
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -22,7 +22,7 @@ POLICY_OF_WORKERS = "workload: {groups: [{name: workers, replicatedJobs: [node]}
 
 
 @pytest.fixture(name="letters")
-def _letters(stage: Stage) -> Iterator[Letters]:
+def _letters(stage: RealStage) -> Iterator[Letters]:
     """The dead letters of this story; they are its point, so they do not count against it."""
     letters = Letters(stage)
     yield letters
@@ -33,22 +33,22 @@ def _letters(stage: Stage) -> Iterator[Letters]:
 class Letters:
     """What is kept since the story began."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: RealStage) -> None:
         self._api = stage.cluster.api
         self._before = self._kept()
 
     def names(self) -> set[str]:
-        """Returns the names of their ConfigMaps."""
+        """Return the names of their ConfigMaps."""
         return self._kept() - self._before
 
     def _kept(self) -> set[str]:
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-        found = self._api.must("GET", path, query={"labelSelector": SELECTOR})["items"]
-        return {one["metadata"]["name"] for one in found}
+        config_maps = self._api.must("GET", path, query={"labelSelector": SELECTOR})["items"]
+        return {obj["metadata"]["name"] for obj in config_maps}
 
 
 def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again(
-    story: Story, stage: Stage, letters: Letters
+    story: RealStory, stage: RealStage, letters: Letters
 ) -> None:
     """A runtime made while mark-runtime was away longer than retries last is marked by `muster redrive`."""
     stage.muster.stop_function("mark-runtime")
@@ -60,14 +60,14 @@ def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_agai
     assert stage.muster.idle()
     (name,) = letters.names()
 
-    told = ["--kubeconfig", str(stage.cluster.kubeconfig), "--to", stage.muster.broker_url]
-    redriven = CliRunner().invoke(main, ["redrive", name, *told])
+    options = ["--kubeconfig", str(stage.cluster.kubeconfig), "--to", stage.muster.broker_url]
+    redriven = CliRunner().invoke(main, ["redrive", name, *options])
     assert (redriven.exit_code, name in redriven.output) == (0, True), redriven.output
     story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
     assert letters.names() == set()
 
 
-def test_the_oldest_dead_letters_make_room(story: Story, muster_on_it: Muster, letters: Letters) -> None:
+def test_the_oldest_dead_letters_make_room(story: RealStory, muster_on_it: Muster, letters: Letters) -> None:
     """With room for two the third one takes the place of the first; one that cannot be read is kept too."""
     del story
     muster_on_it.stop_function(DEAD_LETTER)

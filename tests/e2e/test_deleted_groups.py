@@ -9,7 +9,7 @@ from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_trainjob
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
@@ -18,7 +18,7 @@ VERSION = "scheduling.k8s.io/v1beta1"
 
 
 def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """No pod names it, so nothing holds it; no step hears of it, and new pods wait gated until the sweep."""
     story.add_nodes(1)
@@ -45,7 +45,7 @@ def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
 
 
 def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """Until then it is marked, nobody can make it anew, and it places the replacement of a failed pod."""
     story.add_nodes(1)
@@ -73,12 +73,12 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
     assert story.group("main")["metadata"]["uid"] != group["metadata"]["uid"]
 
 
-def test_a_stand_in_places_what_has_room(story: Story) -> None:
+def test_a_stand_in_places_what_has_room(story: RealStory) -> None:
     """It is no gang, but wants room for one; of three pods two are bound, and with another node the third."""
     story.add_nodes(1, cpu=2)
     _broken_job(story)
-    told = "minCount (1) cannot be satisfied"
-    story.wait("the scheduler says so", lambda now: told in str(now.group("main").get("status")))
+    message = "minCount (1) cannot be satisfied"
+    story.wait("the scheduler says so", lambda now: message in str(now.group("main").get("status")))
     story.add_nodes(1)
     story.wait("two pods run", lambda now: now.running() == 2)
     story.recording.quiet()
@@ -88,7 +88,7 @@ def test_a_stand_in_places_what_has_room(story: Story) -> None:
 
 
 def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """Before any node is there it is replaced by hand; of three pods two have room, and none is bound."""
     _broken_job(story)
@@ -103,7 +103,7 @@ def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(
 
 
 def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """They run on where they are, and the replacement of one that fails joins the gang."""
     story.add_nodes(2)
@@ -120,7 +120,7 @@ def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(
     assert story.policy("main") == {"gang": {"minCount": 3}}
 
 
-def _broken_job(story: Story) -> None:
+def _broken_job(story: RealStory) -> None:
     """Three pods of four CPUs, which wait in a stand-in since their policy is invalid."""
     job = a_job("sweep", pods=3, cpu=4)
     job["metadata"]["annotations"] = {POLICY: "workload: {gangs: []}"}
@@ -129,7 +129,7 @@ def _broken_job(story: Story) -> None:
     assert story.policy("main") == {"basic": {}}
 
 
-def _replace_by_gang(story: Story, muster: Muster) -> None:
+def _replace_by_gang(story: RealStory, muster: Muster) -> None:
     """What a person does: the policy cannot be changed, and a deleted group hangs on its finalizer."""
     stand_in, gang = _named(story.group("main")), {"gang": {"minCount": 3}}
     path = manifests.path(stand_in)
@@ -145,7 +145,7 @@ def _replace_by_gang(story: Story, muster: Muster) -> None:
 
 
 def _anew(group: Object, policy: Object) -> Object:
-    """Returns a PodGroup of the same name and owner, with another policy and no Workload."""
+    """Return a PodGroup of the same name and owner, with another policy and no Workload."""
     kept = {key: group["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
     spec = {"schedulingPolicy": policy}
     return {"apiVersion": VERSION, "kind": "PodGroup", "metadata": kept, "spec": spec}
@@ -160,5 +160,5 @@ def _name(group: Object) -> str:
     return name
 
 
-def _ungated(story: Story) -> int:
+def _ungated(story: RealStory) -> int:
     return sum(not story.gates(pod) for pod in story.pods())

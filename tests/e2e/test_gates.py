@@ -8,10 +8,10 @@ import pytest
 
 from muster.local.stories.watching import Entry
 from tests.cluster import manifests
-from tests.cluster.api import STRATEGIC_PATCH, Answer
+from tests.cluster.api import STRATEGIC_PATCH, ApiResponse
 from tests.e2e.support.owners import Object, a_job
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -20,7 +20,7 @@ OTHERS = [f"example.com/gate-{number}" for number in range(5)]
 LABELLERS = [f"example.com/label-{number}" for number in range(3)]
 
 
-def test_many_lift_their_gates_and_label_the_pods_at_once(story: Story) -> None:
+def test_many_lift_their_gates_and_label_the_pods_at_once(story: RealStory) -> None:
     """Five removers and three labellers, beside patch-pods: each answer is 200, and every change counts."""
     story.add_nodes(2)
     job = a_job("sweep", pods=PODS)
@@ -33,7 +33,7 @@ def test_many_lift_their_gates_and_label_the_pods_at_once(story: Story) -> None:
     ]
     changes += [{"metadata": {"labels": {label: "set"}}} for label in LABELLERS]
 
-    def write(change: Object) -> list[Answer]:
+    def write(change: Object) -> list[ApiResponse]:
         return [
             story.api.request("PATCH", manifests.path({**_POD, **pod}), change, STRATEGIC_PATCH)
             for pod in pods
@@ -49,7 +49,7 @@ def test_many_lift_their_gates_and_label_the_pods_at_once(story: Story) -> None:
 
 
 @pytest.mark.parametrize("policy", ["workload: {}", "workload: {gangs: []}"], ids=["gang", "stand-in"])
-def test_a_gate_of_another_is_left_to_it(story: Story, policy: str) -> None:
+def test_a_gate_of_another_is_left_to_it(story: RealStory, policy: str) -> None:
     """Muster lifts its own; one pod that somebody else still holds is waited for, in a basic group too."""
     story.add_nodes(1)
     job = a_job("sweep", pods=3)
@@ -68,11 +68,13 @@ def test_a_gate_of_another_is_left_to_it(story: Story, policy: str) -> None:
     story.wait("three pods run", lambda now: now.running() == 3)
 
 
-def _all_gated(story: Story) -> list[Entry]:
+def _all_gated(story: RealStory) -> list[Entry]:
     """The moments at which a pod had the gates of the others and Muster's as well."""
     every = {*OTHERS, "muster.dev/pod-group"}
     return [
-        one for one in story.recording.entries() if one.kind == "Pod" and story.gates(one.object) == every
+        entry
+        for entry in story.recording.entries()
+        if entry.kind == "Pod" and story.gates(entry.object) == every
     ]
 
 

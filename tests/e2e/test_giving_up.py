@@ -8,7 +8,7 @@ from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -26,12 +26,12 @@ NO_GROUPS: Object = {
 
 
 def with_policy(owner: Object, policy: str) -> Object:
-    """Returns the owner with a policy on it."""
+    """Return the owner with a policy on it."""
     return {**owner, "metadata": {**owner["metadata"], "annotations": {POLICY: policy}}}
 
 
 @pytest.mark.parametrize("kind", list(OWNERS))
-def test_an_invalid_policy_is_told_on_the_owner(story: Story, kind: str) -> None:
+def test_an_invalid_policy_is_told_on_the_owner(story: RealStory, kind: str) -> None:
     """A condition says why there is no gang, and the pods run all the same."""
     story.add_nodes(1)
     story.create(with_policy(OWNERS[kind], "workload: {gangs: []}"))
@@ -41,7 +41,7 @@ def test_an_invalid_policy_is_told_on_the_owner(story: Story, kind: str) -> None
 
 
 def test_a_group_that_the_api_server_refuses_is_told_and_made_once_it_can_be(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """With a quota of no PodGroups the pods that a policy holds wait, and an Event quotes the API server."""
     story.add_nodes(1)
@@ -61,7 +61,7 @@ def test_a_group_that_the_api_server_refuses_is_told_and_made_once_it_can_be(
     assert story.policy("main") == {"gang": {"minCount": 2}}
 
 
-def test_a_repaired_policy_counts_for_the_next_jobset_only(story: Story) -> None:
+def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> None:
     """The pods of a stand-in stay in it, those of a restart too; the JobSet after it is a gang."""
     story.add_nodes(1)
     broken = a_jobset("sim", {"workers": (1, 2)}, max_restarts=1)

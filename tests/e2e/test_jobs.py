@@ -5,30 +5,30 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.support.owners import Object, a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def _scale(story: Story, job: Object, pods: int) -> None:
+def _scale(story: RealStory, job: Object, pods: int) -> None:
     story.patch(job, {"spec": {"parallelism": pods, "completions": pods}})
 
 
-def _min_counts(story: Story) -> tuple[int, int]:
-    """Returns minCount of the only Workload's only template and of its PodGroup."""
+def _min_counts(story: RealStory) -> tuple[int, int]:
+    """Return minCount of the only Workload's only template and of its PodGroup."""
     (template,) = story.templates().values()
     return template["gang"]["minCount"], story.policy("main")["gang"]["minCount"]
 
 
-def _fail_and_be_replaced(story: Story, pod: Object) -> None:
+def _fail_and_be_replaced(story: RealStory, pod: Object) -> None:
     """Let one of two running pods fail, and wait until another one runs in its place."""
     before = uids(story.pods())
     story.finish_pods([pod], "Failed")
     story.wait("its replacement runs", lambda now: now.running() == 2 and bool(uids(now.pods()) - before))
 
 
-def test_an_indexed_job_runs_as_one_gang(story: Story) -> None:
+def test_an_indexed_job_runs_as_one_gang(story: RealStory) -> None:
     """Four pods are one group of four; it completes, and its conditions carry Muster's prefix."""
     story.add_nodes(2)
     story.create(a_job("sweep", pods=4, cpu=3))
@@ -36,13 +36,13 @@ def test_an_indexed_job_runs_as_one_gang(story: Story) -> None:
 
     assert _min_counts(story) == (4, 4)
     story.wait("conditions say so", lambda now: now.condition("Job", "sweep", "PodGroupsScheduled") == "True")
-    types = {one["type"] for one in story.recording.now("Job")["sweep"]["status"]["conditions"]}
+    types = {condition["type"] for condition in story.recording.now("Job")["sweep"]["status"]["conditions"]}
     assert "muster.dev/PodGroupsScheduled" in types
     story.finish_pods(story.pods())
     story.wait("it completes", lambda now: now.condition("Job", "sweep", "Complete") == "True")
 
 
-def test_a_job_scaled_up_grows_its_gang(story: Story) -> None:
+def test_a_job_scaled_up_grows_its_gang(story: RealStory) -> None:
     """Two more pods are bound, and minCount follows on Workload and PodGroup."""
     story.add_nodes(3)
     job = story.create(a_job("sweep", pods=4, cpu=3))
@@ -53,7 +53,7 @@ def test_a_job_scaled_up_grows_its_gang(story: Story) -> None:
     story.wait("minCount is six", lambda now: _min_counts(now) == (6, 6))
 
 
-def test_a_job_scaled_down_shrinks_its_gang(story: Story) -> None:
+def test_a_job_scaled_down_shrinks_its_gang(story: RealStory) -> None:
     """Two pods go; minCount follows at once, so that a replacement is placed."""
     story.add_nodes(2)
     job = story.create(a_job("sweep", pods=4, cpu=3))
@@ -66,7 +66,7 @@ def test_a_job_scaled_down_shrinks_its_gang(story: Story) -> None:
     _fail_and_be_replaced(story, story.pods()[0])
 
 
-def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: Story) -> None:
+def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: RealStory) -> None:
     """The new Job's group has another name and does not wait for the old one, whose pods still end."""
     story.add_nodes(2)
     job = story.create(a_job("sweep", pods=3))
@@ -81,7 +81,7 @@ def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: Story) -> N
     )
 
 
-def test_a_replacement_after_others_finished_is_placed(story: Story) -> None:
+def test_a_replacement_after_others_finished_is_placed(story: RealStory) -> None:
     """With every pod that succeeded minCount falls, else a failed one's replacement would wait for ever."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=3))

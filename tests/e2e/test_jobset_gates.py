@@ -11,7 +11,7 @@ from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.e2e.support.owners import Object, a_jobset
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import chat, min_group_count, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -22,31 +22,31 @@ OVERLAY = "composite-pod-groups"
 def scaled(jobset: Object, name: str, pods: int) -> Object:
     """The change that gives each Job of a replicatedJob so many pods."""
     jobs = copy.deepcopy(jobset["spec"]["replicatedJobs"])
-    (job,) = (one for one in jobs if one["name"] == name)
+    (job,) = (job for job in jobs if job["name"] == name)
     job["template"]["spec"] |= {"parallelism": pods, "completions": pods}
     return {"spec": {"replicatedJobs": jobs}}
 
 
-def scale(story: Story, jobset: Object, name: str, pods: int) -> None:
+def scale(story: RealStory, jobset: Object, name: str, pods: int) -> None:
     """Give a replicatedJob so many pods, and wait until they run."""
     story.patch(jobset, scaled(jobset, name, pods))
-    (job,) = (one for one in jobset["spec"]["replicatedJobs"] if one["name"] == name)
+    (job,) = (entry for entry in jobset["spec"]["replicatedJobs"] if entry["name"] == name)
     running = pods * job["replicas"]
     story.wait(f"{running} {name} run", lambda now: len(now.running_of(name)) == running)
 
 
-def follows(story: Story, name: str, pods: int) -> None:
+def follows(story: RealStory, name: str, pods: int) -> None:
     """Wait until the gang of a replicatedJob is of so many."""
     gang = {"gang": {"minCount": pods}}
     story.wait(f"the gang is of {pods}", lambda now: now.policy(name) == gang)
 
 
-def _has_templates(story: Story, *, workers: int) -> bool:
+def _has_templates(story: RealStory, *, workers: int) -> bool:
     counts = {"driver": 1, "workers": workers}
     return story.templates() == {name: {"gang": {"minCount": count}} for name, count in counts.items()}
 
 
-def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: Story) -> None:
+def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: RealStory) -> None:
     """Two Jobs of two pods, then of three, of one, and of two again: PodGroup and template follow.
 
     JobSet lets nobody scale one to nothing, not even with the gate.
@@ -64,7 +64,7 @@ def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: Story) -> None:
     assert story.policy("workers") == {"gang": {"minCount": 4}}
 
 
-def test_an_elastic_child_of_a_tree_is_scaled(story: Story) -> None:
+def test_an_elastic_child_of_a_tree_is_scaled(story: RealStory) -> None:
     """Decode grows and shrinks, its gang follows; the gang of both stays what it is, and prefill runs on."""
     jobset = story.create(chat())
     runs(story)
@@ -76,7 +76,7 @@ def test_an_elastic_child_of_a_tree_is_scaled(story: Story) -> None:
     assert (min_group_count(story), uids(story.running_of("prefill"))) == (2, prefill)
 
 
-def test_one_child_is_restarted_while_its_sibling_runs(story: Story) -> None:
+def test_one_child_is_restarted_while_its_sibling_runs(story: RealStory) -> None:
     """Only decode's Job is made anew: its pods come back as a gang, and prefill runs on as it is."""
     rule = {"name": "decode", "action": "RestartJob", "targetReplicatedJobs": ["decode"]}
     story.create(chat(rules=[rule]))

@@ -12,7 +12,7 @@ from tests.e2e.support import admission
 from tests.e2e.support.gates import WITH_OPTIONAL_GATES
 from tests.e2e.support.owners import Object, a_jobset
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = WITH_OPTIONAL_GATES
@@ -40,25 +40,25 @@ Make = Callable[[Object], Object]
 
 
 @pytest.fixture
-def make(story: Story) -> Iterator[Make]:
-    """Makes objects of the whole cluster that go with the story; their names begin with its namespace."""
+def make(story: RealStory) -> Iterator[Make]:
+    """Make objects of the whole cluster that go with the story; their names begin with its namespace."""
     made: list[Object] = []
 
-    def of_the_cluster(one: Object) -> Object:
+    def of_the_cluster(obj: Object) -> Object:
         named = {
-            **one,
-            "metadata": {**one["metadata"], "name": f"{story.namespace}-{one['metadata']['name']}"},
+            **obj,
+            "metadata": {**obj["metadata"], "name": f"{story.namespace}-{obj['metadata']['name']}"},
         }
         made.append(story.api.must("POST", manifests.collection(named), named))
         return made[-1]
 
     yield of_the_cluster
-    for one in made:
-        story.api.must("DELETE", manifests.path(one))
+    for obj in made:
+        story.api.must("DELETE", manifests.path(obj))
 
 
-def polite(story: Story, make: Make) -> str:
-    """Makes a PriorityClass whose pods take nobody's place; returns its name."""
+def polite(story: RealStory, make: Make) -> str:
+    """Make a PriorityClass whose pods take nobody's place; return its name."""
     body = priority_class("polite", 1000, preemptionPolicy="Never")
     made = make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body})
     name: str = made["metadata"]["name"]
@@ -66,7 +66,7 @@ def polite(story: Story, make: Make) -> str:
     return name
 
 
-def one_device(make: Make, story: Story, node: str) -> None:
+def one_device(make: Make, story: RealStory, node: str) -> None:
     """One device on a node, and a template of claims to it."""
     device_class = make(
         {"apiVersion": DEVICES, "kind": "DeviceClass", "metadata": {"name": "nics"}, "spec": {}}
@@ -86,15 +86,15 @@ def one_device(make: Make, story: Story, node: str) -> None:
     story.create({**template, "spec": spec})
 
 
-def claims(story: Story) -> list[Object]:
+def claims(story: RealStory) -> list[Object]:
     """The ResourceClaims of the story."""
-    found: list[Object] = story.api.must(
+    claims: list[Object] = story.api.must(
         "GET", f"/apis/{DEVICES}/namespaces/{story.namespace}/resourceclaims"
     )["items"]
-    return found
+    return claims
 
 
-def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: Story, make: Make) -> None:
+def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealStory, make: Make) -> None:
     """Composites and groups keep the preemptionPolicy; the pods of one group share one device of one node."""
     story.add_nodes(2)
     node = f"{story.namespace}-1"
@@ -124,7 +124,7 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: Story, 
     "policy", ["workload: {}", "workload: {groups: [{name: mian}]}"], ids=["gang", "stand-in"]
 )
 def test_pods_that_never_preempt_get_their_group_without_a_policy_for_it(
-    story: Story, make: Make, policy: str
+    story: RealStory, make: Make, policy: str
 ) -> None:
     """The API server refuses a group without the preemptionPolicy of its class."""
     story.add_nodes(1)

@@ -7,12 +7,12 @@ import pytest
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.owners import a_jobset
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_replicas_of_a_replicated_job_are_one_gang(story: Story) -> None:
+def test_replicas_of_a_replicated_job_are_one_gang(story: RealStory) -> None:
     """Two replicas of three pods are one group of six, beside the driver's group of one."""
     story.add_nodes(2)
     jobset = story.create(a_jobset("sim", {"driver": (1, 1), "workers": (2, 3)}))
@@ -28,7 +28,7 @@ def test_replicas_of_a_replicated_job_are_one_gang(story: Story) -> None:
     story.wait("nothing is left", lambda now: not now.leftovers())
 
 
-def test_one_group_for_each_replica_when_the_template_says_so(story: Story) -> None:
+def test_one_group_for_each_replica_when_the_template_says_so(story: RealStory) -> None:
     """The label muster.dev/group-per: job makes a group of every child Job."""
     story.add_nodes(2)
     jobset = a_jobset("sim", {"workers": (2, 3)})
@@ -41,7 +41,7 @@ def test_one_group_for_each_replica_when_the_template_says_so(story: Story) -> N
     assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {3}
 
 
-def test_a_restarted_jobset_runs_again_in_its_old_group(story: Story) -> None:
+def test_a_restarted_jobset_runs_again_in_its_old_group(story: RealStory) -> None:
     """New pods of a restart are gated and lifted when all are there; the group is the one of before."""
     story.add_nodes(2)
     story.create(a_jobset("sim", {"workers": (1, 3)}, cpu=4, max_restarts=2))
@@ -57,7 +57,7 @@ def test_a_restarted_jobset_runs_again_in_its_old_group(story: Story) -> None:
     assert story.recording.now("JobSet")["sim"]["status"]["restarts"] == 1
 
 
-def test_a_jobset_is_not_scaled_without_its_gate(story: Story) -> None:
+def test_a_jobset_is_not_scaled_without_its_gate(story: RealStory) -> None:
     """JobSet refuses it where the gate ElasticJobSet is off, as it is by default; the gang stays as it is."""
     story.add_nodes(1)
     jobset = story.create(a_jobset("sim", {"workers": (1, 2)}))

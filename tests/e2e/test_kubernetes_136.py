@@ -6,16 +6,16 @@ import pytest
 
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.e2e.support.owners import a_job, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(release=Release("1.36"))
+OPTIONS = ClusterOptions(release=Release("1.36"))
 
 
-def test_a_torch_trainjob_runs_as_one_gang(story: Story) -> None:
+def test_a_torch_trainjob_runs_as_one_gang(story: RealStory) -> None:
     """Three nodes are one group of three, bound together, and the TrainJob says so."""
     story.add_nodes(3)
     trainjob = story.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
@@ -28,7 +28,7 @@ def test_a_torch_trainjob_runs_as_one_gang(story: Story) -> None:
     story.wait("nothing is left", lambda now: not now.leftovers())
 
 
-def test_an_indexed_job_that_does_not_fit_waits_as_a_whole(story: Story) -> None:
+def test_an_indexed_job_that_does_not_fit_waits_as_a_whole(story: RealStory) -> None:
     """Nothing is bound and the owner says why; with one more node all are bound."""
     story.add_nodes(3)
     story.create(a_job("big", pods=4, cpu=6))
@@ -42,7 +42,7 @@ def test_an_indexed_job_that_does_not_fit_waits_as_a_whole(story: Story) -> None
     story.wait("four pods run", lambda now: now.running() == 4)
 
 
-def test_a_job_of_a_gang_cannot_be_scaled(story: Story) -> None:
+def test_a_job_of_a_gang_cannot_be_scaled(story: RealStory) -> None:
     """The API server refuses it once the Job controls a gang (plugin/pkg/admission/job, in 1.36 alone)."""
     story.add_nodes(2)
     job = story.create(a_job("sweep", pods=3))

@@ -9,18 +9,18 @@ import pytest
 
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
-from tests.e2e.conftest import Stage
+from tests.e2e.conftest import RealStage
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.refusals import groups_of_groups_are_refused
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(release=Release("1.36"))
+OPTIONS = ClusterOptions(release=Release("1.36"))
 
 
-def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: Story, stage: Stage) -> None:
+def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: RealStory, stage: RealStage) -> None:
     """No minCount can change: the new pod runs beside the gang, and the JobSet and the log say why."""
     story.add_nodes(2)
     story.create(a_jobset("sim", {"workers": (1, 2)}))
@@ -39,14 +39,14 @@ def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: Story, 
     assert story.condition("JobSet", "sim", "PodGroupsReady") == "True"
     assert stage.muster.idle()
     assert story.group("workers")["spec"] == before
-    told = [
+    log_lines = [
         json.loads(line) for line in stage.muster.log("resize-gang").splitlines() if "GangSizeFixed" in line
     ]
     group = story.group("workers")["metadata"]["name"]
-    assert any(re.search(rf"\b{group}\b.*\b3\b", line["message"]) for line in told), told
+    assert any(re.search(rf"\b{group}\b.*\b3\b", line["message"]) for line in log_lines), log_lines
 
 
-def test_a_replacement_after_others_finished_is_never_placed(story: Story) -> None:
+def test_a_replacement_after_others_finished_is_never_placed(story: RealStory) -> None:
     """MinCount cannot fall with the pods that are left, and the Job says that it has to be made anew."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=3))
@@ -65,7 +65,7 @@ def test_a_replacement_after_others_finished_is_never_placed(story: Story) -> No
     assert story.running() == 1
 
 
-def test_groups_of_groups_are_refused(story: Story) -> None:
+def test_groups_of_groups_are_refused(story: RealStory) -> None:
     """1.36 has none: the Job says so, and runs in a stand-in that is no gang."""
     groups_of_groups_are_refused(story)
 

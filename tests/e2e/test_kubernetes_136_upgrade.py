@@ -10,26 +10,26 @@ import pytest
 from muster.cluster.client import Client
 from muster.operator.check import Level, check_cluster
 from tests.cluster import kubectl, manifests
-from tests.cluster.cluster import Cluster, Options
+from tests.cluster.cluster import ClusterOptions, RealCluster
 from tests.cluster.control_plane import Release
 from tests.cluster.processes import until
 from tests.docs.commands import ROOT, commands
-from tests.e2e.conftest import Stage, Stages
+from tests.e2e.conftest import RealStage, Stages
 from tests.e2e.support import muster
 from tests.e2e.support.owners import a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
-OPTIONS = Options(release=Release("1.36"))
+OPTIONS = ClusterOptions(release=Release("1.36"))
 STEP = "## 7. Kubernetes from 1.36 to 1.37"
 BEFORE, AFTER = "/apis/scheduling.k8s.io/v1alpha2", "/apis/scheduling.k8s.io/v1beta1"
 
 
 def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
-    stage: Stage, stages: Stages, tell: Callable[..., Story]
+    stage: RealStage, stages: Stages, begin_story: Callable[..., RealStory]
 ) -> None:
     """First somebody forgets it, and has to go back; then it goes by the book, and nothing is lost."""
-    story = tell()
+    story = begin_story()
     story.add_nodes(2)
     story.create(a_job("runs", pods=3, cpu=4))
     story.wait("three pods run", lambda now: now.running() == 3)
@@ -71,26 +71,30 @@ def _nothing_is_listed_deleted_or_scheduled(later: Later) -> None:
     assert until(lambda: "v1alpha2" in later.api.request("GET", groups).message, 60)
     assert later.api.request("DELETE", f"{groups}/{min(later.names)}").status == 500
     client = Client.from_kubeconfig(str(later.kubeconfig))
-    (found,) = [one for one in check_cluster(client, "default") if one.about == "stored groups"]
-    assert (found.level, "docs/install.md" in found.message) == (Level.FAIL, True)
+    (stored_groups,) = [
+        finding for finding in check_cluster(client, "default") if finding.about == "stored groups"
+    ]
+    assert (stored_groups.level, "docs/install.md" in stored_groups.message) == (Level.FAIL, True)
     later.create_a_pod_without_a_group()
     assert not until(lambda: "alone" in later.running(), 10)
 
 
-def _remove_as_the_document_says(cluster: Cluster) -> None:
-    triggers, *lines = [one for one in commands(ROOT / "docs/install.md", STEP) if one.program == "kubectl"]
+def _remove_as_the_document_says(cluster: RealCluster) -> None:
+    triggers, *lines = [
+        command for command in commands(ROOT / "docs/install.md", STEP) if command.program == "kubectl"
+    ]
     assert triggers.words[-3:] == ("delete", "triggers", "--all"), "there are none here; Muster was stopped"
     *removing, showing, applying = lines
     assert applying.words[1] == "apply"
-    for one in removing:
-        kubectl.line(one.words, cluster.kubeconfig)
+    for instruction in removing:
+        kubectl.line(instruction.words, cluster.kubeconfig)
     assert kubectl.line(showing.words, cluster.kubeconfig) == ""
 
 
 class Later:
     """What is in a story's namespace once its watches have ended; asked anew each time."""
 
-    def __init__(self, cluster: Cluster, story: Story) -> None:
+    def __init__(self, cluster: RealCluster, story: RealStory) -> None:
         self.api = cluster.api
         self.kubeconfig = cluster.kubeconfig
         self.namespace = story.namespace
@@ -103,12 +107,12 @@ class Later:
     def groups(self, version: str) -> set[str]:
         """The names of the PodGroups; empty where they cannot be listed."""
         answer = self.api.request("GET", self.path_of_groups(version))
-        return {one["metadata"]["name"] for one in answer.body["items"]} if answer.ok else set()
+        return {item["metadata"]["name"] for item in answer.body["items"]} if answer.ok else set()
 
     def pods(self, prefix: str = "") -> list[dict[str, Any]]:
         """The pods whose names begin so."""
-        found = self.api.must("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
-        return [pod for pod in found if pod["metadata"]["name"].startswith(prefix)]
+        pods = self.api.must("GET", f"/api/v1/namespaces/{self.namespace}/pods")["items"]
+        return [pod for pod in pods if pod["metadata"]["name"].startswith(prefix)]
 
     def bound(self) -> dict[str, str]:
         """The node of every pod that has one, by the pod's UID."""

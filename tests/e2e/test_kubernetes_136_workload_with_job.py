@@ -8,18 +8,18 @@ import pytest
 
 from muster.local.stories.laws import min_count
 from muster.replay.summary import group_of
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.e2e.support.owners import a_job, a_jobset
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(release=Release("1.36", gates=(*DEFAULT_GATES["1.36"], "WorkloadWithJob")))
+OPTIONS = ClusterOptions(release=Release("1.36", gates=(*DEFAULT_GATES["1.36"], "WorkloadWithJob")))
 
 
-def test_every_indexed_job_of_several_pods_is_a_gang_unasked(tell: Callable[..., Story]) -> None:
+def test_every_indexed_job_of_several_pods_is_a_gang_unasked(begin_story: Callable[..., RealStory]) -> None:
     """Nobody asked, nothing is marked; each Job of a JobSet is a gang by itself, which no field can stop."""
-    story = tell(opted_in=False)
+    story = begin_story(opted_in=False)
     story.add_nodes(1)
     story.create(a_job("sweep", pods=2))
     story.create(a_jobset("sim", {"workers": (2, 2)}))
@@ -28,5 +28,7 @@ def test_every_indexed_job_of_several_pods_is_a_gang_unasked(tell: Callable[...,
     assert [min_count(group) for group in story.groups().values()] == [2, 2, 2]
     assert {group_of(pod) for pod in story.pods()} == set(story.groups())
     owners = [group["metadata"]["ownerReferences"] for group in story.groups().values()]
-    jobs = sorted(one["name"] for references in owners for one in references if one["kind"] == "Job")
+    jobs = sorted(
+        reference["name"] for references in owners for reference in references if reference["kind"] == "Job"
+    )
     assert jobs == ["sim-workers-0", "sim-workers-1", "sweep"]

@@ -13,7 +13,7 @@ import pytest
 from muster.local.stories.watching import Entry
 from muster.policy.group_labels import GATE
 from tests.e2e.support.owners import Object, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -23,7 +23,9 @@ AT_MOST = 0.1
 """Seconds more for a pod: a hundred times what is seen, for a machine that does other things as well."""
 
 
-def test_a_pod_is_stamped_as_quickly_as_it_is_made(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_is_stamped_as_quickly_as_it_is_made(
+    story: RealStory, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The API server's own time for a pod with a mark and for one without, in turn; nothing is stored."""
     seconds: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(TRIES):
@@ -32,15 +34,15 @@ def test_a_pod_is_stamped_as_quickly_as_it_is_made(story: Story, capsys: pytest.
             pod = story.api.must("POST", _pods(story), _a_pod(labels), query={"dryRun": "All"})
             seconds[how].append(time.perf_counter() - began)
             assert ("schedulingGroup" in pod["spec"]) == (how == "with")
-    _say(capsys, f"a pod is made in {_told(seconds)}")
+    _say(capsys, f"a pod is made in {_as_text(seconds)}")
     assert median(seconds["with"]) - median(seconds["without"]) < AT_MOST
 
 
 def test_every_pod_of_many_is_stamped_and_gated_at_its_birth(
-    tell: Callable[..., Story], capsys: pytest.CaptureFixture[str]
+    begin_story: Callable[..., RealStory], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """TrainJobs in turn where nothing is stamped and where everything is: how soon pods come is told."""
-    plain, stamped = tell(opted_in=False), tell()
+    plain, stamped = begin_story(opted_in=False), begin_story()
     for story in (plain, stamped):
         story.add_nodes(TRAINJOBS)
     for number in range(TRAINJOBS):
@@ -49,7 +51,7 @@ def test_every_pod_of_many_is_stamped_and_gated_at_its_birth(
             wanted = (number + 1) * NODES
             story.wait(f"{wanted} pods run", partial(_runs, pods=wanted), 90)
 
-    born = [one.object for one in stamped.recording.entries() if _is_born(one)]
+    born = [entry.object for entry in stamped.recording.entries() if _is_born(entry)]
     assert [(stamped.gates(pod), bool(stamped.group_name(pod))) for pod in born] == [
         ({GATE}, True)
     ] * TRAINJOBS * NODES
@@ -57,10 +59,10 @@ def test_every_pod_of_many_is_stamped_and_gated_at_its_birth(
 
     first = {"without": _delays(plain, _is_born), "with": _delays(stamped, _is_born)}
     bound = {"without": _delays(plain, _is_bound), "with": _delays(stamped, _is_bound)}
-    _say(capsys, f"the first pod comes after {_told(first)}, and is bound after {_told(bound)}")
+    _say(capsys, f"the first pod comes after {_as_text(first)}, and is bound after {_as_text(bound)}")
 
 
-def _pods(story: Story) -> str:
+def _pods(story: RealStory) -> str:
     return f"/api/v1/namespaces/{story.namespace}/pods"
 
 
@@ -78,17 +80,17 @@ def _say(capsys: pytest.CaptureFixture[str], line: str) -> None:
         sys.stderr.write(f"\n{line}\n")
 
 
-def _delays(story: Story, happened: Callable[[Entry], bool]) -> list[float]:
+def _delays(story: RealStory, happened: Callable[[Entry], bool]) -> list[float]:
     """For each TrainJob the seconds until it first happened to one of its pods."""
     entries = story.recording.entries()
-    made = {one.name: one.at for one in entries if (one.kind, one.change) == ("TrainJob", "ADDED")}
+    made = {entry.name: entry.at for entry in entries if (entry.kind, entry.change) == ("TrainJob", "ADDED")}
     return [
-        next(one.at for one in entries if happened(one) and one.name.startswith(name)) - seconds
+        next(entry.at for entry in entries if happened(entry) and entry.name.startswith(name)) - seconds
         for name, seconds in made.items()
     ]
 
 
-def _runs(story: Story, pods: int) -> bool:
+def _runs(story: RealStory, pods: int) -> bool:
     return story.running() == pods
 
 
@@ -100,6 +102,6 @@ def _is_bound(entry: Entry) -> bool:
     return entry.kind == "Pod" and "nodeName" in entry.object["spec"]
 
 
-def _told(delays: dict[str, list[float]]) -> str:
-    said = (f"{median(seconds) * 1000:.0f} ms {how} the policies" for how, seconds in delays.items())
-    return ", ".join(said)
+def _as_text(delays: dict[str, list[float]]) -> str:
+    parts = (f"{median(seconds) * 1000:.0f} ms {how} the policies" for how, seconds in delays.items())
+    return ", ".join(parts)

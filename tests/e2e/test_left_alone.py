@@ -8,14 +8,16 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(tell: Callable[..., Story]) -> None:
+def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(
+    begin_story: Callable[..., RealStory],
+) -> None:
     """TrainJob, JobSet and Job run as without Muster: no gate, no group, no condition, not one write."""
-    story = tell(opted_in=False)
+    story = begin_story(opted_in=False)
     story.add_nodes(2)
     story.create(a_trainjob("llama", "torch-distributed", nodes=2))
     story.create(a_jobset("sim", {"workers": (1, 2)}))
@@ -29,7 +31,7 @@ def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(tell: Callabl
     assert story.writes() == []
 
 
-def test_a_group_that_the_user_brought_is_kept(story: Story) -> None:
+def test_a_group_that_the_user_brought_is_kept(story: RealStory) -> None:
     """Pods that name a group at birth stay in it, ungated; Muster makes nothing beside it."""
     story.add_nodes(1)
     version = "scheduling.k8s.io/v1beta1"
@@ -46,7 +48,7 @@ def test_a_group_that_the_user_brought_is_kept(story: Story) -> None:
     assert story.recording.now("Workload") == {}
 
 
-def test_a_template_opts_out_with_none(story: Story) -> None:
+def test_a_template_opts_out_with_none(story: RealStory) -> None:
     """The mark `none` leaves a Job alone in a namespace that opted in."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=2, labels={"muster.dev/group": "none"}))
@@ -57,7 +59,7 @@ def test_a_template_opts_out_with_none(story: Story) -> None:
     assert story.recording.now("Workload") == {}
 
 
-def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: Story) -> None:
+def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: RealStory) -> None:
     """The mark is in its template: replacements are stamped and lifted as before, and new Jobs are plain."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=3))
@@ -77,7 +79,7 @@ def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: St
     assert len(story.members(group)) == 3
 
 
-def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: Story) -> None:
+def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: RealStory) -> None:
     """Two CronJobs, one of them with a mark on its pod template: only that one's Job is grouped."""
     story.add_nodes(1)
     for name, labels in (("plain", {}), ("marked", {"muster.dev/group": "main"})):

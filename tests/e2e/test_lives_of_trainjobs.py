@@ -9,7 +9,7 @@ from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
@@ -18,7 +18,9 @@ REFUSED = "TrainJobResourcesCreationFailed"
 OURS = ("PodGroupsReady", "PodGroupsScheduled")
 
 
-def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, muster_on_it: Muster) -> None:
+def test_conditions_outlast_suspension_rebuilding_and_completion(
+    story: RealStory, muster_on_it: Muster
+) -> None:
     """Once they are there no writer drops one; Complete comes beside them, and they say what was last."""
     story.add_nodes(1)
     owner = story.create(a_trainjob("llama", "torch-distributed", nodes=2))
@@ -48,13 +50,15 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(story: Story, m
     assert muster_on_it.idle()
     story.recording.quiet()
     types = _histories(story)
-    first = next(number for number, told in enumerate(types) if set(OURS) <= set(told))
-    assert [told for told in types[first:] if not set(OURS) <= set(told)] == []
-    assert [told for told in types if set(told) - set(OURS) and told[-1] in OURS] == [], "the State column"
-    assert _told(story) == {"True"}
+    first = next(number for number, of_entry in enumerate(types) if set(OURS) <= set(of_entry))
+    assert [of_entry for of_entry in types[first:] if not set(OURS) <= set(of_entry)] == []
+    assert [of_entry for of_entry in types if set(of_entry) - set(OURS) and of_entry[-1] in OURS] == [], (
+        "the State column"
+    )
+    assert _statuses(story) == {"True"}
 
 
-def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: Story) -> None:
+def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: RealStory) -> None:
     """Its Workload's name is free, its group is another one, and the old one ends with the last old pod."""
     story.add_nodes(1)
     body = a_trainjob("llama", "torch-distributed", nodes=3)
@@ -82,7 +86,7 @@ def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: Story
 
 
 def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """The orphaned JobSet runs on as an owner of its own; when it is gone, the TrainJob gets a new gang."""
     story.add_nodes(1)
@@ -119,38 +123,38 @@ def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
     assert story.policy("trainer") == {"gang": {"minCount": 2}}
 
 
-def _runs_and_says_so(story: Story) -> None:
+def _runs_and_says_so(story: RealStory) -> None:
     story.wait("two pods run", lambda now: now.running() == 2, 90)
-    story.wait("conditions say so", lambda now: _told(now) == {"True"})
+    story.wait("conditions say so", lambda now: _statuses(now) == {"True"})
 
 
-def _told(story: Story) -> set[str]:
+def _statuses(story: RealStory) -> set[str]:
     """The statuses of Muster's conditions."""
-    return {story.condition("TrainJob", "llama", one) for one in OURS}
+    return {story.condition("TrainJob", "llama", condition_type) for condition_type in OURS}
 
 
-def _histories(story: Story) -> list[list[str]]:
+def _histories(story: RealStory) -> list[list[str]]:
     """The types of the TrainJob's conditions, in their order, at each of its changes."""
-    entries = [one for one in story.recording.entries() if one.kind == "TrainJob"]
-    statuses = [one.object.get("status") or {} for one in entries]
-    return [[condition["type"] for condition in one.get("conditions") or []] for one in statuses]
+    entries = [entry for entry in story.recording.entries() if entry.kind == "TrainJob"]
+    statuses = [entry.object.get("status") or {} for entry in entries]
+    return [[condition["type"] for condition in status.get("conditions") or []] for status in statuses]
 
 
-def _renewed(story: Story, before: set[str]) -> int:
+def _renewed(story: RealStory, before: set[str]) -> int:
     """How many pods there are once all of before are gone, 0 until then."""
     now = uids(story.pods())
     return 0 if now & before else len(now)
 
 
-def _running_elsewhere(story: Story, group: str) -> list[Object]:
+def _running_elsewhere(story: RealStory, group: str) -> list[Object]:
     pods = [pod for pod in story.pods() if story.group_name(pod) != group]
     return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
 
-def _controller_of_workload(story: Story) -> str:
+def _controller_of_workload(story: RealStory) -> str:
     """The kind of what the Workload was made for; empty without one."""
     metadata = story.recording.now("Workload").get("llama", {}).get("metadata", {})
-    return "".join(one["kind"] for one in metadata.get("ownerReferences", []))
+    return "".join(reference["kind"] for reference in metadata.get("ownerReferences", []))
 
 
 _WORKLOAD: Object = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload"}

@@ -7,12 +7,12 @@ import pytest
 from tests.cluster import manifests
 from tests.e2e.support import admission
 from tests.e2e.support.owners import Object, a_job, a_jobset
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_an_index_that_failed_for_good_no_longer_counts(story: Story) -> None:
+def test_an_index_that_failed_for_good_no_longer_counts(story: RealStory) -> None:
     """An index whose tries are used up never comes again, so the others need one less."""
     story.add_nodes(1)
     job = a_job("sweep", pods=3)
@@ -27,7 +27,7 @@ def test_an_index_that_failed_for_good_no_longer_counts(story: Story) -> None:
     assert story.running() == 2
 
 
-def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: Story) -> None:
+def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: RealStory) -> None:
     """Two of four pods are made and wait; when the quota is raised the others come and all are bound."""
     story.add_nodes(1)
     hard = {"hard": {"pods": "2"}}
@@ -45,7 +45,7 @@ def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: Story) -> None:
     story.wait("four pods run", lambda now: now.running() == 4)
 
 
-def test_a_gang_has_the_priority_of_its_pods(story: Story) -> None:
+def test_a_gang_has_the_priority_of_its_pods(story: RealStory) -> None:
     """The group takes the pods' class; without it the scheduler would refuse the whole group."""
     story.add_nodes(1)
     version = "scheduling.k8s.io/v1"
@@ -59,7 +59,7 @@ def test_a_gang_has_the_priority_of_its_pods(story: Story) -> None:
     assert story.group("main")["spec"]["priorityClassName"] == "urgent"
 
 
-def test_too_many_groups_for_a_workload_run_all_the_same(story: Story) -> None:
+def test_too_many_groups_for_a_workload_run_all_the_same(story: RealStory) -> None:
     """Nine groups are one more than a Workload holds: each gets a basic stand-in, and the JobSet says why."""
     story.add_nodes(2)
     story.create(a_jobset("wide", {f"part-{number}": (1, 1) for number in range(9)}))
@@ -71,7 +71,7 @@ def test_too_many_groups_for_a_workload_run_all_the_same(story: Story) -> None:
     )
 
 
-def test_a_workload_of_a_stranger_is_left_alone(story: Story) -> None:
+def test_a_workload_of_a_stranger_is_left_alone(story: RealStory) -> None:
     """Somebody's Workload has the name: it stays as it is, and the pods run in a stand-in."""
     story.add_nodes(1)
     templates = [{"name": "other", "schedulingPolicy": {"gang": {"minCount": 5}}}]
@@ -93,13 +93,13 @@ def test_a_workload_of_a_stranger_is_left_alone(story: Story) -> None:
     assert now["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
 
 
-def _of_index(story: Story, index: str) -> Object:
-    """Returns the running pod of a completion index."""
+def _of_index(story: RealStory, index: str) -> Object:
+    """Return the running pod of a completion index."""
     label = "batch.kubernetes.io/job-completion-index"
     running = [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
     return next(pod for pod in running if pod["metadata"]["labels"][label] == index)
 
 
-def _failed_indexes(story: Story) -> str:
+def _failed_indexes(story: RealStory) -> str:
     indexes: str = story.recording.now("Job")["sweep"]["status"].get("failedIndexes", "")
     return indexes

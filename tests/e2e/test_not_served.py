@@ -8,16 +8,16 @@ import pytest
 
 from muster.policy.group_labels import GATE
 from muster.simulator.apiserver import Gates
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off
-from tests.e2e.conftest import Stage, Stages
+from tests.e2e.conftest import RealStage, Stages
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(release=Release("1.37", gates=(), apis=()))
+OPTIONS = ClusterOptions(release=Release("1.37", gates=(), apis=()))
 
 RACK = "topology.kubernetes.io/rack"
 IN_ONE_RACK = (
@@ -25,7 +25,7 @@ IN_ONE_RACK = (
 )
 
 
-def _say_why(now: Story, *owners: tuple[str, str]) -> bool:
+def _say_why(now: RealStory, *owners: tuple[str, str]) -> bool:
     return all(
         now.reason(*owner, of_type) == "ApiNotServed"
         for owner in owners
@@ -33,7 +33,7 @@ def _say_why(now: Story, *owners: tuple[str, str]) -> bool:
     )
 
 
-def _readiness_says_what_is_missing(stage: Stage) -> None:
+def _readiness_says_what_is_missing(stage: RealStage) -> None:
     for name in stage.muster.functions:
         status, words = stage.muster.readiness(name)
         assert status == 200, name
@@ -41,7 +41,7 @@ def _readiness_says_what_is_missing(stage: Stage) -> None:
         assert "scheduling.k8s.io/v1beta1" in words
 
 
-def test_marked_jobs_run_as_plain_jobs(stage: Stage, story: Story) -> None:
+def test_marked_jobs_run_as_plain_jobs(stage: RealStage, story: RealStory) -> None:
     """The API server drops the group's name but not the gate; Muster lifts it, makes nothing and says why."""
     story.add_nodes(2)
     story.create(a_job("sweep", pods=2))
@@ -59,7 +59,7 @@ def test_marked_jobs_run_as_plain_jobs(stage: Stage, story: Story) -> None:
     assert "ApiNotServed" in stage.muster.log("patch-pods")
 
 
-def test_readiness_says_what_to_switch_on(stage: Stage) -> None:
+def test_readiness_says_what_to_switch_on(stage: RealStage) -> None:
     """Each function names the feature gate and the runtime-config that are missing.
 
     It is ready all the same: one that is not ready is sent no events, and would lift no gate.
@@ -67,7 +67,7 @@ def test_readiness_says_what_to_switch_on(stage: Stage) -> None:
     _readiness_says_what_is_missing(stage)
 
 
-def test_the_embedded_server_serves_no_more_than_this_one(stage: Stage) -> None:
+def test_the_embedded_server_serves_no_more_than_this_one(stage: RealStage) -> None:
     """With its gates off it answers the same."""
     gates = Gates(
         generic_workload=False,
@@ -79,7 +79,7 @@ def test_the_embedded_server_serves_no_more_than_this_one(stage: Stage) -> None:
 
 
 def test_the_api_is_used_as_long_as_it_is_switched_on(
-    stage: Stage, stages: Stages, tell: Callable[..., Story]
+    stage: RealStage, stages: Stages, begin_story: Callable[..., RealStory]
 ) -> None:
     """Jobs are gangs from then on; once it is off again, what waits runs as plain Jobs and what runs runs on.
 
@@ -88,7 +88,7 @@ def test_the_api_is_used_as_long_as_it_is_switched_on(
     functions = dict(stage.muster.functions)
     stages.switch(Release("1.37"))
     stage.muster.start_adapters()
-    story = tell()
+    story = begin_story()
     hanging = _gangs_run_and_wait(story)
     assert stage.muster.idle()
     bound = _bound(story)
@@ -110,7 +110,7 @@ def test_the_api_is_used_as_long_as_it_is_switched_on(
     assert stage.muster.functions == functions
 
 
-def _gangs_run_and_wait(story: Story) -> Object:
+def _gangs_run_and_wait(story: RealStory) -> Object:
     """A gang of four runs, one of two finds no rack with room for it, and a pod waits, gated, for a restart.
 
     Returns the old pod for which that restart waits.
@@ -138,13 +138,13 @@ def _gangs_run_and_wait(story: Story) -> Object:
     return hanging
 
 
-def _hang(story: Story, pod: Object, value: str | None) -> None:
+def _hang(story: RealStory, pod: Object, value: str | None) -> None:
     """Let a pod stay in termination until the annotation is taken away."""
     change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
     story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
 
-def _bound(story: Story) -> dict[str, str]:
+def _bound(story: RealStory) -> dict[str, str]:
     """The node of every pod that is on one, by the pod's UID."""
     pods = {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in story.pods()}
     return {uid: node for uid, node in pods.items() if node}

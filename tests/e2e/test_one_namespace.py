@@ -10,17 +10,17 @@ import pytest
 
 from muster.events.dead_letters import SELECTOR
 from tests.cluster import audit
-from tests.cluster.cluster import Cluster, Options, running
+from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.cluster.processes import until
 from tests.e2e.conftest import Stages
 from tests.e2e.support import admission, muster
 from tests.e2e.support.dead_letters import nonsense
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options()
+OPTIONS = ClusterOptions()
 OVERLAY = "one-namespace"
 TEAM = "team-a"
 ACCOUNTS = f"system:serviceaccount:{TEAM}:"
@@ -30,17 +30,17 @@ ACCOUNTS = f"system:serviceaccount:{TEAM}:"
 class House:
     """A cluster on which one team has Muster, and what happens in the team's namespace."""
 
-    cluster: Cluster
+    cluster: RealCluster
     muster: Muster
-    team: Story
+    team: RealStory
 
     def requests(self) -> list[dict[str, Any]]:
-        """Returns the audit events of everything that Muster asked the API server for."""
+        """Return the audit events of everything that Muster asked the API server for."""
         events = audit.events_since(self.cluster.audit_log)
         return [event for event in events if event["user"]["username"].startswith(ACCOUNTS)]
 
     def refused(self) -> list[str]:
-        """Returns what RBAC refused."""
+        """Return what RBAC refused."""
         return [
             f"{event['user']['username']}: {event['verb']} {event['requestURI']}"
             for event in self.requests()
@@ -48,7 +48,7 @@ class House:
         ]
 
     def namespaces(self) -> set[str]:
-        """Returns the namespaces that anything was asked for; what is in none is left out."""
+        """Return the namespaces that anything was asked for; what is in none is left out."""
         return {namespace for event in self.requests() if (namespace := _namespace(event))}
 
 
@@ -62,7 +62,7 @@ def _house(stages: Stages) -> Iterator[House]:
     # No stage: there Muster is installed before the story's namespace is made, which here is Muster's home.
     stages.close()
     with running(OPTIONS) as cluster:
-        team = Story(cluster, TEAM)
+        team = RealStory(cluster, TEAM)
         with muster.installed(cluster, OVERLAY) as installation:
             assert admission.policies_at_work(cluster.api, TEAM)
             team.add_nodes(3)
@@ -123,7 +123,7 @@ def test_sweeps_make_good_what_was_missed(house: House) -> None:
 
 def test_another_namespace_is_left_alone(house: House) -> None:
     """Neither the label nor a mark by hand does anything there: pods run at once, each by itself."""
-    other = Story(house.cluster, "team-b")
+    other = RealStory(house.cluster, "team-b")
     try:
         other.create(a_job("unmarked", pods=2))
         other.create(a_job("marked", pods=2, labels={"muster.dev/group": "workers"}))

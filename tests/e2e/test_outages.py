@@ -9,14 +9,14 @@ import pytest
 
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
 def without_adapters(muster_on_it: Muster) -> Iterator[Callable[[], None]]:
-    """Stops the adapters at once, and starts them when called or at the end; sweeps come by hand alone."""
+    """Stop the adapters at once, and start them when called or at the end; sweeps come by hand alone."""
     muster_on_it.stop_adapters()
     started: list[bool] = []
 
@@ -31,7 +31,7 @@ def without_adapters(muster_on_it: Muster) -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("function", ["create-workload", "create-pod-groups", "patch-pods"])
-def test_a_function_that_was_down_catches_up(story: Story, muster_on_it: Muster, function: str) -> None:
+def test_a_function_that_was_down_catches_up(story: RealStory, muster_on_it: Muster, function: str) -> None:
     """While it is down the pods wait, gated; once it is back they run: retries, or else the next sweep."""
     story.add_nodes(2)
     with muster_on_it.without_function(function):
@@ -44,7 +44,7 @@ def test_a_function_that_was_down_catches_up(story: Story, muster_on_it: Muster,
 
 
 def test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep(
-    story: Story, muster_on_it: Muster, without_adapters: Callable[[], None]
+    story: RealStory, muster_on_it: Muster, without_adapters: Callable[[], None]
 ) -> None:
     """The adapters never replay what they missed; sweeps alone, one a step, bring the job to run."""
     story.add_nodes(2)
@@ -64,7 +64,7 @@ def test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep(
 
 
 def test_without_adapters_sweeps_alone_keep_jobs_running(
-    story: Story, muster_on_it: Muster, without_adapters: Callable[[], None]
+    story: RealStory, muster_on_it: Muster, without_adapters: Callable[[], None]
 ) -> None:
     """As long as nothing is heard of any event, every sweep brings each job one step on."""
     del without_adapters
@@ -87,7 +87,7 @@ def test_without_adapters_sweeps_alone_keep_jobs_running(
 
 
 def test_an_owner_deleted_with_its_children_orphaned_leaves_nothing(
-    story: Story, muster_on_it: Muster
+    story: RealStory, muster_on_it: Muster
 ) -> None:
     """A Job deleted with orphaned pods orphans its Workload and group too; a sweep takes those away."""
     story.add_nodes(1)

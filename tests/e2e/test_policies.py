@@ -13,7 +13,7 @@ from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
 from tests.cluster import manifests
 from tests.e2e.support.owners import Object, a_job, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -25,10 +25,10 @@ RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 def example(name: str) -> list[Object]:
     """The objects of an example, without its namespace: each story has one of its own."""
     objects = first(read_snapshots([EVENTING / "examples" / f"{name}.yaml"])).objects
-    return [copy.deepcopy(one) for one in objects if one["kind"] != "Namespace"]
+    return [copy.deepcopy(obj) for obj in objects if obj["kind"] != "Namespace"]
 
 
-def racks_of_two_zones(story: Story) -> None:
+def racks_of_two_zones(story: RealStory) -> None:
     """Two zones of two racks of two nodes, four CPUs each."""
     for number in range(4):
         story.add_nodes(2, cpu=4, labels={ZONE: f"zone-{number // 2}", RACK: f"rack-{number}"})
@@ -40,16 +40,16 @@ def with_policy(job: Object, policy: str) -> Object:
     return job
 
 
-def places(story: Story, key: str) -> dict[str, set[str]]:
+def places(story: RealStory, key: str) -> dict[str, set[str]]:
     """The values of a node label under the pods of each group."""
-    found: dict[str, set[str]] = {}
+    counts: dict[str, set[str]] = {}
     for pod in story.pods():
         node = story.api.must("GET", f"/api/v1/nodes/{pod['spec']['nodeName']}")
-        found.setdefault(group_of(pod), set()).add(node["metadata"]["labels"][key])
-    return found
+        counts.setdefault(group_of(pod), set()).add(node["metadata"]["labels"][key])
+    return counts
 
 
-def sizes(story: Story) -> list[Any]:
+def sizes(story: RealStory) -> list[Any]:
     """The minCount of every PodGroup, basic ones as None."""
     policies = (group["spec"]["schedulingPolicy"] for group in story.groups().values())
     return sorted((policy.get("gang") or {}).get("minCount") for policy in policies)
@@ -65,11 +65,11 @@ def sizes(story: Story) -> list[Any]:
         pytest.param("jobset-leader-and-workers", 8, [2, 3, 3], id="leaders and workers as a JobSet"),
     ],
 )
-def test_an_example_runs(story: Story, name: str, pods: int, min_counts: list[int]) -> None:
+def test_an_example_runs(story: RealStory, name: str, pods: int, min_counts: list[int]) -> None:
     """All pods run, in gangs of these sizes; composites exist where the policy has them."""
     racks_of_two_zones(story)
-    for one in example(name):
-        story.create(one)
+    for obj in example(name):
+        story.create(obj)
     story.wait(f"{pods} pods run", lambda now: now.running() == pods)
     assert sizes(story) == min_counts
     if name == "racks":
@@ -79,11 +79,11 @@ def test_an_example_runs(story: Story, name: str, pods: int, min_counts: list[in
         assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
 
 
-def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: Story) -> None:
+def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: RealStory) -> None:
     """Room for prefill alone: nobody runs. With room for decode as well, all run."""
     story.add_nodes(1, cpu=3, labels={ZONE: "zone-0"})
-    for one in example("prefill-and-decode"):
-        story.create(one)
+    for obj in example("prefill-and-decode"):
+        story.create(obj)
     story.wait("both groups exist", lambda now: len(now.groups()) == 2)
     story.recording.quiet()
     assert story.running() == 0
@@ -91,11 +91,11 @@ def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: Story) -> No
     story.wait("six pods run", lambda now: now.running() == 6)
 
 
-def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: Story) -> None:
+def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: RealStory) -> None:
     """With a quorum of two groups it would wait for ever; the quorum falls to one."""
     racks_of_two_zones(story)
-    for one in example("leader-and-workers"):
-        story.create(one)
+    for obj in example("leader-and-workers"):
+        story.create(obj)
     story.wait("five pods run", lambda now: now.running() == 5)
     leads = "batch.kubernetes.io/job-completion-index"
     story.finish_pods([pod for pod in story.pods() if pod["metadata"]["labels"][leads] == "0"])
@@ -105,11 +105,11 @@ def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: Story) -
     story.wait("four pods run again", lambda now: now.running() == 4)
 
 
-def test_stages_under_a_basic_root_run_one_after_the_other(story: Story) -> None:
+def test_stages_under_a_basic_root_run_one_after_the_other(story: RealStory) -> None:
     """Initializers, then both trainers at once, then the evaluator, to the end."""
     racks_of_two_zones(story)
-    for one in example("stages"):
-        story.create(one)
+    for obj in example("stages"):
+        story.create(obj)
     story.wait("both initializers run", lambda now: now.running() == 2)
     assert len(story.groups()) == 4
     story.finish_pods(story.pods())
@@ -120,11 +120,11 @@ def test_stages_under_a_basic_root_run_one_after_the_other(story: Story) -> None
     story.wait("complete", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
 
 
-def test_an_elastic_gang_starts_with_what_has_room(story: Story) -> None:
+def test_an_elastic_gang_starts_with_what_has_room(story: RealStory) -> None:
     """Room for three of four: three run. Scaled up by nobody, its pinned minCount stays 1."""
     story.add_nodes(3)
-    for one in example("elastic-torch"):
-        story.create(one)
+    for obj in example("elastic-torch"):
+        story.create(obj)
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
     story.add_nodes(1)
@@ -132,7 +132,9 @@ def test_an_elastic_gang_starts_with_what_has_room(story: Story) -> None:
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
 
 
-def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next_job(story: Story) -> None:
+def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next_job(
+    story: RealStory,
+) -> None:
     """A basic stand-in, a condition with the path, an Event; then a gang for a Job made anew."""
     story.add_nodes(1)
     broken = story.create(with_policy(a_job("sweep", pods=3), "workload: {groups: [{name: mian}]}"))
@@ -152,7 +154,7 @@ def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next
     assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
 
 
-def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: Story) -> None:
+def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> None:
     """Nobody runs without the gang; the owner says why."""
     story.add_nodes(1)
     policy = "workload: {onFailure: Hold, groups: [{name: mian}]}"
@@ -163,7 +165,7 @@ def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: Story) -> None:
     assert all(story.gates(pod) == {"muster.dev/pod-group"} for pod in story.pods())
 
 
-def test_a_change_of_policy_counts_for_the_next_job_only(story: Story) -> None:
+def test_a_change_of_policy_counts_for_the_next_job_only(story: RealStory) -> None:
     """A ConfigMap that comes later changes nothing for groups that exist, not even when they are resized."""
     story.add_nodes(1)
     job = story.create(a_job("sweep", pods=3))
@@ -177,7 +179,7 @@ def test_a_change_of_policy_counts_for_the_next_job_only(story: Story) -> None:
     story.wait("it says so", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == exist)
 
 
-def test_flagged_scaling_leaves_the_gang_and_says_so(story: Story, stage: Any) -> None:
+def test_flagged_scaling_leaves_the_gang_and_says_so(story: RealStory, stage: Any) -> None:
     """The gang keeps its size; the owner's condition says what differs, at the latest with a sweep."""
     story.add_nodes(1)
     job = story.create(with_policy(a_job("sweep", pods=3), "workload: {onScale: Flag}"))
@@ -189,7 +191,7 @@ def test_flagged_scaling_leaves_the_gang_and_says_so(story: Story, stage: Any) -
     assert story.policy("main") == {"gang": {"minCount": 3}}
 
 
-def a_runtime(story: Story, policy: str) -> Object:
+def a_runtime(story: RealStory, policy: str) -> Object:
     """A namespaced copy of torch-distributed with a policy."""
     shipped = story.api.must("GET", f"{RUNTIMES}/torch-distributed")
     metadata = {
@@ -200,7 +202,7 @@ def a_runtime(story: Story, policy: str) -> Object:
     return story.create({**shipped, "kind": "TrainingRuntime", "metadata": metadata})
 
 
-def pod_labels(story: Story, runtime: Object) -> dict[str, str]:
+def pod_labels(story: RealStory, runtime: Object) -> dict[str, str]:
     """The labels of the runtime's pod template."""
     live = story.api.must("GET", manifests.path(runtime))
     template = live["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
@@ -208,9 +210,11 @@ def pod_labels(story: Story, runtime: Object) -> dict[str, str]:
     return labels
 
 
-def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(tell: Callable[..., Story]) -> None:
+def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(
+    begin_story: Callable[..., RealStory],
+) -> None:
     """Marked by mark_runtime, an Event says so; a running TrainJob keeps its groups when the policy goes."""
-    story = tell(opted_in=False)
+    story = begin_story(opted_in=False)
     story.add_nodes(1)
     policy = "workload: {groups: [{name: workers, replicatedJobs: [node], disruptionMode: {all: {}}}]}"
     runtime = a_runtime(story, policy)
@@ -228,7 +232,7 @@ def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(tell: Callabl
     assert story.policy("workers") == {"gang": {"minCount": 3}}
 
 
-def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: Story) -> None:
+def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: RealStory) -> None:
     """Queue and schedulerName from the runtime; no group and no gate, though the namespace opted in."""
     runtime = a_runtime(story, "kaiScheduler: {queue: team-a}")
     story.wait("it has the queue", lambda now: pod_labels(now, runtime) == {"kai.scheduler/queue": "team-a"})
@@ -242,7 +246,7 @@ def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: Story) -> Non
     assert story.groups() == story.recording.now("Workload") == {}
 
 
-def test_kai_on_a_trainjob_is_invalid_and_says_the_command(story: Story) -> None:
+def test_kai_on_a_trainjob_is_invalid_and_says_the_command(story: RealStory) -> None:
     """A label on a running job comes too late; the pods run in a stand-in meanwhile."""
     story.add_nodes(1)
     trainjob = a_trainjob("bert", "torch-distributed", nodes=2)
@@ -250,6 +254,6 @@ def test_kai_on_a_trainjob_is_invalid_and_says_the_command(story: Story) -> None
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait("it says why", lambda now: now.reason("TrainJob", "bert", "PodGroupsReady") == "InvalidPolicy")
     conditions = story.recording.now("TrainJob")["bert"]["status"]["conditions"]
-    message = next(one["message"] for one in conditions if one["type"] == "PodGroupsReady")
+    message = next(condition["message"] for condition in conditions if condition["type"] == "PodGroupsReady")
     assert "kubectl annotate --overwrite clustertrainingruntime torch-distributed" in message
     assert story.policy("trainer") == {"basic": {}}

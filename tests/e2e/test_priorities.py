@@ -11,7 +11,7 @@ from muster.replay.summary import group_of
 from tests.contract.bodies import CLASSES, priority_class
 from tests.e2e.support import admission
 from tests.e2e.support.owners import Object, a_job, a_jobset
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -19,8 +19,8 @@ Make = Callable[..., str]
 
 
 @pytest.fixture
-def a_class(story: Story) -> Iterator[Make]:
-    """Makes PriorityClasses for a story; they are of the whole cluster and go with the story."""
+def a_class(story: RealStory) -> Iterator[Make]:
+    """Make PriorityClasses for a story; they are of the whole cluster and go with the story."""
     made: list[str] = []
 
     def make(name: str, value: int, **fields: Any) -> str:
@@ -45,13 +45,13 @@ def a_jobset_of(templates: dict[str, Object]) -> Object:
     return jobset
 
 
-def priorities(story: Story) -> set[tuple[int, int]]:
+def priorities(story: RealStory) -> set[tuple[int, int]]:
     """For each pod its priority and that of its PodGroup."""
     groups = story.groups()
     return {(pod["spec"]["priority"], groups[group_of(pod)]["spec"]["priority"]) for pod in story.pods()}
 
 
-def test_classes_of_one_value_make_one_gang(story: Story, a_class: Make) -> None:
+def test_classes_of_one_value_make_one_gang(story: RealStory, a_class: Make) -> None:
     """Under different names: with room for three of four nobody runs, with room for four all do."""
     story.add_nodes(1, cpu=3)
     high, urgent = a_class("high", 1000), a_class("urgent", 1000)
@@ -79,7 +79,7 @@ def test_classes_of_one_value_make_one_gang(story: Story, a_class: Make) -> None
     ],
 )
 def test_pods_of_two_priorities_get_stand_ins(
-    story: Story, a_class: Make, other: Object, scheduler_says: str
+    story: RealStory, a_class: Make, other: Object, scheduler_says: str
 ) -> None:
     """The scheduler places none of them in a basic group either; a group of pods that are alike runs."""
     story.add_nodes(1)
@@ -87,8 +87,8 @@ def test_pods_of_two_priorities_get_stand_ins(
     second = {"priorityClassName": a_class("other", **other)}
     jobset = {"a": {"mark": "g", **high}, "b": {"mark": "g", **second}, "c": {"mark": "alike", **high}}
     story.create(a_jobset_of(jobset))
-    told = "PrioritiesDiffer"
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == told)
+    reason = "PrioritiesDiffer"
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
     story.wait("the two that are alike run", lambda now: len(now.running_of("alike")) == 2)
     story.wait("the scheduler has spoken", lambda now: scheduler_says in str(now.group("g").get("status")))
     story.recording.quiet()
@@ -97,18 +97,18 @@ def test_pods_of_two_priorities_get_stand_ins(
     assert story.recording.now("Workload") == {}
 
 
-def test_pods_of_two_schedulers_get_a_stand_in(story: Story) -> None:
+def test_pods_of_two_schedulers_get_a_stand_in(story: RealStory) -> None:
     """A gang of all would wait for pods that this scheduler never sees; in a basic group its own run."""
     story.add_nodes(1)
     story.create(a_jobset_of({"a": {"mark": "g"}, "b": {"mark": "g", "schedulerName": "another-scheduler"}}))
     story.wait("its own pods run", lambda now: now.running() == 2)
-    told = "SchedulersDiffer"
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == told)
+    reason = "SchedulersDiffer"
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
     assert story.policy("g") == {"basic": {}}
     assert {pod["spec"]["schedulerName"] for pod in story.running_of("g")} == {"default-scheduler"}
 
 
-def test_groups_of_one_owner_may_have_different_classes(story: Story, a_class: Make) -> None:
+def test_groups_of_one_owner_may_have_different_classes(story: RealStory, a_class: Make) -> None:
     """Each PodGroup has its pods' class; the Workload names none, because its templates may not differ."""
     story.add_nodes(1)
     high, low = a_class("high", 1000), a_class("low", 10)
@@ -118,7 +118,7 @@ def test_groups_of_one_owner_may_have_different_classes(story: Story, a_class: M
     assert "priorityClassName" not in str(story.recording.now("Workload")["sim"]["spec"])
 
 
-def test_pods_and_group_take_the_clusters_default_class(story: Story, a_class: Make) -> None:
+def test_pods_and_group_take_the_clusters_default_class(story: RealStory, a_class: Make) -> None:
     """Neither names it; a template that names a class of the same value is of the same gang."""
     story.add_nodes(1)
     a_class("usual", 1000, globalDefault=True)
@@ -130,7 +130,7 @@ def test_pods_and_group_take_the_clusters_default_class(story: Story, a_class: M
 
 
 @pytest.mark.parametrize("labels", [{}, {"muster.dev/group": "main"}], ids=["unmarked", "marked by hand"])
-def test_pods_of_a_system_class_are_left_alone(story: Story, labels: dict[str, str]) -> None:
+def test_pods_of_a_system_class_are_left_alone(story: RealStory, labels: dict[str, str]) -> None:
     """The API refuses PodGroups of their priority, so they are born without a group and without a gate."""
     story.add_nodes(1)
     job = a_job("agent", pods=2, labels=labels)

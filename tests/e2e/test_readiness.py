@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.api import MERGE_PATCH
 from tests.cluster.processes import until
-from tests.e2e.conftest import Stage
+from tests.e2e.conftest import RealStage
 from tests.e2e.support.muster import NAMESPACE
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -19,14 +19,14 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 UPDATE = {"verb": "update", "group": "trainer.kubeflow.org", "resource": "trainingruntimes"}
 
 
-def test_every_function_has_all_its_permissions(stage: Stage) -> None:
+def test_every_function_has_all_its_permissions(stage: RealStage) -> None:
     """Each asks for what its step names, and the roles of the overlay grant it."""
     for name in stage.muster.functions:
         assert stage.muster.readiness(name) == (200, "OK\n"), name
         assert "PermissionMissing" not in stage.muster.log(name)
 
 
-def test_a_missing_permission_is_told_until_it_is_granted(stage: Stage) -> None:
+def test_a_missing_permission_is_told_until_it_is_granted(stage: RealStage) -> None:
     """In readiness and log from the start; the function is ready all the same, and needs no restart."""
     api, muster = stage.cluster.api, stage.muster
     granted = api.must("GET", ROLE)["rules"]
@@ -40,18 +40,18 @@ def test_a_missing_permission_is_told_until_it_is_granted(stage: Stage) -> None:
         assert status == 200
         for resource in ("clustertrainingruntimes", "trainingruntimes"):
             assert f"update {resource}.trainer.kubeflow.org" in body
-        assert _told(stage)[-1] == ("ERROR", "PermissionMissing", body.strip())
+        assert _log_lines(stage)[-1] == ("ERROR", "PermissionMissing", body.strip())
     finally:
         _grant(stage, granted)
     assert until(lambda: muster.readiness("mark-runtime") == (200, "OK\n"), 30)
-    assert _told(stage)[-1][:2] == ("INFO", "PermissionsGranted")
+    assert _log_lines(stage)[-1][:2] == ("INFO", "PermissionsGranted")
 
 
-def _grant(stage: Stage, rules: list[dict[str, Any]]) -> None:
+def _grant(stage: RealStage, rules: list[dict[str, Any]]) -> None:
     stage.cluster.api.must("PATCH", ROLE, {"rules": rules}, MERGE_PATCH)
 
 
-def _may_update(stage: Stage) -> bool:
+def _may_update(stage: RealStage) -> bool:
     """Whether RBAC, which hears of changed roles a moment later, would let mark-runtime write."""
     user = f"system:serviceaccount:{NAMESPACE}:mark-runtime"
     review = {"spec": {"user": user, "resourceAttributes": UPDATE}}
@@ -59,8 +59,8 @@ def _may_update(stage: Stage) -> bool:
     return allowed
 
 
-def _told(stage: Stage) -> list[tuple[str, str, str]]:
+def _log_lines(stage: RealStage) -> list[tuple[str, str, str]]:
     """Level, reason and message of what mark-runtime logged about its permissions."""
     lines = [line for line in stage.muster.log("mark-runtime").splitlines() if '"Permission' in line]
     logged = [json.loads(line) for line in lines]
-    return [(one["level"], one["reason"], one["message"]) for one in logged]
+    return [(record["level"], record["reason"], record["message"]) for record in logged]

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.conftest import Stage, Stages
+from tests.e2e.conftest import RealStage, Stages
 from tests.e2e.support.owners import Object, a_jobset, a_trainjob
 from tests.e2e.support.runtimes import a_runtime
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -17,7 +17,7 @@ WORKLOAD: Object = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload
 CONFIG_MAP: Object = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
-def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: Story) -> None:
+def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: RealStory) -> None:
     """Nine groups of one pod each; after a restart nine new pods join them."""
     story.add_nodes(2)
     jobset = a_jobset("many", {"workers": (9, 1)}, max_restarts=1)
@@ -33,7 +33,7 @@ def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: Story) ->
     assert set(story.groups()) == groups
 
 
-def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Stages) -> None:
+def test_deleted_workloads_are_made_anew(story: RealStory, stage: RealStage, stages: Stages) -> None:
     """Meanwhile their gangs run on, and replacements join them.
 
     Without a Workload every function has to find the policy by itself, and without the Trainer's snapshot of
@@ -71,13 +71,13 @@ def test_deleted_workloads_are_made_anew(story: Story, stage: Stage, stages: Sta
     assert {name: group["metadata"]["uid"] for name, group in story.groups().items()} == groups
 
 
-def _uids(story: Story) -> set[str]:
+def _uids(story: RealStory) -> set[str]:
     return {pod["metadata"]["uid"] for pod in story.pods()}
 
 
-def _is_scheduled(story: Story, name: str) -> bool:
+def _is_scheduled(story: RealStory, name: str) -> bool:
     return story.condition("TrainJob", name, "PodGroupsScheduled") == "True"
 
 
-def _named(story: Story, kind: Object, name: str) -> Object:
+def _named(story: RealStory, kind: Object, name: str) -> Object:
     return {**kind, "metadata": {"name": name, "namespace": story.namespace}}

@@ -11,15 +11,15 @@ import pytest
 from muster.objects.resources import TRAINING_RUNTIMES
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import APPLY
-from tests.e2e.conftest import Stage
+from tests.e2e.conftest import RealStage
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.runtimes import a_runtime, marks
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story: Story) -> None:
+def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story: RealStory) -> None:
     """The entry's old name stays, without containers; the Trainer says what it cannot make of it."""
     runtime = _applied(story, _runtime(story, "node"))
     entry = {"name": "node", "template": {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}}
@@ -34,7 +34,7 @@ def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story:
     assert story.recording.now("JobSet") == {}
 
 
-def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: Story) -> None:
+def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: RealStory) -> None:
     """Marks survive what is applied unchanged; a renamed entry is marked anew, and its TrainJob is a gang."""
     story.add_nodes(1)
     policy = "workload: {}"
@@ -52,7 +52,7 @@ def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: Story) -> N
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
 
 
-def test_a_mark_that_kubectl_takes_away_comes_back(story: Story, stage: Stage) -> None:
+def test_a_mark_that_kubectl_takes_away_comes_back(story: RealStory, stage: RealStage) -> None:
     """Without --server-side it replaces the list of entries as a whole, and the update is heard."""
     runtime = _runtime(story, "node", "workload: {}")
     story.recording.follow(TRAINING_RUNTIMES)
@@ -65,7 +65,7 @@ def test_a_mark_that_kubectl_takes_away_comes_back(story: Story, stage: Stage) -
     story.wait("it is marked again", lambda now: _marked(now) == [False, True, False, True])
 
 
-def _runtime(story: Story, entry: str, policy: str = "") -> Object:
+def _runtime(story: RealStory, entry: str, policy: str = "") -> Object:
     """The shipped runtime torch-distributed as its owner applies it, its entry under that name."""
     shipped = copy.deepcopy(a_runtime(story.api, "own", policy))
     shipped["metadata"]["namespace"] = story.namespace
@@ -73,26 +73,26 @@ def _runtime(story: Story, entry: str, policy: str = "") -> Object:
     return {key: shipped[key] for key in ("apiVersion", "kind", "metadata", "spec")}
 
 
-def _applied(story: Story, body: Object, manager: str = "owner") -> Object:
+def _applied(story: RealStory, body: Object, manager: str = "owner") -> Object:
     placed = {**body, "metadata": {**body["metadata"], "namespace": story.namespace}}
     query = {"fieldManager": manager}
     applied: Object = story.api.must("PATCH", manifests.path(placed), placed, APPLY, query)
     return applied
 
 
-def _marked(story: Story) -> list[bool]:
+def _marked(story: RealStory) -> list[bool]:
     """Whether the runtime had its mark, at first and after each change of that."""
-    entries = [one for one in story.recording.entries() if one.kind == "TrainingRuntime"]
-    return [had for had, _ in itertools.groupby(marks(one.object) != {} for one in entries)]
+    entries = [entry for entry in story.recording.entries() if entry.kind == "TrainingRuntime"]
+    return [had for had, _ in itertools.groupby(marks(entry.object) != {} for entry in entries)]
 
 
 def _names(runtime: Object) -> set[str]:
-    return {one["name"] for one in runtime["spec"]["template"]["spec"]["replicatedJobs"]}
+    return {entry["name"] for entry in runtime["spec"]["template"]["spec"]["replicatedJobs"]}
 
 
-def _told_of(story: Story, trainjob: str) -> str:
+def _told_of(story: RealStory, trainjob: str) -> str:
     """What the Trainer says in conditions and Events."""
     status = story.recording.now("TrainJob").get(trainjob, {}).get("status") or {}
     events = story.recording.now("Event").values()
-    told = [one["message"] for one in events if one["involvedObject"]["name"] == trainjob]
-    return " ".join([*told, *(one["message"] for one in status.get("conditions") or [])])
+    messages = [event["message"] for event in events if event["involvedObject"]["name"] == trainjob]
+    return " ".join([*messages, *(condition["message"] for condition in status.get("conditions") or [])])

@@ -6,12 +6,12 @@ import pytest
 
 from muster.policy.group_labels import GATE
 from tests.e2e.support.owners import Object, a_job, a_jobset
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: Story) -> None:
+def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: RealStory) -> None:
     """MinCount had fallen to two, and two have room: none of the three is bound before all can be."""
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (1, 3)}, cpu=2, max_restarts=1))
@@ -33,7 +33,7 @@ def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: Story) 
     story.wait("all three run", lambda now: len(now.running_of("workers")) == 3, 90)
 
 
-def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: Story) -> None:
+def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: RealStory) -> None:
     """The scheduler would count the old ones, which terminate, and run two of four."""
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (2, 2)}, cpu=2, max_restarts=1))
@@ -50,29 +50,29 @@ def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: Story) -> N
     story.wait("four new pods run", lambda now: now.running() == len(_new(now, before)) == 4, 90)
 
 
-def _take_room(story: Story) -> None:
+def _take_room(story: RealStory) -> None:
     """Somebody else's pods leave room for two."""
     story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
     story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
 
 
-def _hang(story: Story, pods: list[Object], value: str | None) -> None:
+def _hang(story: RealStory, pods: list[Object], value: str | None) -> None:
     """Let pods stay in termination until the annotation is taken away."""
     change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
     for pod in pods:
         story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
 
-def _of_job(story: Story, index: str) -> list[Object]:
+def _of_job(story: RealStory, index: str) -> list[Object]:
     """The pods of one of the JobSet's Jobs."""
     return [pod for pod in story.pods() if pod["metadata"]["labels"][_JOB_INDEX] == index]
 
 
-def _uids(story: Story) -> set[str]:
+def _uids(story: RealStory) -> set[str]:
     return {pod["metadata"]["uid"] for pod in story.pods()}
 
 
-def _new(story: Story, before: set[str]) -> list[Object]:
+def _new(story: RealStory, before: set[str]) -> list[Object]:
     """The gang's pods that were not there before."""
     pods = [pod for pod in story.pods() if story.group_name(pod)]
     return [pod for pod in pods if pod["metadata"]["uid"] not in before]

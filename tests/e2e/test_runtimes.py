@@ -12,7 +12,7 @@ import pytest
 from tests.cluster import kubectl, manifests
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.runtimes import POLICY, a_runtime, marks
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -20,7 +20,7 @@ GANG: Object = {"name": "workers", "replicatedJobs": ["node"], "schedulingPolicy
 WORKERS = json.dumps({"workload": {"groups": [GANG]}})
 
 
-def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: Story) -> None:
+def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: RealStory) -> None:
     """The runtime's group has the name and the minCount of its policy; taken away, the marks go as well."""
     story.add_nodes(2)
     runtime = story.create(a_runtime(story.api, "gangs", WORKERS))
@@ -34,7 +34,7 @@ def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: Story) 
     story.wait_for(runtime, "its marks are gone", lambda now: marks(now) == {})
 
 
-def test_a_runtime_of_all_namespaces_is_marked_too(story: Story) -> None:
+def test_a_runtime_of_all_namespaces_is_marked_too(story: RealStory) -> None:
     """A ClusterTrainingRuntime is in no namespace; its TrainJobs are gangs like any others."""
     story.add_nodes(1)
     name = f"gangs-of-{story.namespace}"
@@ -51,7 +51,7 @@ def test_a_runtime_of_all_namespaces_is_marked_too(story: Story) -> None:
         story.api.must("DELETE", manifests.path(runtime))
 
 
-def test_a_mark_that_a_person_wrote_stays(story: Story) -> None:
+def test_a_mark_that_a_person_wrote_stays(story: RealStory) -> None:
     """Beside those that the policy makes, which an Event tells of, and when they are gone again."""
     runtime = a_runtime(story.api, "staged", WORKERS, like="torchtune-qwen2.5-1.5b")
     node = templates(runtime)["node"]
@@ -82,10 +82,12 @@ def all_marks(runtime: Object) -> dict[str, str]:
         name: (template.get("metadata") or {}).get("labels") or {}
         for name, template in templates(runtime).items()
     }
-    return {name: found["muster.dev/group"] for name, found in labels.items() if "muster.dev/group" in found}
+    return {
+        name: values["muster.dev/group"] for name, values in labels.items() if "muster.dev/group" in values
+    }
 
 
-def test_kai_waits_for_no_stage_that_depends_on_another(story: Story) -> None:
+def test_kai_waits_for_no_stage_that_depends_on_another(story: RealStory) -> None:
     """Before the first pod exists the JobSet says that one of its replicatedJobs is enough."""
     policy = "kaiScheduler: {queue: team-a}"
     runtime = story.create(a_runtime(story.api, "staged", policy, like="torchtune-qwen2.5-1.5b"))
@@ -102,12 +104,12 @@ def test_kai_waits_for_no_stage_that_depends_on_another(story: Story) -> None:
 
 
 def jobset_labels(runtime: Object) -> Object:
-    """Returns the labels that a runtime gives its JobSets."""
+    """Return the labels that a runtime gives its JobSets."""
     labels: Object = (runtime["spec"]["template"].get("metadata") or {}).get("labels") or {}
     return labels
 
 
-def test_the_command_that_a_misplaced_kai_policy_gives_works(story: Story, stage: Any) -> None:
+def test_the_command_that_a_misplaced_kai_policy_gives_works(story: RealStory, stage: Any) -> None:
     """On a TrainJob it comes too late and says what to type; typed, the next TrainJob is KAI's."""
     story.add_nodes(1)
     story.create(a_runtime(story.api, "mine"))
@@ -117,7 +119,7 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: Story, stage
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait("it says why", lambda now: now.reason("TrainJob", "late", "PodGroupsReady") == "InvalidPolicy")
     conditions = story.recording.now("TrainJob")["late"]["status"]["conditions"]
-    message = next(one["message"] for one in conditions if one["type"] == "PodGroupsReady")
+    message = next(condition["message"] for condition in conditions if condition["type"] == "PodGroupsReady")
     command = shlex.split(message[message.index("kubectl ") :])
     kubectl.run(*command[1:], kubeconfig=stage.cluster.kubeconfig)
     story.wait(
@@ -131,7 +133,7 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: Story, stage
 
 
 @pytest.mark.parametrize("other", ["coscheduling", "volcano", "yunikorn"])
-def test_runtimes_of_other_schedulers_are_marked_none(story: Story, other: str) -> None:
+def test_runtimes_of_other_schedulers_are_marked_none(story: RealStory, other: str) -> None:
     """By the Trainer's own policy, or by the schedulerName of a template; an Event says so."""
     runtime = a_runtime(story.api, "theirs")
     if other == "yunikorn":

@@ -8,20 +8,20 @@ import pytest
 
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 GANG_OF = {number: {"gang": {"minCount": number}} for number in range(1, 7)}
 
 
-def scaled(story: Story, job: Object, pods: int) -> None:
+def scaled(story: RealStory, job: Object, pods: int) -> None:
     """Scale a Job whose completions stay, and wait until it has so many running pods."""
     story.patch(job, {"spec": {"parallelism": pods}})
     story.wait(f"{pods} pods run", lambda now: now.running() == pods)
 
 
-def test_a_job_is_scaled_to_nothing_to_one_and_from_one(story: Story) -> None:
+def test_a_job_is_scaled_to_nothing_to_one_and_from_one(story: RealStory) -> None:
     """A gang is never smaller than one, stays a gang, and grows again from there."""
     story.add_nodes(1)
     job = story.create(a_job("sweep", pods=4))
@@ -34,7 +34,7 @@ def test_a_job_is_scaled_to_nothing_to_one_and_from_one(story: Story) -> None:
     story.wait("the gang is of four", lambda now: now.policy("main") == GANG_OF[4])
 
 
-def test_one_of_several_groups_is_resized_and_the_others_are_not(story: Story) -> None:
+def test_one_of_several_groups_is_resized_and_the_others_are_not(story: RealStory) -> None:
     """The Workload's other template stays as it is: the API server forbids to leave one out."""
     story.add_nodes(1)
     story.create(a_jobset("pair", {"left": (1, 3), "right": (1, 2)}))
@@ -54,7 +54,7 @@ def test_one_of_several_groups_is_resized_and_the_others_are_not(story: Story) -
     ],
 )
 def test_a_replacement_is_stuck_until_its_gang_is_resized(
-    story: Story, muster_on_it: Muster, outcome: str
+    story: RealStory, muster_on_it: Muster, outcome: str
 ) -> None:
     """Without resize_gang the scheduler waits for one that never comes, and so patch_pods keeps the gate."""
     story.add_nodes(1)
@@ -89,7 +89,7 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
     assert story.policy("main") == GANG_OF[2]
 
 
-def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster_on_it: Muster) -> None:
+def test_growth_without_room_does_not_hold_up_a_replacement(story: RealStory, muster_on_it: Muster) -> None:
     """Four of six have room: a gang of six would have no place for a replacement, one of four has."""
     story.add_nodes(1, cpu=4)
     job = story.create(a_job("sweep", pods=4))
@@ -117,7 +117,7 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: Story, muster
 @pytest.mark.parametrize(
     "trainer", [pytest.param(None, id="removed"), pytest.param({"numNodes": 5}, id="added")]
 )
-def test_a_trainer_that_comes_or_goes_changes_no_gang(story: Story, trainer: Any) -> None:
+def test_a_trainer_that_comes_or_goes_changes_no_gang(story: RealStory, trainer: Any) -> None:
     """A running JobSet keeps the pods it has, whatever its TrainJob says then (Trainer 2.3)."""
     story.add_nodes(1)
     body = a_trainjob("llama", "torch-distributed", nodes=3)
@@ -131,30 +131,30 @@ def test_a_trainer_that_comes_or_goes_changes_no_gang(story: Story, trainer: Any
     assert (story.running(), story.policy("trainer")) == (pods, GANG_OF[pods])
 
 
-def _running(story: Story) -> list[Object]:
+def _running(story: RealStory) -> list[Object]:
     return [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
 
 
-def _running_of_index(story: Story, index: str) -> Object:
+def _running_of_index(story: RealStory, index: str) -> Object:
     return next(pod for pod in _running(story) if _index(pod) == index)
 
 
-def _is_placed(story: Story) -> bool:
+def _is_placed(story: RealStory) -> bool:
     """What the scheduler says of the group: it was placed once, and that stays."""
     return _condition(story.group("main"), "PodGroupInitiallyScheduled") == ("True", "Scheduled")
 
 
-def _condition(found: Object, of_type: str) -> tuple[str, str]:
+def _condition(obj: Object, of_type: str) -> tuple[str, str]:
     """The status and the reason of a condition."""
-    (condition,) = (one for one in found["status"]["conditions"] if one["type"] == of_type)
+    (condition,) = (condition for condition in obj["status"]["conditions"] if condition["type"] == of_type)
     return condition["status"], condition["reason"]
 
 
-def _pod(story: Story, name: str) -> Object:
+def _pod(story: RealStory, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **story.recording.now("Pod")[name]}
 
 
-def _fail(story: Story, index: str) -> str:
+def _fail(story: RealStory, index: str) -> str:
     """Let the running pod of an index fail; returns the name of the pod that comes in its place."""
     before = set(story.recording.now("Pod"))
     story.finish_pods([_running_of_index(story, index)], "Failed")
@@ -168,5 +168,5 @@ def _index(pod: Object) -> str:
     return index
 
 
-def _index_0_has_failed(story: Story) -> bool:
+def _index_0_has_failed(story: RealStory) -> bool:
     return bool(story.recording.now("Job")["sweep"]["status"].get("failedIndexes") == "0")

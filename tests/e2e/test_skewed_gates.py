@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.e2e.support.owners import a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = Options(release=Release("1.37", skewed=(("kube-scheduler", ()),)))
+OPTIONS = ClusterOptions(release=Release("1.37", skewed=(("kube-scheduler", ()),)))
 ELASTIC = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
 
 
-def test_a_gang_that_the_scheduler_takes_for_single_pods_is_told(story: Story) -> None:
+def test_a_gang_that_the_scheduler_takes_for_single_pods_is_told(story: RealStory) -> None:
     """Pods are bound one by one, and the Job says that nobody placed their group.
 
     MinCount is 1, so that the laws of every story hold: a larger gang is bound before it can be.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -18,7 +18,7 @@ SUSPENDED["JobSet"]["spec"]["suspend"] = True
 
 
 @pytest.mark.parametrize("kind", list(SUSPENDED))
-def test_a_suspended_owner_keeps_its_group_over_resume_and_suspend(story: Story, kind: str) -> None:
+def test_a_suspended_owner_keeps_its_group_over_resume_and_suspend(story: RealStory, kind: str) -> None:
     """The group is made while nothing runs; new pods join it at each resume, under the same name."""
     story.add_nodes(2)
     owner = story.create(SUSPENDED[kind])
@@ -34,8 +34,10 @@ def test_a_suspended_owner_keeps_its_group_over_resume_and_suspend(story: Story,
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("the pods are gone", lambda now: not now.pods())
     assert set(story.groups()) == {group}
-    (told,) = story.groups()[group]["status"]["conditions"]
-    assert (told["status"], told["reason"]) == ("True", "Scheduled"), "the scheduler takes nothing back"
+    (condition,) = story.groups()[group]["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("True", "Scheduled"), (
+        "the scheduler takes nothing back"
+    )
 
     story.patch(owner, {"spec": {"suspend": False}})
     story.wait("three new pods run", lambda now: now.running() == 3)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.support.owners import a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_a_torch_trainjob_runs_as_one_gang(story: Story) -> None:
+def test_a_torch_trainjob_runs_as_one_gang(story: RealStory) -> None:
     """Three nodes are one group of three, bound together; conditions say so; it completes and all is gone."""
     story.add_nodes(3)
     trainjob = story.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
     story.wait("three pods run", lambda now: now.running() == 3)
 
     workload = story.recording.now("Workload")["llama"]
-    assert [one["name"] for one in workload["spec"]["podGroupTemplates"]] == ["trainer"]
+    assert [template["name"] for template in workload["spec"]["podGroupTemplates"]] == ["trainer"]
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
     story.wait(
         "conditions say so", lambda now: now.condition("TrainJob", "llama", "PodGroupsScheduled") == "True"
@@ -29,7 +29,7 @@ def test_a_torch_trainjob_runs_as_one_gang(story: Story) -> None:
     story.wait("nothing is left", lambda now: not now.leftovers())
 
 
-def test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers(story: Story) -> None:
+def test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers(story: RealStory) -> None:
     """Initializers are basic groups; the trainer's gang is made early and bound when its pods come."""
     story.add_nodes(3)
     story.add_volume("initializer-tune")
@@ -55,7 +55,7 @@ def test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers(story: S
 
 
 @pytest.mark.parametrize("runtime", ["deepspeed-distributed", "mlx-distributed"])
-def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: Story, runtime: str) -> None:
+def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: RealStory, runtime: str) -> None:
     """Launcher and nodes are two groups, counted from the JobSet: the launcher may be one of the nodes."""
     story.add_nodes(3)
     story.create(a_trainjob("mpi", runtime, nodes=3))
@@ -69,7 +69,7 @@ def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: Story, runtime: str) ->
     assert sum(counts.values()) == 3, counts
 
 
-def test_a_trainjob_of_a_runtime_marked_by_hand_keeps_its_marks(story: Story) -> None:
+def test_a_trainjob_of_a_runtime_marked_by_hand_keeps_its_marks(story: RealStory) -> None:
     """A mark in the runtime's pod template wins over the rule of mark-jobs."""
     story.add_nodes(2)
     runtime = story.api.must("GET", f"{_RUNTIMES}/torch-distributed")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.support.owners import a_job, a_jobset
 from tests.e2e.support.runtimes import POLICY
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -24,7 +24,7 @@ workload:
 """
 
 
-def test_a_tree_of_four_levels_is_placed_as_a_whole(story: Story) -> None:
+def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
     """Room for three of the four pods: nobody runs. With room for all, each level names the one above it."""
     story.add_nodes(1, cpu=3)
     jobset = a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)})
@@ -46,7 +46,7 @@ def test_a_tree_of_four_levels_is_placed_as_a_whole(story: Story) -> None:
     assert {mark for mark, mode in modes.items() if mode == {"all": {}}} == {"zone", "row"}, modes
 
 
-def test_the_last_block_of_a_job_is_smaller(story: Story) -> None:
+def test_the_last_block_of_a_job_is_smaller(story: RealStory) -> None:
     """Five pods in blocks of two: the third gang is of one, and all run."""
     story.add_nodes(1)
     story.create(a_job("mesh", pods=5, labels={"muster.dev/group": "main", "muster.dev/group-size": "2"}))
@@ -61,7 +61,7 @@ def test_the_last_block_of_a_job_is_smaller(story: Story) -> None:
     }
 
 
-def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: Story) -> None:
+def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: RealStory) -> None:
     """Membership comes from labels: the condition names the one that is missing."""
     story.add_nodes(1)
     job = a_job("mesh", pods=4)
@@ -70,13 +70,15 @@ def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: Story) -> N
     story.wait("four pods run", lambda now: now.running() == 4)
     story.wait("it says why", lambda now: now.reason("Job", "mesh", "PodGroupsReady") == "InvalidPolicy")
     conditions = story.recording.now("Job")["mesh"]["status"]["conditions"]
-    (message,) = (one["message"] for one in conditions if one["type"] == "muster.dev/PodGroupsReady")
+    (message,) = (
+        condition["message"] for condition in conditions if condition["type"] == "muster.dev/PodGroupsReady"
+    )
     for name in ("workload.groups[0].size", "spec.template", "muster.dev/group-size: 2"):
         assert name in message
     assert story.policy("main") == {"basic": {}}
 
 
-def test_settings_that_the_api_server_drops_are_told(story: Story) -> None:
+def test_settings_that_the_api_server_drops_are_told(story: RealStory) -> None:
     """Without their feature gates they vanish; the pods run, and the owner says what is missing."""
     story.add_nodes(1)
     job = a_job("mesh", pods=2)
@@ -87,7 +89,7 @@ def test_settings_that_the_api_server_drops_are_told(story: Story) -> None:
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait("it says so", lambda now: now.reason("Job", "mesh", "PodGroupsReady") == "FieldsDropped")
     conditions = story.recording.now("Job")["mesh"]["status"]["conditions"]
-    (ready,) = (one for one in conditions if one["type"] == "muster.dev/PodGroupsReady")
+    (ready,) = (condition for condition in conditions if condition["type"] == "muster.dev/PodGroupsReady")
     assert ready["status"] == "True"
     for name in ("main", "preemptionPolicy", "PodGroupPreemptionPolicy", "resourceClaims"):
         assert name in ready["message"]

@@ -9,21 +9,21 @@ import pytest
 from muster.local.stories.laws import min_count
 from muster.policy.group_labels import GATE
 from tests.cluster.processes import until
-from tests.e2e.conftest import Stage, Stages
+from tests.e2e.conftest import RealStage, Stages
 from tests.e2e.support import admission
 from tests.e2e.support.owners import a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_jobs_outlive_muster(stage: Stage, stages: Stages, tell: Callable[..., Story]) -> None:
+def test_jobs_outlive_muster(stage: RealStage, stages: Stages, begin_story: Callable[..., RealStory]) -> None:
     """What runs runs on, what waits is bound when there is room, replacements and new Jobs are plain.
 
     A gang that waits needs one less for each replacement, which is none of it any more.
     """
     stages.spoil()
-    story = tell()
+    story = begin_story()
     story.add_nodes(2)
     story.create(a_job("runs", pods=3, cpu=4))
     story.wait("three pods run", lambda now: now.running() == 3)

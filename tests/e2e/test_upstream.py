@@ -9,7 +9,7 @@ import pytest
 from muster.replay.summary import group_of
 from tests.e2e.support.owners import Object, a_jobset, a_trainjob
 from tests.e2e.support.runtimes import a_runtime, marks
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -17,7 +17,7 @@ DELEGATED = {"scheduling.k8s.io/group-template-name": "sim"}
 
 
 def test_a_marked_template_that_upstream_leaves_ungrouped_runs_in_a_stand_in(
-    story: Story, stage: Any
+    story: RealStory, stage: Any
 ) -> None:
     """Admission stamps by the mark, so its pods would wait for ever; the workers beside it are a gang."""
     story.add_nodes(1)
@@ -30,14 +30,14 @@ def test_a_marked_template_that_upstream_leaves_ungrouped_runs_in_a_stand_in(
     stage.muster.sweep()
     story.wait("all four pods run", lambda now: now.running() == 4)
     assert (story.policy("workers"), story.policy("other")) == ({"gang": {"minCount": 2}}, {"basic": {}})
-    told = "UpstreamGroups"
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == told)
+    reason = "UpstreamGroups"
+    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
     stage.muster.sweep()
     story.recording.quiet()
-    assert story.reason("JobSet", "sim", "PodGroupsReady") == told
+    assert story.reason("JobSet", "sim", "PodGroupsReady") == reason
 
 
-def test_an_unmarked_template_that_upstream_groups_is_left_alone(story: Story) -> None:
+def test_an_unmarked_template_that_upstream_groups_is_left_alone(story: RealStory) -> None:
     """In a namespace that opted in: no mark, no gate, no group; beside it the workers are a gang."""
     story.add_nodes(1)
     jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
@@ -56,7 +56,7 @@ def test_an_unmarked_template_that_upstream_groups_is_left_alone(story: Story) -
     ],
 )
 def test_a_runtime_that_gives_its_pods_to_others_is_not_marked(
-    story: Story, reason: str, change: Object
+    story: RealStory, reason: str, change: Object
 ) -> None:
     """Its policy marks nothing, an Event says why, and its TrainJobs run as without Muster."""
     story.add_nodes(1)
@@ -80,7 +80,9 @@ def test_a_runtime_that_gives_its_pods_to_others_is_not_marked(
     story.wait_for(created, "it has no mark", lambda now: marks(now) == {})
 
 
-def _told_of(story: Story, runtime: Object) -> set[str]:
+def _told_of(story: RealStory, runtime: Object) -> set[str]:
     """The reasons of the Events about a runtime."""
     events = story.recording.now("Event").values()
-    return {one["reason"] for one in events if one["involvedObject"]["uid"] == runtime["metadata"]["uid"]}
+    return {
+        event["reason"] for event in events if event["involvedObject"]["uid"] == runtime["metadata"]["uid"]
+    }

@@ -6,12 +6,14 @@ import pytest
 
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_pods_without_a_gate_wait_for_their_group_without_a_word(story: Story, muster_on_it: Muster) -> None:
+def test_pods_without_a_gate_wait_for_their_group_without_a_word(
+    story: RealStory, muster_on_it: Muster
+) -> None:
     """Annotation `muster.dev/gate: "off"`: nothing is lifted, and they are bound when the group is made."""
     story.add_nodes(1)
     with muster_on_it.without_function("create-pod-groups"):
@@ -27,7 +29,7 @@ def test_pods_without_a_gate_wait_for_their_group_without_a_word(story: Story, m
     assert ("patch", "pods") not in {(write.verb, write.resource) for write in story.writes()}
 
 
-def test_pods_of_a_growing_gang_take_the_room_of_a_rank_that_fails(story: Story) -> None:
+def test_pods_of_a_growing_gang_take_the_room_of_a_rank_that_fails(story: RealStory) -> None:
     """They wait already and are no less. The gang stays whole; the rank runs when there is room again."""
     story.add_nodes(1, cpu=4)
     job = story.create(a_job("sweep", pods=4))
@@ -45,20 +47,22 @@ def test_pods_of_a_growing_gang_take_the_room_of_a_rank_that_fails(story: Story)
     story.wait("it is a gang of six", lambda now: now.policy("main") == {"gang": {"minCount": 6}})
 
 
-def _words_of_the_scheduler(story: Story) -> list[str]:
+def _words_of_the_scheduler(story: RealStory) -> list[str]:
     """Its Events about pods, and what the pods' conditions say of scheduling."""
     events = story.recording.now("Event").values()
-    told = [str(one["message"]) for one in events if one.get("reportingComponent") == "default-scheduler"]
-    conditions = [one for pod in story.pods() for one in pod["status"].get("conditions") or []]
-    return told + [str(one) for one in conditions if one["type"] == "PodScheduled"]
+    messages = [
+        str(event["message"]) for event in events if event.get("reportingComponent") == "default-scheduler"
+    ]
+    conditions = [condition for pod in story.pods() for condition in pod["status"].get("conditions") or []]
+    return messages + [str(condition) for condition in conditions if condition["type"] == "PodScheduled"]
 
 
-def _running_indexes(story: Story) -> list[int]:
+def _running_indexes(story: RealStory) -> list[int]:
     running = [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
     return sorted(int(pod["metadata"]["labels"][_INDEX]) for pod in running)
 
 
-def _of_index(story: Story, index: int) -> Object:
+def _of_index(story: RealStory, index: int) -> Object:
     return next(pod for pod in story.pods() if pod["metadata"]["labels"][_INDEX] == str(index))
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from muster.replay.summary import group_of
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.e2e.support.bystanders import groupers, job_controller_is_asked, made_twice, scattered
 from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
-OPTIONS = Options(release=Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob")))
+OPTIONS = ClusterOptions(release=Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob")))
 JOBS = 100
 
 
-def test_no_job_is_grouped_by_both(story: Story) -> None:
+def test_no_job_is_grouped_by_both(story: RealStory) -> None:
     """A hundred marked Jobs at once: the Job controller makes a gang of each, since schedule-jobs asks it to.
 
     Without that policy the two race: of a hundred Jobs 12 got a PodGroup from each of them, 78 a Workload of
@@ -30,13 +30,13 @@ def test_no_job_is_grouped_by_both(story: Story) -> None:
     story.recording.quiet(3)
     makers = groupers(story)
     assert len(makers) == JOBS
-    assert {job: found for job, found in makers.items() if found != {"upstream"}} == {}
+    assert {job: creators for job, creators in makers.items() if creators != {"upstream"}} == {}
     assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {2}
     assert made_twice(story) == {}
     assert scattered(story) == {}
 
 
-def test_a_trainjob_is_grouped_by_muster(story: Story) -> None:
+def test_a_trainjob_is_grouped_by_muster(story: RealStory) -> None:
     """The Job controller looks at Jobs without an owner only."""
     story.add_nodes(2)
     story.create(a_trainjob("llama", "torch-distributed", nodes=3))
@@ -44,7 +44,7 @@ def test_a_trainjob_is_grouped_by_muster(story: Story) -> None:
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
 
 
-def test_a_job_with_scheduling_of_its_own_is_the_job_controllers(story: Story) -> None:
+def test_a_job_with_scheduling_of_its_own_is_the_job_controllers(story: RealStory) -> None:
     """Its gang is as `spec.scheduling` says, whatever the mark on its template."""
     story.add_nodes(1)
     job = a_job("sweep", pods=3, labels={"muster.dev/group": "main"})
@@ -57,7 +57,7 @@ def test_a_job_with_scheduling_of_its_own_is_the_job_controllers(story: Story) -
     assert group["metadata"].get("labels") is None
 
 
-def test_jobs_that_a_jobset_delegates_are_the_job_controllers(story: Story) -> None:
+def test_jobs_that_a_jobset_delegates_are_the_job_controllers(story: RealStory) -> None:
     """The annotation names a template of the user's Workload; a mark beside it makes no second group."""
     story.add_nodes(1)
     reference = {"apiGroup": "jobset.x-k8s.io", "kind": "JobSet", "name": "sim"}

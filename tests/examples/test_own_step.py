@@ -31,7 +31,7 @@ BEGAN = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 @dataclass
-class Chat:
+class ChatChannel:
     """A channel: what was said in it, and how it answers."""
 
     status: int = 200
@@ -39,8 +39,8 @@ class Chat:
 
 
 @pytest.fixture(name="chat")
-def _chat() -> Iterator[tuple[Chat, str]]:
-    chat = Chat()
+def _chat() -> Iterator[tuple[ChatChannel, str]]:
+    chat = ChatChannel()
 
     class Webhook(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -113,7 +113,9 @@ def minutes(*numbers: float) -> list[timedelta]:
     return [timedelta(minutes=number) for number in numbers]
 
 
-def test_a_gang_that_waits_is_told_of_once(chat: tuple[Chat, str], cluster: Any, wording: Wording) -> None:
+def test_a_gang_that_waits_is_told_of_once(
+    chat: tuple[ChatChannel, str], cluster: Any, wording: Wording
+) -> None:
     """Every minute for ten minutes: one line, with the owner, since when, and the scheduler's words."""
     channel, url = chat
     dead = through_broker(create_app(cluster, url).test_client(), *minutes(*range(10)))
@@ -126,14 +128,14 @@ def test_a_gang_that_waits_is_told_of_once(chat: tuple[Chat, str], cluster: Any,
 @pytest.mark.parametrize(
     "after", [pytest.param(4.9, id="not yet five minutes"), pytest.param(6, id="told a minute ago")]
 )
-def test_it_is_told_at_no_other_time(chat: tuple[Chat, str], cluster: Any, after: float) -> None:
+def test_it_is_told_at_no_other_time(chat: tuple[ChatChannel, str], cluster: Any, after: float) -> None:
     """A minute is what lies between two events of the timer."""
     channel, url = chat
     through_broker(create_app(cluster, url).test_client(), *minutes(after))
     assert channel.said == []
 
 
-def test_a_chat_that_is_down_is_tried_again(chat: tuple[Chat, str], cluster: Any) -> None:
+def test_a_chat_that_is_down_is_tried_again(chat: tuple[ChatChannel, str], cluster: Any) -> None:
     """The broker's own delivery counts: five retries, then the dead letter."""
     channel, url = chat
     channel.status = 500

@@ -1,7 +1,6 @@
-"""Faults while the whole chain runs: whatever is refused, lost, doubled or late, gangs are placed in the end.
+"""Faults between the functions and a sound cluster: gangs are placed whatever is refused, lost or late.
 
-The simulated cluster is sound here; what fails is between it and the functions. Every choice of what fails is
-made by a seeded generator, so a failure can be run again.
+Which requests fail is chosen by a seeded generator, so a failure can be reproduced.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from muster.simulator.broker import Broker
 
 NAMESPACE = "faults"
 FUNCTIONS = {f"muster-{folder.name.replace('_', '-')}" for folder in Path("functions").iterdir()}
-"""Their user agents."""
+"""The functions' user agents."""
 
 PATIENCE = 25.0
 SWEEP = {"specversion": "1.0", "id": "sweep", "source": "/tests", "type": "dev.muster.sweep"}
@@ -44,13 +43,13 @@ Fault = Callable[[random.Random], tuple[int, Mapping[str, str], Any] | None]
 
 
 def status(code: int, reason: str, **headers: str) -> tuple[int, Mapping[str, str], Any]:
-    """An answer of the API server that is no success."""
+    """Return an error answer of the API server."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
     return code, headers, body | {"message": f"a fault of this test: {reason}"}
 
 
 def refuses_one_in_eight(chance: random.Random) -> tuple[int, Mapping[str, str], Any] | None:
-    """The request is not carried out: a conflict, an overload, a crash, a lapse of credentials."""
+    """Refuse a request: a conflict, an overload, a crash or expired credentials."""
     answers = (
         status(409, "Conflict"),
         status(429, "TooManyRequests", **{"Retry-After": "1"}),
@@ -62,13 +61,13 @@ def refuses_one_in_eight(chance: random.Random) -> tuple[int, Mapping[str, str],
 
 
 def is_slow(chance: random.Random) -> None:
-    """Every fifth request takes a while, so that events overtake one another."""
+    """Delay every fifth request, so that events overtake one another."""
     if chance.random() < 0.2:
         time.sleep(0.15)
 
 
 def is_away_for_two_seconds() -> Fault:
-    """Nothing is answered at first."""
+    """Answer 503 for the first two seconds."""
     begin = time.monotonic()
 
     def away(_chance: random.Random) -> tuple[int, Mapping[str, str], Any] | None:
@@ -79,7 +78,7 @@ def is_away_for_two_seconds() -> Fault:
 
 @contextmanager
 def a_cluster(fault: Fault | None = None, seed: int = 1) -> Iterator[Stack]:
-    """The local stack, whose functions (and nobody else) meet a fault."""
+    """Run the local stack with a fault in the requests of its functions."""
     with Stack(StackOptions()) as stack:
         assert stack.server is not None
         labels = {"muster.dev/gang-jobs": "enabled"}
@@ -99,7 +98,7 @@ def a_cluster(fault: Fault | None = None, seed: int = 1) -> Iterator[Stack]:
 
 
 def an_indexed_job(name: str, pods: int) -> dict[str, Any]:
-    """A gang of that many pods, which run until they are deleted."""
+    """Return a Job that is a gang of this number of pods, which run until they are deleted."""
     container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
     spec = {"completionMode": "Indexed", "parallelism": pods, "completions": pods}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
@@ -112,7 +111,7 @@ def an_indexed_job(name: str, pods: int) -> dict[str, Any]:
 
 
 def a_trainjob(name: str, nodes: int) -> dict[str, Any]:
-    """A torch TrainJob."""
+    """Return a torch TrainJob."""
     return {
         "apiVersion": TRAINJOBS.api_version,
         "kind": TRAINJOBS.kind,
@@ -122,18 +121,18 @@ def a_trainjob(name: str, nodes: int) -> dict[str, Any]:
 
 
 def sweep(stack: Stack) -> None:
-    """What a PingSource does every minute, done more often so that the test is short."""
+    """Send a sweep, as a PingSource does every minute."""
     headers = {"content-type": "application/cloudevents+json"}
     event = SWEEP | {"id": f"sweep-{time.monotonic_ns()}"}
     answer = urllib3.request("POST", stack.broker_url, headers=headers, body=json.dumps(event))
     assert answer.status == 202
 
 
-def wait_until(holds: Callable[[], bool], told: Callable[[], str], stack: Stack) -> None:
-    """Look again and again, sweeping meanwhile; fail with what is there instead."""
+def wait_until(holds: Callable[[], bool], report: Callable[[], str], stack: Stack) -> None:
+    """Sweep until a condition holds; fail with the state of the cluster."""
     end, next_sweep = time.monotonic() + PATIENCE, time.monotonic() + 2.0
     while not holds():
-        assert time.monotonic() < end, told()
+        assert time.monotonic() < end, report()
         if time.monotonic() > next_sweep:
             sweep(stack)
             next_sweep = time.monotonic() + 1.0
@@ -141,42 +140,44 @@ def wait_until(holds: Callable[[], bool], told: Callable[[], str], stack: Stack)
 
 
 def listed(stack: Stack, resource: Resource) -> list[dict[str, Any]]:
-    """All objects of a kind in the test's namespace."""
+    """Return the objects of a kind in the test's namespace."""
     return stack.client.list(resource, NAMESPACE)
 
 
 def what_is_there(stack: Stack) -> str:
-    """Pods, groups and conditions, for the message of a failure."""
+    """Return pods, groups and conditions, for the message of a failure."""
     pods = [
         (pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["spec"].get("schedulingGates"))
         for pod in listed(stack, PODS)
     ]
-    groups = [(one["metadata"]["name"], one["spec"]["schedulingPolicy"]) for one in listed(stack, POD_GROUPS)]
-    told = [(owner["metadata"]["name"], conditions_of(owner)) for owner in owners(stack)]
-    return f"pods {pods}, groups {groups}, conditions {told}, dead letters {len(stack.dead_letters)}"
+    groups = [
+        (group["metadata"]["name"], group["spec"]["schedulingPolicy"]) for group in listed(stack, POD_GROUPS)
+    ]
+    conditions = [(owner["metadata"]["name"], conditions_of(owner)) for owner in owners(stack)]
+    return f"pods {pods}, groups {groups}, conditions {conditions}, dead letters {len(stack.dead_letters)}"
 
 
 def owners(stack: Stack) -> list[dict[str, Any]]:
-    """What the user made: TrainJobs, and Jobs that no JobSet made."""
+    """Return the objects that the user created: TrainJobs, and Jobs without a JobSet."""
     plain = [job for job in listed(stack, JOBS) if not job["metadata"].get("ownerReferences")]
     return listed(stack, TRAINJOBS) + plain
 
 
 def conditions_of(owner: Mapping[str, Any]) -> dict[str, str]:
-    """Muster's conditions on an owner, by type without prefix."""
+    """Return Muster's conditions on an owner, status by type without prefix."""
     conditions = (owner.get("status") or {}).get("conditions") or []
-    return {one["type"].removeprefix("muster.dev/"): one["status"] for one in conditions}
+    return {condition["type"].removeprefix("muster.dev/"): condition["status"] for condition in conditions}
 
 
 def all_is_well(stack: Stack, pods: int) -> bool:
-    """Every pod bound and free of Muster's gate, and every owner told so."""
+    """Return whether every pod is bound and ungated, and every owner's condition says so."""
     there = listed(stack, PODS)
     bound = [pod for pod in there if pod["spec"].get("nodeName")]
     gated = [
         pod for pod in there if GATE in {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
     ]
-    told = [conditions_of(owner).get("PodGroupsScheduled") for owner in owners(stack)]
-    return len(bound) == len(there) == pods and not gated and set(told) == {"True"}
+    statuses = [conditions_of(owner).get("PodGroupsScheduled") for owner in owners(stack)]
+    return len(bound) == len(there) == pods and not gated and set(statuses) == {"True"}
 
 
 @pytest.mark.parametrize(
@@ -188,14 +189,14 @@ def all_is_well(stack: Stack, pods: int) -> bool:
     ],
 )
 def test_gangs_are_placed_whatever_the_api_server_answers(fault: Callable[[], Fault]) -> None:
-    """Each function meets the fault; in the end every gang has its Workload, its group, its nodes."""
+    """With each fault every gang finally has its Workload, its group and its nodes."""
     with a_cluster(fault()) as stack:
         stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
         stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
         wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
         sizes = {
-            one["metadata"]["name"].split("-")[0]: one["spec"]["schedulingPolicy"]
-            for one in listed(stack, POD_GROUPS)
+            group["metadata"]["name"].split("-")[0]: group["spec"]["schedulingPolicy"]
+            for group in listed(stack, POD_GROUPS)
         }
         assert sizes == {"llama": {"gang": {"minCount": 3}}, "sweep": {"gang": {"minCount": 4}}}
         assert len(listed(stack, WORKLOADS)) == 2
@@ -205,7 +206,7 @@ def test_gangs_are_placed_whatever_the_api_server_answers(fault: Callable[[], Fa
 def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A third of the events never comes, another third comes twice: sweeps find what was missed."""
+    """A third of the events is lost and a third doubled; sweeps repair it."""
     chance = random.Random(seed)  # noqa: S311 - chance that can be repeated is the point
     whole = stack_module._publish_to
 
@@ -229,7 +230,7 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
 def test_what_a_first_hop_answers_500_to_is_dropped_and_found_by_a_sweep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A source sends again after 503, never after 500: each of these events was sent once, and is gone."""
+    """A source retries after 503 but not after 500, so each of these events is lost; sweeps repair it."""
     whole, refused = stack_module._publish_to, list[str]()
 
     def broken(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
@@ -259,7 +260,7 @@ def test_what_a_first_hop_answers_500_to_is_dropped_and_found_by_a_sweep(
 
 
 def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
-    """No event of it was ever delivered."""
+    """The functions never got an event about this gang."""
     with a_cluster(lambda _chance: status(503, "ServiceUnavailable")) as stack:
         assert stack.server is not None
         stack.client.create(JOBS, an_indexed_job("early", 3), manager="tests")
@@ -272,7 +273,7 @@ def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
 
 
 def test_an_orphaning_delete_leaves_nothing_behind_after_a_sweep() -> None:
-    """The API server deletes a Job so by default; what Muster made for it goes with a sweep."""
+    """With the default deletion of a Job its groups are orphaned; a sweep deletes them."""
     with a_cluster() as stack:
         stack.client.create(JOBS, an_indexed_job("brief", 2), manager="tests")
         wait_until(lambda: all_is_well(stack, 2), lambda: what_is_there(stack), stack)

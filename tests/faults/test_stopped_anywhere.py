@@ -49,7 +49,7 @@ PATIENCE = 10.0
 
 
 class Stopped(Versioned):
-    """A client that is cut off after so many writes; nobody hears how the last one went."""
+    """A client that fails after a number of writes, without an answer to the last one."""
 
     def __init__(self, server: ApiServer, writes: int) -> None:
         super().__init__(Direct.to(server))
@@ -57,7 +57,7 @@ class Stopped(Versioned):
         self.stopped = False
 
     def write(self, action: Action, manager: str) -> Object:
-        """As the cluster's, as long as writes are left."""
+        """Forward the write, and fail after the last allowed one."""
         if self._left == 0:
             self.stopped = True
             raise Unavailable("stopped by the test")
@@ -65,8 +65,8 @@ class Stopped(Versioned):
         return super().write(action, manager)
 
 
-class World:
-    """One namespace of an embedded cluster, and Muster's functions called by hand."""
+class ManualPipeline:
+    """One namespace of an embedded cluster, in which the test runs Muster's functions by hand."""
 
     def __init__(self, server: ApiServer, namespace: str, owner: Object) -> None:
         self.client, self.server, self.namespace = Direct.to(server), server, namespace
@@ -79,18 +79,18 @@ class World:
         self.owner = self.client.create(self._resource, body, manager="test")
 
     def run(self, *steps: str, cluster: Versioned | None = None) -> None:
-        """Let functions look at the owner, or at every gated pod."""
+        """Run functions for the owner, or for every gated pod."""
         cluster = cluster or self._connection
         for step in steps:
             of_pods = step == "patch_pods"
             kind = PODS if of_pods else self._resource
-            for one in [pod for pod in self.all(PODS) if gates(pod)] if of_pods else [self.owner]:
-                name, uid = one["metadata"]["name"], one["metadata"]["uid"]
+            for obj in [pod for pod in self.all(PODS) if gates(pod)] if of_pods else [self.owner]:
+                name, uid = obj["metadata"]["name"], obj["metadata"]["uid"]
                 ref = ObjectRef(kind.api_version, kind.kind, self.namespace, name, uid)
                 run_step(step_named(step), cluster, ref, lambda: NOW)
 
     def until(self, holds: Callable[[], object], *steps: str) -> None:
-        """Wait until something holds, and let functions look again and again meanwhile."""
+        """Run functions until a condition holds."""
         end = time.monotonic() + PATIENCE
         while not holds():
             assert time.monotonic() < end, self.told()
@@ -98,11 +98,11 @@ class World:
             time.sleep(0.02)
 
     def all(self, resource: Resource) -> list[Object]:
-        """The objects of a kind."""
+        """Return the objects of a kind."""
         return self.client.list(resource, self.namespace)
 
     def scale(self, pods: int) -> None:
-        """Scale the Job; its completions stay."""
+        """Set parallelism of the Job; its completions stay."""
         name, spec = self.owner["metadata"]["name"], {"spec": {"parallelism": pods}}
         self.client.patch(JOBS, name, self.namespace, spec, patch=PatchType.MERGE, manager="test")
 
@@ -121,7 +121,7 @@ class World:
             )
 
     def live(self, mark: str = "", suffix: str = "") -> list[Object]:
-        """The running pods in the order of their names; of a group, or of one of its blocks."""
+        """Return the running pods by name; all, or those of a group or of one of its blocks."""
         return [
             pod
             for pod in sorted(self.all(PODS), key=lambda pod: str(pod["metadata"]["name"]))
@@ -132,20 +132,22 @@ class World:
         ]
 
     def numbers(self) -> dict[str, int]:
-        """Of every group its minCount or minGroupCount, and of the Workload's templates theirs."""
-        found: dict[str, int] = {}
-        for one in (*self.all(POD_GROUPS), *self.all(COMPOSITE_POD_GROUPS)):
-            mark, _, suffix = one["metadata"]["name"].split("-", 1)[1].partition("-")
+        """Return minCount or minGroupCount of every group and of the Workload's templates."""
+        sizes: dict[str, int] = {}
+        for obj in (*self.all(POD_GROUPS), *self.all(COMPOSITE_POD_GROUPS)):
+            mark, _, suffix = obj["metadata"]["name"].split("-", 1)[1].partition("-")
             block = suffix.partition("-")[2]
-            found[f"{one['kind']} {mark}{block and '-'}{block}"] = _number(one["spec"])
+            sizes[f"{obj['kind']} {mark}{block and '-'}{block}"] = _number(obj["spec"])
         (workload,) = self.all(WORKLOADS)
-        return found | {f"template {one['name']}": _number(one) for one in _templates(workload["spec"])}
+        return sizes | {
+            f"template {template['name']}": _number(template) for template in _templates(workload["spec"])
+        }
 
     def told(self) -> str:
-        """What there is, for the message of a failure."""
+        """Return the state of the namespace, for the message of a failure."""
         pods = [
-            (one["metadata"]["name"], one["spec"].get("nodeName"), one["spec"].get("schedulingGates"))
-            for one in self.all(PODS)
+            (pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["spec"].get("schedulingGates"))
+            for pod in self.all(PODS)
         ]
         return f"{self.namespace}: {self.numbers()}, pods {pods}"
 
@@ -156,11 +158,11 @@ def _number(spec: Object) -> int:
 
 
 def _templates(level: Object) -> Iterator[Object]:
-    for one in level.get("podGroupTemplates") or []:
-        yield one
-    for one in level.get("compositePodGroupTemplates") or []:
-        yield one
-        yield from _templates(one)
+    for template in level.get("podGroupTemplates") or []:
+        yield template
+    for template in level.get("compositePodGroupTemplates") or []:
+        yield template
+        yield from _templates(template)
 
 
 def _template(labels: dict[str, str]) -> Object:
@@ -172,14 +174,14 @@ def _template(labels: dict[str, str]) -> Object:
 
 
 def a_job(pods: int) -> Object:
-    """An Indexed Job of six completions, so many at once."""
+    """Return an Indexed Job of six completions with this parallelism."""
     job = owners.a_job("sweep", pods=pods, labels={GROUP: "main"})
     job["spec"]["completions"] = 6
     return job
 
 
 def in_blocks() -> Object:
-    """A Job in two blocks of two pods, which are a gang of two groups."""
+    """Return a Job in two blocks of two pods, which are a gang of two groups."""
     policy = "workload: {groups: [{name: zone, disruptionMode: {all: {}}, groups: [{name: main, size: 2}]}]}"
     job = a_job(4)
     job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": policy}
@@ -189,8 +191,8 @@ def in_blocks() -> Object:
 
 
 @dataclass(frozen=True)
-class Change:
-    """What makes resize_gang write.
+class SizeChange:
+    """A change that makes resize_gang write.
 
     Attributes:
         owner: as it is created.
@@ -203,24 +205,26 @@ class Change:
 
     owner: Object
     pods: int
-    happens: Callable[[World], None]
+    happens: Callable[[ManualPipeline], None]
     numbers: dict[str, int]
     live: int
     writes: int
 
 
-def scaled(before: int, after: int) -> Change:
-    """A Job of so many pods is scaled."""
+def scaled(before: int, after: int) -> SizeChange:
+    """A Job is scaled."""
 
-    def happens(world: World) -> None:
+    def happens(world: ManualPipeline) -> None:
         world.scale(after)
         world.until(lambda: len(world.live()) == after, "patch_pods")
 
     count = max(1, after)
-    return Change(a_job(before), before, happens, {"PodGroup main": count, "template main": count}, after, 2)
+    return SizeChange(
+        a_job(before), before, happens, {"PodGroup main": count, "template main": count}, after, 2
+    )
 
 
-def a_block_ends(world: World) -> None:
+def a_block_ends(world: ManualPipeline) -> None:
     """One of two blocks succeeds, and a pod of the other fails."""
     world.end("Succeeded", *world.live(suffix="-0"))
     world.until(lambda: world.all(JOBS)[0]["status"].get("succeeded") == 2)
@@ -228,8 +232,8 @@ def a_block_ends(world: World) -> None:
     world.until(lambda: len(world.all(PODS)) == 5)
 
 
-def restarted_after_a_sibling_ended(world: World) -> None:
-    """Decode ends, the quorum falls; then prefill fails, and the whole JobSet begins anew."""
+def restarted_after_a_sibling_ended(world: ManualPipeline) -> None:
+    """Decode ends and the quorum falls; then prefill fails, and the whole JobSet restarts."""
     world.end("Succeeded", *world.live("decode"))
     world.until(lambda: world.numbers()["CompositePodGroup chat"] == 1, "resize_gang")
     before = {pod["metadata"]["uid"] for pod in world.all(PODS)}
@@ -243,7 +247,7 @@ CHANGES = {
     "a Job is scaled to nothing": scaled(3, 0),
     "a Job is scaled to one": scaled(3, 1),
     "a Job is scaled up from one": scaled(1, 3),
-    "a block of a gang of blocks has ended": Change(
+    "a block of a gang of blocks has ended": SizeChange(
         in_blocks(),
         4,
         a_block_ends,
@@ -257,7 +261,7 @@ CHANGES = {
         2,
         4,
     ),
-    "a gang of gangs is restarted after its quorum fell": Change(
+    "a gang of gangs is restarted after its quorum fell": SizeChange(
         chat(),
         4,
         restarted_after_a_sibling_ended,
@@ -279,7 +283,11 @@ CHANGES = {
 def server() -> Iterator[ApiServer]:
     """An embedded cluster without Muster's functions."""
     with ApiServer() as server:
-        policies = [one for one in manifests.load() if one["kind"].startswith("MutatingAdmissionPolicy")]
+        policies = [
+            manifest
+            for manifest in manifests.load()
+            if manifest["kind"].startswith("MutatingAdmissionPolicy")
+        ]
         server.load(
             [*resource_definitions(), *policies, node("node-1", cpu="500"), node("node-2", cpu="500")]
         )
@@ -290,7 +298,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture(scope="module")
 def recorder(server: ApiServer) -> Iterator[TimelineRecorder]:
-    """Sees all that happens."""
+    """The recorder of the embedded cluster."""
     with TimelineRecorder(Direct.to(server), (*KINDS, COMPOSITE_POD_GROUPS)) as recorder:
         yield recorder
 
@@ -301,18 +309,18 @@ NUMBERS = itertools.count(1)
 @pytest.mark.parametrize("comes", [("resize_gang", "patch_pods"), STEPS], ids=["an event", "a sweep"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 def test_a_resize_may_be_stopped_anywhere(
-    server: ApiServer, recorder: TimelineRecorder, change: Change, comes: tuple[str, ...]
+    server: ApiServer, recorder: TimelineRecorder, change: SizeChange, comes: tuple[str, ...]
 ) -> None:
-    """After any number of writes the numbers come right, all pods run, and no gang is ever bound in part."""
+    """After any number of writes the sizes become right, all pods run, and no gang is ever partly bound."""
     for writes in range(change.writes + 1):
-        world = World(server, f"stop-{next(NUMBERS)}", change.owner)
+        world = ManualPipeline(server, f"stop-{next(NUMBERS)}", change.owner)
         _stopped_after(writes, world, change, comes)
         history = recorder.history(world.namespace)
         assert history
         assert [breach for law in LAWS for breach in law(history)] == []
 
 
-def _stopped_after(writes: int, world: World, change: Change, comes: tuple[str, ...]) -> None:
+def _stopped_after(writes: int, world: ManualPipeline, change: SizeChange, comes: tuple[str, ...]) -> None:
     world.until(lambda: len(world.live()) == change.pods, *STEPS)
     change.happens(world)
     cut_off = Stopped(world.server, writes)

@@ -34,7 +34,7 @@ class Destination(Strict):
     uri: str | None = None
 
 
-class Delivery(Strict):
+class DeliverySpec(Strict):
     """How often and how long (durations as ISO 8601)."""
 
     retry: int = Field(ge=0)
@@ -47,7 +47,7 @@ class Delivery(Strict):
 class BrokerSpec(Strict):
     """eventing.knative.dev/v1."""
 
-    delivery: Delivery | None = None
+    delivery: DeliverySpec | None = None
 
 
 class Filter(Strict):
@@ -66,10 +66,10 @@ class TriggerSpec(Strict):
     broker: str
     filters: list[Filter]
     subscriber: Destination
-    delivery: Delivery | None = None
+    delivery: DeliverySpec | None = None
 
 
-class Watched(Strict):
+class WatchedResource(Strict):
     """One kind that a source watches."""
 
     api_version: str
@@ -81,7 +81,7 @@ class ApiServerSourceSpec(Strict):
     """sources.knative.dev/v1."""
 
     mode: Literal["Resource", "Reference"]
-    resources: list[Watched] = Field(min_length=1)
+    resources: list[WatchedResource] = Field(min_length=1)
     namespace_selector: dict[str, Any] | None = None
     service_account_name: str
     sink: Destination

@@ -49,7 +49,7 @@ def test_every_rule_says_what_breaks_without_it(path: Path) -> None:
     lines = path.read_text().splitlines()
     above = {line.strip(): before.strip() for before, line in itertools.pairwise(lines)}
     spec = next(yaml.safe_load_all(path.read_text()))["spec"]
-    rules = [f"- name: {one['name']}" for one in spec["matchConditions"]]
+    rules = [f"- name: {condition['name']}" for condition in spec["matchConditions"]]
     rules.append(f"failurePolicy: {spec['failurePolicy']}")
     uncommented = [rule for rule in rules if not above[rule].startswith("#")]
     assert not uncommented
@@ -97,18 +97,18 @@ def test_native_jobs_changes_nothing_but_who_groups_plain_jobs() -> None:
     """Beside its own policy the overlay is the cluster's, with one condition more on mark-jobs."""
     name = itemgetter("apiVersion", "kind")
     cluster, overlay = load(CLUSTER), load(EVENTING / "overlays" / "native-jobs")
-    added = [one for one in overlay if one["metadata"]["name"] == "muster-native-jobs"]
+    added = [manifest for manifest in overlay if manifest["metadata"]["name"] == "muster-native-jobs"]
     assert sorted(map(name, added)) == sorted(
         ("admissionregistration.k8s.io/v1", kind)
         for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
     )
-    changed = [one for one in overlay if one not in cluster and one not in added]
+    changed = [manifest for manifest in overlay if manifest not in cluster and manifest not in added]
     (mark_jobs,) = changed
     assert mark_jobs["metadata"]["name"] == "muster-mark-jobs"
     (before,) = [
-        one
-        for one in cluster
-        if (one["kind"], one["metadata"]["name"]) == ("MutatingAdmissionPolicy", "muster-mark-jobs")
+        manifest
+        for manifest in cluster
+        if (manifest["kind"], manifest["metadata"]["name"]) == ("MutatingAdmissionPolicy", "muster-mark-jobs")
     ]
     *kept, condition = mark_jobs["spec"]["matchConditions"]
     assert kept == before["spec"]["matchConditions"]

@@ -19,10 +19,10 @@ OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if pat
 def test_every_field_is_one_of_knatives(overlay: str) -> None:
     """Of eventing and sources; a name misspelt would be dropped by the API server without a word."""
     kinds = set()
-    for one in load(EVENTING / "overlays" / overlay):
-        if one["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}:
-            SPECS[one["apiVersion"], one["kind"]].model_validate(one["spec"])
-            kinds.add(one["kind"])
+    for manifest in load(EVENTING / "overlays" / overlay):
+        if manifest["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}:
+            SPECS[manifest["apiVersion"], manifest["kind"]].model_validate(manifest["spec"])
+            kinds.add(manifest["kind"])
     assert kinds == {kind for _, kind in SPECS}
 
 

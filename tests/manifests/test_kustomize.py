@@ -24,7 +24,7 @@ KUSTOMIZATIONS = sorted(
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str(path.name))
 def test_every_overlay_builds_and_names_nothing_twice(overlay: Path) -> None:
     """An object that two files make would be made by whichever is applied last."""
-    names = [_name(one) for one in load(overlay)]
+    names = [_name(manifest) for manifest in load(overlay)]
     assert names
     assert len(names) == len(set(names))
 
@@ -66,8 +66,10 @@ def test_what_is_not_understood_is_refused(
 def test_kubectl_builds_the_same(kustomization: Path) -> None:
     """What `muster run` is wired by is what `kubectl apply -k` installs."""
     folder = kustomization.parent
-    theirs = {_name(one): one for one in yaml.safe_load_all(kubectl.run("kustomize", str(folder)))}
-    assert {_name(one): one for one in load(folder)} == theirs
+    theirs = {
+        _name(manifest): manifest for manifest in yaml.safe_load_all(kubectl.run("kustomize", str(folder)))
+    }
+    assert {_name(manifest): manifest for manifest in load(folder)} == theirs
 
 
 def _resources(kustomization: Path) -> list[Path]:
@@ -75,6 +77,6 @@ def _resources(kustomization: Path) -> list[Path]:
     return [kustomization.parent / entry for entry in content.get("resources") or []]
 
 
-def _name(one: dict[str, Any]) -> tuple[str, str, str, str]:
-    metadata = one["metadata"]
-    return one["apiVersion"], one["kind"], metadata.get("namespace", ""), metadata["name"]
+def _name(manifest: dict[str, Any]) -> tuple[str, str, str, str]:
+    metadata = manifest["metadata"]
+    return manifest["apiVersion"], manifest["kind"], metadata.get("namespace", ""), metadata["name"]

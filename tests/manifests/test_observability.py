@@ -87,7 +87,7 @@ def test_reasons_and_outcomes_exist(expression: str) -> None:
 
 def test_every_metric_of_muster_is_shown() -> None:
     """What nobody looks at need not be counted."""
-    shown = " ".join(str(one.values[0]) for one in EXPRESSIONS)
+    shown = " ".join(str(expression.values[0]) for expression in EXPRESSIONS)
     ours = {name for name in told() if name.startswith("muster_") and not name.endswith("_created")}
     families = {name.removesuffix("_sum").removesuffix("_count") for name in ours}
     assert {name for name in families if name not in shown and f"{name}_bucket" not in shown} == set()
@@ -154,6 +154,7 @@ def test_pods_are_asked_where_the_app_answers() -> None:
     (way,) = LET_IN["spec"]["ingress"]
     services = of_kind(load(CLUSTER), "Service")
     served = [
-        one["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] for one in services
+        service["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"]
+        for service in services
     ]
     assert {port["port"] for port in way["ports"]} == set(served)

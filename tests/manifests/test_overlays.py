@@ -16,7 +16,7 @@ TEAM = "team-a"
 
 
 def _named(objects: list[Manifest], kind: str) -> set[str]:
-    return {one["metadata"]["name"] for one in of_kind(objects, kind)}
+    return {manifest["metadata"]["name"] for manifest in of_kind(objects, kind)}
 
 
 class TestOneNamespace:
@@ -24,20 +24,22 @@ class TestOneNamespace:
 
     def test_nothing_inside_is_outside(self) -> None:
         """Each object is in the namespace, none names Muster's usual one, and none is of the cluster."""
-        assert {one["metadata"]["namespace"] for one in INSIDE} == {TEAM}
+        assert {manifest["metadata"]["namespace"] for manifest in INSIDE} == {TEAM}
         assert "muster-system" not in str(ONE_NAMESPACE)
-        assert {one["kind"] for one in INSIDE}.isdisjoint({"Namespace", "ClusterRole", "ClusterRoleBinding"})
+        assert {manifest["kind"] for manifest in INSIDE}.isdisjoint(
+            {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+        )
 
     def test_what_an_administrator_adds(self) -> None:
         """Admission policies with their bindings, and what has to be read of the whole cluster."""
-        added = [one for one in ONE_NAMESPACE if one not in INSIDE]
+        added = [manifest for manifest in ONE_NAMESPACE if manifest not in INSIDE]
         kinds = {
             "MutatingAdmissionPolicy",
             "MutatingAdmissionPolicyBinding",
             "ClusterRole",
             "ClusterRoleBinding",
         }
-        assert {one["kind"] for one in added} == kinds
+        assert {manifest["kind"] for manifest in added} == kinds
         (role,) = of_kind(added, "ClusterRole")
         assert role["rules"] == [
             {
@@ -65,25 +67,27 @@ class TestOneNamespace:
         sources = of_kind(INSIDE, "ApiServerSource")
         assert _named(INSIDE, "ApiServerSource") == _named(WHOLE, "ApiServerSource")
         assert not any("namespaceSelector" in source["spec"] for source in sources)
-        watched = {one["kind"] for source in sources for one in source["spec"]["resources"]}
+        watched = {resource["kind"] for source in sources for resource in source["spec"]["resources"]}
         assert "TrainJob" in watched
         assert not any(kind.startswith("Cluster") for kind in watched)
 
     def test_roles_grant_what_the_cluster_roles_do(self) -> None:
         """The same rules, bound in the namespace to the same accounts."""
-        everywhere = {one["metadata"]["name"]: one["rules"] for one in of_kind(WHOLE, "ClusterRole")}
-        here = {one["metadata"]["name"]: one["rules"] for one in of_kind(INSIDE, "Role")}
+        everywhere = {role["metadata"]["name"]: role["rules"] for role in of_kind(WHOLE, "ClusterRole")}
+        here = {role["metadata"]["name"]: role["rules"] for role in of_kind(INSIDE, "Role")}
         assert here.pop("muster-dead-letter") == of_kind(WHOLE, "Role")[0]["rules"]
         assert here == {name: rules for name, rules in everywhere.items() if name != "muster-mark-runtime"}
         for binding in of_kind(INSIDE, "RoleBinding"):
             assert binding["roleRef"]["kind"] == "Role"
-            assert [one["namespace"] for one in binding["subjects"]] == [TEAM]
+            assert [subject["namespace"] for subject in binding["subjects"]] == [TEAM]
 
     def test_every_function_sweeps_its_namespace(self) -> None:
         """A list of all namespaces would be refused, and every sweep would fail."""
-        functions = [one for one in of_kind(INSIDE, "Service") if one["metadata"]["name"] != "dead-letter"]
-        assert {one["metadata"]["name"] for one in functions} == {
-            one["metadata"]["name"] for one in of_kind(INSIDE, "Trigger")
+        functions = [
+            service for service in of_kind(INSIDE, "Service") if service["metadata"]["name"] != "dead-letter"
+        ]
+        assert {manifest["metadata"]["name"] for manifest in functions} == {
+            trigger["metadata"]["name"] for trigger in of_kind(INSIDE, "Trigger")
         }
         for function in functions:
             (container,) = function["spec"]["template"]["spec"]["containers"]
@@ -95,8 +99,8 @@ class TestExample:
 
     def test_one_step_is_left_out_whole(self) -> None:
         """Nothing of emit-conditions is left, and nothing else is missing."""
-        left_out = [one for one in WHOLE if "emit-conditions" in one["metadata"]["name"]]
-        assert {one["kind"] for one in left_out} == {
+        left_out = [manifest for manifest in WHOLE if "emit-conditions" in manifest["metadata"]["name"]]
+        assert {manifest["kind"] for manifest in left_out} == {
             "Trigger",
             "Service",
             "ServiceAccount",
@@ -110,14 +114,17 @@ class TestExample:
         """The broker's is for the team's triggers; a trigger's own replaces it."""
         (broker,) = of_kind(EXAMPLE, "Broker")
         assert broker["spec"]["delivery"]["retry"] == 8
-        retries = {one.name: one.delivery.retry for one in Wiring.from_manifests(EXAMPLE).triggers}
+        retries = {
+            trigger.name: trigger.delivery.retry for trigger in Wiring.from_manifests(EXAMPLE).triggers
+        }
         assert retries.pop("patch-pods") == 3
         assert set(retries.values()) == {5}
 
     def test_images_come_from_the_teams_registry(self) -> None:
         """Every function's; a name that is misspelt would be left as it is."""
         images = {
-            one["spec"]["template"]["spec"]["containers"][0]["image"] for one in of_kind(EXAMPLE, "Service")
+            service["spec"]["template"]["spec"]["containers"][0]["image"]
+            for service in of_kind(EXAMPLE, "Service")
         }
         assert images
         assert {image for image in images if not image.startswith("registry.example.com/muster/")} == set()
@@ -157,7 +164,7 @@ class TestSecurity:
         assert TEAM not in expression["values"]
 
     @pytest.mark.parametrize(
-        "service", of_kind(WHOLE, "Service"), ids=lambda one: str(one["metadata"]["name"])
+        "service", of_kind(WHOLE, "Service"), ids=lambda manifest: str(manifest["metadata"]["name"])
     )
     def test_services_are_cluster_local(self, service: Manifest) -> None:
         """No function has a public address."""

@@ -64,7 +64,7 @@ def test_every_function_has_a_role_and_every_role_is_used() -> None:
     """A role for each function and one for the sources; each bound to the account that its user runs as."""
     functions = {trigger["metadata"]["name"] for trigger in of_kind(OBJECTS, "Trigger")}
     assert set(ROLES) == set(WRITES) == functions | {"source"}
-    accounts = {one["metadata"]["name"] for one in of_kind(OBJECTS, "ServiceAccount")}
+    accounts = {account["metadata"]["name"] for account in of_kind(OBJECTS, "ServiceAccount")}
     assert accounts == functions | {"muster-source", "dead-letter"}
 
 
@@ -72,7 +72,9 @@ def test_every_function_has_a_role_and_every_role_is_used() -> None:
 def test_a_role_is_bound_to_its_own_account_only(name: str) -> None:
     """One binding, one subject, in Muster's namespace."""
     (binding,) = (
-        one for one in of_kind(OBJECTS, "ClusterRoleBinding") if one["roleRef"]["name"] == f"muster-{name}"
+        binding
+        for binding in of_kind(OBJECTS, "ClusterRoleBinding")
+        if binding["roleRef"]["name"] == f"muster-{name}"
     )
     account = "muster-source" if name == "source" else name
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "muster-system"}]
@@ -98,7 +100,9 @@ def test_no_role_has_a_wildcard_or_more_than_it_needs(name: str) -> None:
     """No `*`, no secrets, no rule for another API group than the resource's, no verb that hides others."""
     for rule in ROLES[name]["rules"]:
         assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
-        assert {GROUPS.get(one.partition("/")[0], "") for one in rule["resources"]} == set(rule["apiGroups"])
+        assert {GROUPS.get(resource.partition("/")[0], "") for resource in rule["resources"]} == set(
+            rule["apiGroups"]
+        )
     assert not any(grant.endswith((" secrets", "/finalizers", "/scale")) for grant in _granted(name))
 
 
@@ -138,8 +142,12 @@ def test_dead_letters_may_keep_config_maps_of_their_own_namespace_only() -> None
 def _asked_for(permissions: Permissions) -> set[tuple[str, str, str]]:
     """Verb, API group, and resource with its subresource."""
     return {
-        (one.verb, one.resource.group, "/".join(filter(None, (one.resource.plural, one.subresource))))
-        for one in permissions
+        (
+            permission.verb,
+            permission.resource.group,
+            "/".join(filter(None, (permission.resource.plural, permission.subresource))),
+        )
+        for permission in permissions
     }
 
 

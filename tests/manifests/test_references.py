@@ -20,12 +20,12 @@ each_overlay = pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str
 
 def named(objects: list[Manifest]) -> set[Name]:
     """All names that something in the overlay refers to, by the fields of its kind."""
-    return {name for one in objects for name in _named_by(one)}
+    return {name for obj in objects for name in _named_by(obj)}
 
 
 def there(objects: list[Manifest]) -> set[Name]:
     """All names that the overlay makes."""
-    return {_place(one["kind"], one["metadata"]) for one in objects}
+    return {_place(obj["kind"], obj["metadata"]) for obj in objects}
 
 
 @each_overlay
@@ -56,8 +56,8 @@ def test_every_account_that_is_given_rights_is_run_as(overlay: Path) -> None:
         for binding in (*of_kind(objects, "RoleBinding"), *of_kind(objects, "ClusterRoleBinding"))
         for account in _accounts(binding)
     }
-    services = {_account(one, _pod(one)) for one in of_kind(objects, "Service")}
-    sources = {_account(one, one["spec"]) for one in of_kind(objects, "ApiServerSource")}
+    services = {_account(service, _pod(service)) for service in of_kind(objects, "Service")}
+    sources = {_account(source, source["spec"]) for source in of_kind(objects, "ApiServerSource")}
     assert given == services | sources
     assert services.isdisjoint(sources)
 
@@ -66,13 +66,13 @@ def test_every_account_that_is_given_rights_is_run_as(overlay: Path) -> None:
 def test_a_missing_object_is_seen(kind: str) -> None:
     """The tests above would fail for an overlay that leaves one out."""
     objects = load(OVERLAYS[0])
-    left = [one for one in objects if one is not next(iter(of_kind(objects, kind)))]
+    left = [obj for obj in objects if obj is not next(iter(of_kind(objects, kind)))]
     assert {lost for lost, _, _ in named(left) - there(left)} == {kind}
 
 
-def _named_by(one: Manifest) -> Iterator[Name]:
-    namespace, spec = one["metadata"].get("namespace", ""), one.get("spec", {})
-    match one["kind"]:
+def _named_by(manifest: Manifest) -> Iterator[Name]:
+    namespace, spec = manifest["metadata"].get("namespace", ""), manifest.get("spec", {})
+    match manifest["kind"]:
         case "Trigger":
             yield "Broker", namespace, spec["broker"]
             yield _reference(spec["subscriber"], namespace)
@@ -83,15 +83,15 @@ def _named_by(one: Manifest) -> Iterator[Name]:
             yield _reference(spec["sink"], namespace)
         case "ApiServerSource":
             yield _reference(spec["sink"], namespace)
-            yield _account(one, spec)
+            yield _account(manifest, spec)
         case "EventPolicy":
             yield from (_reference(guarded, namespace) for guarded in spec["to"])
         case "Service":
-            yield _account(one, _pod(one))
+            yield _account(manifest, _pod(manifest))
         case "RoleBinding" | "ClusterRoleBinding":
-            role = one["roleRef"]
+            role = manifest["roleRef"]
             yield role["kind"], namespace if role["kind"] == "Role" else "", role["name"]
-            yield from _accounts(one)
+            yield from _accounts(manifest)
         case "MutatingAdmissionPolicyBinding":
             yield "MutatingAdmissionPolicy", "", spec["policyName"]
 
@@ -108,8 +108,8 @@ def _reference(destination: dict[str, Any], namespace: str) -> Name:
     return ref["kind"], ref.get("namespace", namespace), ref["name"]
 
 
-def _account(one: Manifest, spec: dict[str, Any]) -> Name:
-    return "ServiceAccount", one["metadata"].get("namespace", ""), spec["serviceAccountName"]
+def _account(manifest: Manifest, spec: dict[str, Any]) -> Name:
+    return "ServiceAccount", manifest["metadata"].get("namespace", ""), spec["serviceAccountName"]
 
 
 def _pod(service: Manifest) -> dict[str, Any]:

@@ -16,9 +16,9 @@ SOURCES = of_kind(OBJECTS, "ApiServerSource")
 
 def _kinds(manifests: list[Manifest]) -> set[tuple[str, str]]:
     return {
-        (one["apiVersion"], one["kind"])
+        (resource["apiVersion"], resource["kind"])
         for source in of_kind(manifests, "ApiServerSource")
-        for one in source["spec"]["resources"]
+        for resource in source["spec"]["resources"]
     }
 
 
@@ -34,7 +34,7 @@ def test_the_kinds_watched() -> None:
         resources.WORKLOADS,
         resources.POD_GROUPS,
     )
-    assert _kinds(OBJECTS) == {(one.api_version, one.kind) for one in watched}
+    assert _kinds(OBJECTS) == {(resource.api_version, resource.kind) for resource in watched}
 
 
 def test_composites_come_with_their_overlay() -> None:
@@ -49,7 +49,7 @@ def test_kubernetes_1_36_has_its_own_version_of_groups() -> None:
     """v1alpha2 is what it serves; the overlay changes that and nothing else."""
     overlay = load(EVENTING / "overlays" / "kubernetes-1.36")
     changed = [one for one, before in zip(overlay, OBJECTS, strict=True) if one != before]
-    assert [one["metadata"]["name"] for one in changed] == ["groups"]
+    assert [manifest["metadata"]["name"] for manifest in changed] == ["groups"]
     assert _kinds(changed) == {
         ("scheduling.k8s.io/v1alpha2", "Workload"),
         ("scheduling.k8s.io/v1alpha2", "PodGroup"),
@@ -59,7 +59,7 @@ def test_kubernetes_1_36_has_its_own_version_of_groups() -> None:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source["metadata"]["name"]))
 def test_a_source_watches_one_optional_api_at_most(source: Manifest) -> None:
     """An API that is not served ends its source's process, so it shares one with nothing that could go on."""
-    versions = {one["apiVersion"] for one in source["spec"]["resources"]}
+    versions = {resource["apiVersion"] for resource in source["spec"]["resources"]}
     assert len(versions) == 1 or versions <= {"v1", "batch/v1"}
 
 
@@ -110,6 +110,6 @@ def test_everything_of_muster_is_in_its_namespace() -> None:
         "MutatingAdmissionPolicy",
         "MutatingAdmissionPolicyBinding",
     }
-    for one in OBJECTS:
-        expected = None if one["kind"] in spaceless else "muster-system"
-        assert one["metadata"].get("namespace") == expected, one["metadata"]["name"]
+    for obj in OBJECTS:
+        expected = None if obj["kind"] in spaceless else "muster-system"
+        assert obj["metadata"].get("namespace") == expected, obj["metadata"]["name"]

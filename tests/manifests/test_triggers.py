@@ -48,7 +48,9 @@ def test_every_function_has_a_trigger_and_every_trigger_a_function() -> None:
 def test_every_subscriber_and_dead_letter_sink_is_a_service() -> None:
     """Whatever a trigger names is installed with it."""
     services = {service["metadata"]["name"] for service in of_kind(OBJECTS, "Service")}
-    named = {name for one in TRIGGERS.values() for name in (one.subscriber, one.delivery.dead_letter)}
+    named = {
+        name for trigger in TRIGGERS.values() for name in (trigger.subscriber, trigger.delivery.dead_letter)
+    }
     assert named <= services
 
 

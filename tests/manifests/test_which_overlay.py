@@ -42,8 +42,8 @@ def test_a_row_names_the_versions_that_the_overlays_sources_need(overlay: str, v
 def test_an_overlay_is_the_cluster_and_what_its_row_is_about(overlay: str) -> None:
     """Functions, triggers and roles are the same in each, so that going from one to another moves no job."""
     here, cluster = load(OVERLAYS / overlay), load(CLUSTER)
-    differing = {one["kind"] for one in here if one not in cluster} | {
-        one["kind"] for one in cluster if one not in here
+    differing = {manifest["kind"] for manifest in here if manifest not in cluster} | {
+        manifest["kind"] for manifest in cluster if manifest not in here
     }
     policies = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
     assert differing == (policies if overlay == "native-jobs" else {"ApiServerSource"})

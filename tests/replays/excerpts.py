@@ -1,6 +1,6 @@
-"""What a golden case takes out of a recording: one event, and the objects of one moment.
+"""The excerpt of a recording that a golden case uses: one event, and the objects of one moment.
 
-An excerpt stands in `case.yaml` of the case's folder:
+It is described in `case.yaml` of the case's folder:
 
     recording: 4-job-scaled
     moment: before resize_gang to 2
@@ -29,10 +29,10 @@ class Excerpt:
     """One event and one moment of a recording.
 
     Attributes:
-        recording: its name, `4-job-scaled`.
-        moment: the name of the moment.
-        event: kind and what happened, `PodGroup update`, or `sweep`.
-        number: which of those events, from 1.
+        recording: name of the recording, `4-job-scaled`.
+        moment: name of the moment.
+        event: kind and change, `PodGroup update`, or `sweep`.
+        number: index among these events, from 1.
         mode: resource or reference.
     """
 
@@ -44,7 +44,7 @@ class Excerpt:
 
     @classmethod
     def read(cls, path: Path) -> Excerpt:
-        """The excerpt of a file.
+        """Read an excerpt from a file.
 
         Raises:
             TypeError: a field is missing or unknown.
@@ -52,7 +52,7 @@ class Excerpt:
         return cls(**yaml_files.load(path.read_text()))
 
     def envelope(self) -> Object:
-        """The event as JSON, without what no step reads.
+        """Return the event as JSON, without fields that no step reads.
 
         Raises:
             LookupError: the recording has no such event.
@@ -63,12 +63,12 @@ class Excerpt:
         return event
 
     def capture(self) -> RecordedRequest:
-        """The event as a function gets it; raises as `envelope` does."""
+        """Return the event as a function gets it; raises like `envelope`."""
         body = json.dumps(self.envelope(), ensure_ascii=False, separators=(",", ":"))
         return RecordedRequest({"content-type": STRUCTURED}, body.encode(), f"{self.recording}: {self.event}")
 
     def objects(self) -> Objects:
-        """The objects of the moment, without what no step reads.
+        """Return the objects of the moment, without fields that no step reads.
 
         Raises:
             LookupError: the recording has no such moment.
@@ -78,7 +78,7 @@ class Excerpt:
 
 
 def sweep() -> Object:
-    """The event of a sweep sent by hand."""
+    """Return the event of a sweep."""
     return {
         "specversion": "1.0",
         "id": "sweep-1",

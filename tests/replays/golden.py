@@ -1,7 +1,7 @@
-"""Golden cases: folders with an event, a cluster and the plan that a function makes of them.
+"""Golden cases: folders with an event, the objects of a cluster and the plan of a step for them.
 
-`plan.yaml` is the plan. Event and cluster are an excerpt of a recording, which `case.yaml` names, or were
-written by hand: `event.json` and `cluster.yaml`.
+`plan.yaml` is the plan. Event and objects are either an excerpt of a recording, described in `case.yaml`, or
+written by hand, in `event.json` and `cluster.yaml`.
 """
 
 from __future__ import annotations
@@ -23,55 +23,55 @@ from tests.replays.excerpts import Excerpt
 
 ROOT = Path(__file__).parent
 CONDITIONS = ROOT / "conditions.yaml"
-"""What owners are told at the end of each recording, by story and moment."""
+"""The owners' conditions at the end of each recording, by story and moment."""
 RECORDED = {"case.yaml", "plan.yaml"}
-"""Files of a case whose event and cluster stand in a recording."""
+"""Files of a case with an excerpt of a recording."""
 HANDWRITTEN = {"event.json", "cluster.yaml", "plan.yaml"}
-"""Files of a case whose event and cluster were written by hand."""
+"""Files of a case that was written by hand."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """One folder.
+class GoldenCase:
+    """One golden case.
 
     Attributes:
-        folder: `tests/replays/<function>/<what holds>`.
+        folder: `tests/replays/<step>/<the rule, with hyphens>`.
     """
 
     folder: Path
 
     @property
     def sentence(self) -> str:
-        """What holds, in words."""
+        """The rule that the case shows, as a sentence."""
         return self.folder.name.replace("-", " ")
 
     @property
     def step(self) -> Step:
-        """The step it is about."""
+        """The step that plans."""
         return steps.step_named(self.folder.parent.name)
 
     @property
     def capture(self) -> RecordedRequest:
-        """Its event."""
+        """The event."""
         return _capture(self.folder)
 
     @property
     def objects(self) -> Objects:
-        """Its cluster."""
+        """The objects of the cluster, as a copy."""
         return copy.deepcopy(_objects(self.folder))
 
     @property
     def now(self) -> datetime:
-        """The time of its event."""
+        """The time of the event."""
         return time_of(self.capture, datetime.fromtimestamp(0, UTC))
 
     @property
     def plan_file(self) -> Path:
-        """Where the plan stands."""
+        """The path of the golden plan."""
         return self.folder / "plan.yaml"
 
     def planned(self) -> str:
-        """The plan as `muster plan` prints it today."""
+        """Return the plan of the current code, as `muster plan` prints it."""
         return as_yaml(plan_step(self.step, self.capture, self.objects, self.now))
 
 
@@ -96,11 +96,11 @@ def _excerpt(folder: Path) -> Excerpt | None:
     return Excerpt.read(path) if path.exists() else None
 
 
-def cases(root: Path = ROOT) -> list[Case]:
-    """All cases of all functions."""
-    return [Case(folder) for name in steps.step_names() for folder in sorted(root.glob(f"{name}/*/"))]
+def cases(root: Path = ROOT) -> list[GoldenCase]:
+    """Return all cases of all steps."""
+    return [GoldenCase(folder) for name in steps.step_names() for folder in sorted(root.glob(f"{name}/*/"))]
 
 
 def write(path: Path, content: object) -> None:
-    """Write YAML that is read by people."""
+    """Write an object as YAML, with keys in their order."""
     path.write_text(yaml.safe_dump(content, sort_keys=False, width=110))

@@ -1,4 +1,4 @@
-"""Write the event and the cluster of a golden case into a folder, as files for `muster plan`.
+"""Write the event and the objects of a golden case into a folder, as input files for `muster plan`.
 
 python -m tests.replays.inputs tests/replays/create_workload/a-TrainJob-gets-a-Workload build
 """
@@ -9,21 +9,21 @@ import json
 import sys
 from pathlib import Path
 
-from tests.replays.golden import Case, write
+from tests.replays.golden import GoldenCase, write
 from tests.replays.recorded import envelope
 
 
 def main(arguments: list[str]) -> int:
-    """Write event.json and cluster.yaml; returns the exit code."""
+    """Write event.json and cluster.yaml; return the exit code."""
     if len(arguments) != 2 or not (Path(arguments[0]) / "plan.yaml").exists():
         sys.stderr.write("name the folder of a case, tests/replays/FUNCTION/CASE, and one to write to\n")
         return 2
     case, folder = map(Path, arguments)
-    write_inputs(Case(case), folder)
+    write_inputs(GoldenCase(case), folder)
     return 0
 
 
-def write_inputs(case: Case, folder: Path) -> None:
+def write_inputs(case: GoldenCase, folder: Path) -> None:
     """Write event.json and cluster.yaml of a case."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "event.json").write_text(json.dumps(envelope(case.capture), indent=2) + "\n")

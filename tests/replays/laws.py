@@ -1,7 +1,7 @@
-"""What holds for every step and every event; each law raises AssertionError where it does not.
+"""The laws of every step for every event; each raises AssertionError if it is broken.
 
-Senders deliver twice, out of order and too late (Knative eventing specification, data-plane.md), and a plan
-is a function of what was observed. These are the rules that follow.
+Events may be delivered twice, out of order and late (Knative eventing specification, data-plane.md), and a
+plan is a pure function of the observed objects. The laws follow from these two facts.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
 from tests.replays import recorded
-from tests.replays.golden import Case
+from tests.replays.golden import GoldenCase
 
 AGAIN = 3
-"""So often a step that says come again is run once more: what is being deleted goes in between."""
+"""Maximum runs of a step whose decision asks for a retry, for example while an object is being deleted."""
 
 
-def same_input_same_plan(step: Step, case: Case) -> None:
-    """Two runs over the same event and the same objects decide the same."""
+def same_input_same_plan(step: Step, case: GoldenCase) -> None:
+    """Two runs on the same event and the same objects return equal decisions."""
     first = decisions(step, case.capture, Snapshot(case.objects), case.now)
     second = decisions(step, case.capture, Snapshot(case.objects), case.now)
     assert first == second, "the second plan differs from the first"
 
 
-def arguments_unchanged(step: Step, case: Case) -> None:
-    """Deciding changes neither the objects nor what was observed of them."""
+def arguments_unchanged(step: Step, case: GoldenCase) -> None:
+    """Planning changes neither the objects nor the `Observed` that was read from them."""
     objects = case.objects
     untouched = copy.deepcopy(objects)
     for subject in subjects(step, case.capture, Snapshot(objects)):
@@ -52,19 +52,19 @@ def arguments_unchanged(step: Step, case: Case) -> None:
     assert objects == untouched, "the objects themselves were changed"
 
 
-def gone_is_nothing(step: Step, case: Case) -> None:
-    """About an object that does not exist any more there is nothing to do."""
+def gone_is_nothing(step: Step, case: GoldenCase) -> None:
+    """An event about an object that no longer exists plans no writes."""
     event = parse(case.capture.headers, case.capture.body)
     if not isinstance(event, ResourceEvent):
         return
     about = (event.ref.kind, event.ref.namespace, event.ref.name)
-    left = [one for one in case.objects if _named(one) != about]
+    left = [obj for obj in case.objects if _named(obj) != about]
     for decision in decisions(step, case.capture, Snapshot(left), case.now):
         assert not _writes(decision), f"{event.ref} is gone, and still there is a plan: {decision.reason}"
 
 
-def another_uid_is_nothing(step: Step, case: Case) -> None:
-    """An event about an earlier object of the same name is not about the one there is now."""
+def another_uid_is_nothing(step: Step, case: GoldenCase) -> None:
+    """An event with another UID, of an earlier object of the same name, plans no writes."""
     event = copy.deepcopy(recorded.envelope(case.capture))
     if not event["type"].startswith("dev.knative.apiserver.resource."):
         return
@@ -73,18 +73,19 @@ def another_uid_is_nothing(step: Step, case: Case) -> None:
         assert not _writes(decision), f"an event of another UID made a plan: {decision.reason}"
 
 
-def executed_twice_is_nothing(step: Step, case: Case) -> None:
-    """Once a plan was carried out, the same event plans nothing."""
+def executed_twice_is_nothing(step: Step, case: GoldenCase) -> None:
+    """After a plan was executed, the same event plans no writes."""
     with cluster_of(case.objects, step) as cluster:
         carry_out(step, case.capture, cluster, case.now)
         for decision in decisions(step, case.capture, cluster, case.now):
             assert not _writes(decision), f"planned again: {decision.reason}"
 
 
-def older_after_newer_changes_nothing(step: Step, case: Case) -> None:
-    """Events about the same object that are older have nothing to add to the newest one.
+def older_after_newer_changes_nothing(step: Step, case: GoldenCase) -> None:
+    """After the newest event, older events about the same object plan no writes.
 
-    The newest comes as a reference too: what is in an event may let a step do nothing without a look.
+    The newest event is also delivered in mode Reference, because a step may skip an event in mode Resource by
+    its data, without reading the cluster.
     """
     with cluster_of(case.objects, step) as cluster:
         for newest in (case.capture, *reference_to(case.capture)):
@@ -94,7 +95,7 @@ def older_after_newer_changes_nothing(step: Step, case: Case) -> None:
                 assert not _writes(decision), f"an older event made a plan: {decision.reason}"
 
 
-LAWS: tuple[Callable[[Step, Case], None], ...] = (
+LAWS: tuple[Callable[[Step, GoldenCase], None], ...] = (
     same_input_same_plan,
     arguments_unchanged,
     gone_is_nothing,
@@ -105,7 +106,7 @@ LAWS: tuple[Callable[[Step, Case], None], ...] = (
 
 
 def subjects(step: Step, capture: RecordedRequest, cluster: Cluster) -> list[Any]:
-    """The objects a step looks at because of an event, or its Nothing."""
+    """Return the subjects of a step for an event, each an ObjectRef or typed inputs, or its NoOp."""
     event = parse(capture.headers, capture.body)
     if isinstance(event, Sweep):
         return list(step.responsible_for(cluster))
@@ -114,7 +115,7 @@ def subjects(step: Step, capture: RecordedRequest, cluster: Cluster) -> list[Any
 
 
 def decisions(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
-    """What a step decides about an event."""
+    """Return the decisions of a step for an event, one for each subject."""
     return [
         subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
         for subject in subjects(step, capture, cluster)
@@ -122,7 +123,7 @@ def decisions(step: Step, capture: RecordedRequest, cluster: Cluster, now: datet
 
 
 def carry_out(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> None:
-    """Run a step on an event, again while it asks for that."""
+    """Execute the plans of a step for an event; repeat while a decision asks for a retry."""
     for _ in range(AGAIN):
         decided = decisions(step, capture, cluster, now)
         for decision in decided:
@@ -134,7 +135,7 @@ def carry_out(step: Step, capture: RecordedRequest, cluster: Cluster, now: datet
 
 @contextmanager
 def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
-    """An API server that holds these objects."""
+    """Run an embedded API server with these objects; yield its client."""
     with ApiServer() as server:
         server.load(_definitions())
         server.load(objects)
@@ -142,7 +143,7 @@ def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
 
 
 def older_than(capture: RecordedRequest) -> Iterator[RecordedRequest]:
-    """Recorded events about the same object, up to this one, each in both modes."""
+    """Yield the recorded events about the same object up to this one, each in both modes."""
     event = recorded.envelope(capture)
     if not event["type"].startswith("dev.knative.apiserver."):
         return
@@ -153,7 +154,7 @@ def older_than(capture: RecordedRequest) -> Iterator[RecordedRequest]:
 
 
 def reference_to(capture: RecordedRequest) -> Iterator[RecordedRequest]:
-    """The event as mode Reference sends it, if it came in mode Resource."""
+    """Yield the event in mode Reference, if it is in mode Resource."""
     event = recorded.envelope(capture)
     if event["type"].startswith("dev.knative.apiserver.resource."):
         metadata = event["data"]["metadata"]
@@ -167,13 +168,13 @@ def _structured(event: Mapping[str, Any]) -> RecordedRequest:
 
 
 def _version(event: Mapping[str, Any]) -> int:
-    """The resourceVersion an event tells; a reference may be about any."""
+    """Return the resourceVersion in an event; for a reference, which has none, the highest possible."""
     return int(event["data"].get("metadata", {}).get("resourceVersion", 1 << 62))
 
 
-def _named(found: Object) -> tuple[str, str, str]:
-    metadata = found["metadata"]
-    return found["kind"], metadata.get("namespace", ""), metadata["name"]
+def _named(obj: Object) -> tuple[str, str, str]:
+    metadata = obj["metadata"]
+    return obj["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def _writes(decision: Decision) -> bool:

@@ -1,4 +1,4 @@
-"""A cluster that notes every write that passes, in a form in which two runs can be compared."""
+"""A cluster client that records every write, in a form in which two runs can be compared."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action, Verb
 
 Write = tuple[str, str, str, str]
-"""What was done, to which resource, to which object, and with what body."""
+"""Verb with subresource, plural, namespace/name, and body as JSON."""
 
 
 class NotingCluster:
-    """Passes every call on, and notes the writes.
+    """A client that forwards every call, and records the writes.
 
     Attributes:
-        writes: all that were asked for, in order, also those that the API server refused.
+        writes: the writes in order, including those that the API server refused.
     """
 
     single_reads = SINGLE_READS
@@ -29,50 +29,50 @@ class NotingCluster:
         self.writes: list[Write] = []
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """As the cluster's."""
+        """Forward the call."""
         return self._cluster.get(resource, name, namespace)
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """As the cluster's."""
+        """Forward the call."""
         return self._cluster.list(resource, namespace, labels=labels, fields=fields)
 
     def page(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
     ) -> Page:
-        """As the cluster's."""
+        """Forward the call."""
         return self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
 
     def write(self, action: Action, manager: str) -> Object:
-        """As the cluster's, noted."""
+        """Record and forward the write."""
         target = action.target
-        done = f"{action.verb} {action.subresource}".strip()
+        verb = f"{action.verb} {action.subresource}".strip()
         plural = by_kind(target.api_version, target.kind).plural
         body = json.dumps(_without_versions(_sent(action)), sort_keys=True)
-        self.writes.append((done, plural, f"{target.namespace}/{target.name}", body))
+        self.writes.append((verb, plural, f"{target.namespace}/{target.name}", body))
         return self._cluster.write(action, manager)
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """As the cluster's."""
+        """Forward the call."""
         return self._cluster.served_versions(group)
 
     def scheduling(self) -> SchedulingApi:
-        """As the cluster's."""
+        """Forward the call."""
         return self._cluster.scheduling()
 
     def refresh(self) -> None:
-        """As the cluster's."""
+        """Forward the call."""
         self._cluster.refresh()
 
 
 def _sent(action: Action) -> Any:
-    """The body of the request: the object, the patch or its operations, or the UID of what is deleted."""
+    """Return the body of the request: the object, the patch or its operations, or the UID to delete."""
     if action.verb is Verb.DELETE:
         return {"uid": action.target.uid}
     return action.operations if action.patch is PatchType.JSON else action.body
 
 
 def _without_versions(body: Any) -> Any:
-    """A body without resourceVersions: a write that came before moves them on."""
+    """Return a body without resourceVersions, which depend on earlier writes."""
     if isinstance(body, list | tuple):
         return [_without_versions(entry) for entry in body]
     if isinstance(body, Mapping):

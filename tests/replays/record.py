@@ -1,9 +1,9 @@
-"""Record the stories anew from Knative's real adapter on the real cluster, and show what differs.
+"""Record the stories from Knative's real adapter on a real cluster, and print the differences.
 
 python -m tests.replays.record [story ...]
 
-A recording in which the same happened as in the one that is there leaves its files as they are: UIDs, times
-and the order of what happens at the same time are no news.
+Files are rewritten only if a recording differs in more than UIDs, times and the order of simultaneous
+events.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
-from tests.cluster.cluster import Cluster, Options, running
+from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.e2e.support.muster import Muster
 from tests.replays.recorded import FOLDER
 from tests.replays.recording.adapters import OVERLAY, listening
@@ -28,7 +28,7 @@ NODES = ("node-1", "node-2", "node-3")
 
 
 def main(stories: list[str], folder: Path = FOLDER) -> int:
-    """Records stories, all where none is named; returns the exit code."""
+    """Record these stories, by default all; return the exit code."""
     if unknown := set(stories) - SCRIPTS.keys():
         sys.stderr.write(f"no story {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}\n")
         return 2
@@ -43,21 +43,21 @@ def main(stories: list[str], folder: Path = FOLDER) -> int:
 
 
 @contextlib.contextmanager
-def stage() -> Iterator[Cluster]:
-    """The cluster with three nodes and Muster's roles and admission policies, but nothing that reacts."""
+def stage() -> Iterator[RealCluster]:
+    """Run a cluster with three nodes, Muster's roles and admission policies, but without its functions."""
     sys.stderr.write("The cluster starts ...\n")
-    with running(Options()) as cluster:
+    with running(ClusterOptions()) as cluster:
         for node in NODES:
             add_node(cluster, node)
         Muster(cluster, OVERLAY).install()
         yield cluster
 
 
-def record(cluster: Cluster, script: Script) -> Take:
-    """Plays one story in front of both adapters."""
+def record(cluster: RealCluster, script: Script) -> Take:
+    """Run one story with an adapter in each mode, and return what they sent."""
     runtime = _runtime(cluster, script) if script.shipped else {}
     if script.shipped and script.shipped == script.runtime:
-        # What exists when an adapter starts is never sent: the story is to create it.
+        # An adapter sends nothing about objects that exist when it starts, so the story creates the runtime.
         cluster.api.must("DELETE", _path(script.shipped))
     with listening(cluster) as sink:
         play = Play(cluster, sink, script.namespace, script.runtime)
@@ -69,9 +69,9 @@ def record(cluster: Cluster, script: Script) -> Take:
 
 
 def keep(story: str, take: Take, folder: Path) -> None:
-    """Writes a recording where it is other than the one that is there, and says in what."""
-    there = folder / f"{story}.reference.jsonl"
-    changed = difference(story, Take.read(folder, story), take) if there.exists() else f"{story} is new"
+    """Write a recording if it differs from the existing one, and print the difference."""
+    existing = folder / f"{story}.reference.jsonl"
+    changed = difference(story, Take.read(folder, story), take) if existing.exists() else f"{story} is new"
     if changed:
         take.write(folder, story)
         sys.stdout.write(f"{changed}\n")
@@ -80,11 +80,11 @@ def keep(story: str, take: Take, folder: Path) -> None:
     sys.stdout.flush()
 
 
-def _runtime(cluster: Cluster, script: Script) -> Object:
-    """The runtime of a story as somebody would create it."""
-    found = cluster.api.must("GET", _path(script.shipped))
-    metadata = {"name": script.runtime, "labels": found["metadata"]["labels"]}
-    return {**{name: found[name] for name in ("apiVersion", "kind", "spec")}, "metadata": metadata}
+def _runtime(cluster: RealCluster, script: Script) -> Object:
+    """Return a copy of a shipped runtime under the story's name, as a user would create it."""
+    shipped = cluster.api.must("GET", _path(script.shipped))
+    metadata = {"name": script.runtime, "labels": shipped["metadata"]["labels"]}
+    return {**{name: shipped[name] for name in ("apiVersion", "kind", "spec")}, "metadata": metadata}
 
 
 def _path(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The recordings as Python sees them."""
+"""Access to the recordings: events, moments and objects."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from muster.replay.snapshots import Object, RecordedObjects, read_snapshots
 
 FOLDER = Path(__file__).parent / "recordings"
 STORIES = ("1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit")
-"""Those that the steps of today replay; 7 is about runtimes."""
+"""The recordings that are replayed as a whole; 7 is used by golden cases about runtimes."""
 
 
 @cache
 def events(story: str, mode: str = "resource") -> tuple[RecordedRequest, ...]:
-    """All events of a story, in order of arrival."""
+    """Return the events of a story, in order of arrival."""
     ending = ".gz" if mode == "resource" else ""
     return tuple(read_events(FOLDER / f"{story}.{mode}.jsonl{ending}"))
 
 
 @cache
 def moments(story: str) -> tuple[RecordedObjects, ...]:
-    """All moments of a story."""
+    """Return the recorded moments of a story, each with all objects."""
     return tuple(read_snapshots([FOLDER / f"{story}.objects.yaml.gz"]))
 
 
 def world_at(story: str, moment: str) -> RecordedObjects:
-    """One moment of a story.
+    """Return the moment of this name.
 
     Raises:
-        LookupError: there is none of that name.
+        LookupError: the story has no such moment.
     """
     for world in moments(story):
         if world.checkpoint == moment:
@@ -43,41 +43,43 @@ def world_at(story: str, moment: str) -> RecordedObjects:
 
 @cache
 def _about(story: str) -> dict[tuple[str, ...], list[RecordedRequest]]:
-    found: dict[tuple[str, ...], list[RecordedRequest]] = {}
+    by_subject: dict[tuple[str, ...], list[RecordedRequest]] = {}
     for capture in events(story):
-        found.setdefault(subject(envelope(capture)), []).append(capture)
-    return found
+        by_subject.setdefault(subject(envelope(capture)), []).append(capture)
+    return by_subject
 
 
 def subject(event: Object) -> tuple[str, ...]:
-    """What an event is about: kind, namespace and name."""
+    """Return kind, namespace and name of an event's object."""
     return tuple(event[key] for key in ("kind", "namespace", "name"))
 
 
 def events_about(event: Object) -> list[RecordedRequest]:
-    """All recorded events about the same object, of whatever story."""
+    """Return the recorded events about the same object, from all stories."""
     return [capture for story in STORIES for capture in _about(story).get(subject(event), [])]
 
 
 def envelope(capture: RecordedRequest) -> Object:
-    """A recorded event as JSON."""
+    """Return a recorded event as JSON."""
     event: Object = json.loads(capture.body)
     return event
 
 
-def event(story: str, what: str, number: int = 1, mode: str = "resource") -> Object:
-    """One recorded event, by kind and what happened, `PodGroup update`; the first such one is number 1.
+def event(story: str, kind_and_change: str, number: int = 1, mode: str = "resource") -> Object:
+    """Return a recorded event by kind and change, such as `PodGroup update`, and its number from 1.
 
     Raises:
-        LookupError: there are not as many.
+        LookupError: there are fewer such events.
     """
-    kind, happened = what.split()
-    found = [
-        one for one in _envelopes(story, mode) if one["kind"] == kind and one["type"].endswith(f".{happened}")
+    kind, change = kind_and_change.split()
+    matching = [
+        envelope
+        for envelope in _envelopes(story, mode)
+        if envelope["kind"] == kind and envelope["type"].endswith(f".{change}")
     ]
-    if not 1 <= number <= len(found):
-        raise LookupError(f"{story}: {len(found)} times {what}, there is no number {number}")
-    return copy.deepcopy(found[number - 1])
+    if not 1 <= number <= len(matching):
+        raise LookupError(f"{story}: {len(matching)} times {kind_and_change}, there is no number {number}")
+    return copy.deepcopy(matching[number - 1])
 
 
 @cache
@@ -85,16 +87,18 @@ def _envelopes(story: str, mode: str) -> list[Object]:
     return [envelope(capture) for capture in events(story, mode)]
 
 
-def slim(found: Any) -> Any:
-    """An object without what no step reads: containers' details, volumes, addresses."""
-    if isinstance(found, list):
-        return [slim(entry) for entry in found]
-    if not isinstance(found, dict):
-        return found
+def slim(data: Any) -> Any:
+    """Return JSON data without fields that no step reads: details of containers, volumes, addresses."""
+    if isinstance(data, list):
+        return [slim(entry) for entry in data]
+    if not isinstance(data, dict):
+        return data
     kept: Object = {}
-    for name, value in found.items():
+    for name, value in data.items():
         if name in {"containers", "initContainers"}:
-            kept[name] = [{key: one[key] for key in ("name", "image") if key in one} for one in value]
+            kept[name] = [
+                {key: container[key] for key in ("name", "image") if key in container} for container in value
+            ]
         elif name not in _NOISE:
             kept[name] = slim(value)
     return kept

@@ -1,4 +1,4 @@
-"""Whoever can send events to a function can make it look, and nothing else.
+"""Forged events: whoever can send events to a function can make it read the cluster, and nothing else.
 
 An event only names an object. So whatever a forged one says, the function writes nothing that a sweep, which
 is told of no object at all, would not write in the same cluster.
@@ -47,7 +47,7 @@ MOMENTS = (
     ("5-does-not-fit", "before create_workload"),
     ("7-runtime-annotated", "before mark_runtime"),
 )
-"""Recorded clusters, each of a namespace of its own. In each some function has something to do."""
+"""Recorded clusters, each in a namespace of its own; in each some function has something to do."""
 
 EXAMPLES = 60
 """Events for each function; together they take a few seconds."""
@@ -55,17 +55,17 @@ EXAMPLES = 60
 
 @cache
 def world() -> list[Object]:
-    """One cluster in which all of them happen at once."""
+    """The objects of all these clusters in one."""
     merged = {
-        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one
+        (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
         for story, moment in MOMENTS
-        for one in recorded.world_at(story, moment).objects
+        for obj in recorded.world_at(story, moment).objects
     }
     return list(merged.values())
 
 
-class Stage:
-    """The embedded API server with that cluster; set up anew after somebody wrote."""
+class ForgeryStage:
+    """An embedded API server with these objects, set up anew after each write."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -73,7 +73,7 @@ class Stage:
         self._cluster: NotingCluster | None = None
 
     def writes(self, event: Mapping[str, Any]) -> list[Write]:
-        """What the function writes because of one event."""
+        """Return the writes of the function for one event."""
         if self._cluster is None:
             self._cluster = NotingCluster(self._stops.enter_context(cluster_of(world(), self._step)))
         handler = Handler(self._step, self._cluster, Settings(deadline_seconds=60), lambda: NOW)
@@ -90,13 +90,13 @@ class Stage:
 
 
 def writes_of(step: Step, event: Mapping[str, Any]) -> set[Write]:
-    """What a function writes because of one event."""
-    with closing(Stage(step)) as stage:
+    """Return the writes of a function for one event."""
+    with closing(ForgeryStage(step)) as stage:
         return set(stage.writes(event))
 
 
 def a_sweep() -> dict[str, Any]:
-    """The event that names no object."""
+    """The event of a sweep, which names no object."""
     return {"specversion": "1.0", "id": "sweep", "source": "/test", "type": "dev.muster.sweep"}
 
 
@@ -132,12 +132,12 @@ STATUSES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 
 @st.composite
 def lied_about(draw: st.DrawFn, objects: list[Object]) -> Object:
-    """One of the objects, or none that exists, with some of its fields told differently."""
+    """Draw an existing or invented object, with some fields changed."""
     told = copy.deepcopy(draw(st.sampled_from(objects)))
     told.pop("moment", None)
     metadata = told["metadata"]
     if draw(st.booleans()):
-        kind = draw(st.sampled_from([(one["apiVersion"], one["kind"]) for one in objects] + _kinds()))
+        kind = draw(st.sampled_from([(obj["apiVersion"], obj["kind"]) for obj in objects] + _kinds()))
         told["apiVersion"], told["kind"] = kind
     if draw(st.booleans()):
         metadata["name"] = draw(NAMES)
@@ -166,27 +166,27 @@ def lied_about(draw: st.DrawFn, objects: list[Object]) -> Object:
 def _kinds() -> list[tuple[str, str]]:
     known = (*OWNER_KINDS, resources.PODS, resources.POD_GROUPS, resources.COMPOSITE_POD_GROUPS)
     others = [("kueue.x-k8s.io/v1beta1", "Workload"), ("batch.volcano.sh/v1alpha1", "Job"), ("v1", "Secret")]
-    return [(one.api_version, one.kind) for one in known] + others
+    return [(resource.api_version, resource.kind) for resource in known] + others
 
 
 @st.composite
 def forged(draw: st.DrawFn, objects: list[Object]) -> dict[str, Any]:
-    """A CloudEvent about what is told, in either mode, whose attributes may say something else again."""
-    told = draw(lied_about(objects))
+    """Draw a CloudEvent about a changed object, in either mode, whose attributes may differ from its data."""
+    forged = draw(lied_about(objects))
     mode, happened = (
         draw(st.sampled_from(["resource", "ref"])),
         draw(st.sampled_from(["add", "update", "delete"])),
     )
-    data: Any = told
+    data: Any = forged
     if mode == "ref":
-        data = {key: told[key] for key in ("apiVersion", "kind")}
-        data |= {key: told["metadata"][key] for key in ("namespace", "name") if key in told["metadata"]}
+        data = {key: forged[key] for key in ("apiVersion", "kind")}
+        data |= {key: forged["metadata"][key] for key in ("namespace", "name") if key in forged["metadata"]}
     return {
         "specversion": "1.0",
         "id": draw(st.sampled_from(["a", "b"])),
         "source": "https://attacker.example.com",
         "type": f"dev.knative.apiserver.{mode}.{happened}",
-        "kind": draw(st.sampled_from([told["kind"], "Pod", "Secret"])),
+        "kind": draw(st.sampled_from([forged["kind"], "Pod", "Secret"])),
         "name": draw(NAMES),
         "datacontenttype": "application/json",
         "data": data,
@@ -195,12 +195,12 @@ def forged(draw: st.DrawFn, objects: list[Object]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", steps.step_names())
 def test_a_forged_event_writes_nothing_that_a_sweep_would_not(name: str) -> None:
-    """Kind, name, UID, owner, spec and status may all be lies; what is written follows from the cluster."""
+    """With forged kind, name, UID, owner, spec or status a function writes only what a sweep would write."""
     step = steps.step_named(name)
     swept = writes_of(step, a_sweep())
     assert swept, "where nothing is to be done, a forged event would prove nothing"
 
-    with closing(Stage(step)) as stage:
+    with closing(ForgeryStage(step)) as stage:
 
         @settings(max_examples=EXAMPLES, derandomize=True, deadline=None)
         @given(forged(world()))
@@ -224,12 +224,12 @@ TRUE_EVENTS = [
 
 @pytest.mark.parametrize(("name", "namespace", "kind", "happened"), TRUE_EVENTS)
 def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened: str) -> None:
-    """Of the same making, about an object as it is: the forged ones are not all refused at the door."""
+    """A true event of the same form makes the function write, so the forged ones are not simply refused."""
     step = steps.step_named(name)
     told = next(
-        one
-        for one in world()
-        if one["kind"] == kind and one["metadata"].get("namespace", "") == namespace and _has_a_policy(one)
+        obj
+        for obj in world()
+        if obj["kind"] == kind and obj["metadata"].get("namespace", "") == namespace and _has_a_policy(obj)
     )
     named = {"namespace": namespace, "name": told["metadata"]["name"]}
     data = {key: told[key] for key in ("apiVersion", "kind")} | named
@@ -238,13 +238,13 @@ def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened:
     assert written <= writes_of(step, a_sweep())
 
 
-def _has_a_policy(one: Object) -> bool:
-    """Whether mark-runtime has anything to do for it; true of whatever is no runtime."""
-    return not one["kind"].endswith("Runtime") or ANNOTATION in one["metadata"].get("annotations", {})
+def _has_a_policy(obj: Object) -> bool:
+    """Return whether mark-runtime would write to a runtime; True for other kinds."""
+    return not obj["kind"].endswith("Runtime") or ANNOTATION in obj["metadata"].get("annotations", {})
 
 
 def test_a_function_that_believes_its_events_is_caught() -> None:
-    """One that deletes whatever an event names writes what no sweep would."""
+    """The law fails for a step that deletes the object in the event."""
 
     def believe(observed: Observed, now: datetime) -> Plan:  # noqa: ARG001 - a plan function is given the time
         return Plan(Reason.ORPHANS_REMOVED, "", (Action(Verb.DELETE, observed.subject),))
@@ -253,14 +253,14 @@ def test_a_function_that_believes_its_events_is_caught() -> None:
         return Observed(subject)
 
     credulous = replace(steps.step_named("create_workload"), observe=look, plan=believe)
-    told = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "kube-system", "name": "llama"}
-    event = a_sweep() | {"type": "dev.knative.apiserver.ref.add", "data": told}
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "kube-system", "name": "llama"}
+    event = a_sweep() | {"type": "dev.knative.apiserver.ref.add", "data": reference}
     assert not writes_of(credulous, event) <= writes_of(credulous, a_sweep())
 
 
 HOME = "muster-system"
 ROOM = 3
-"""Dead letters that are kept."""
+"""Number of dead letters that are kept."""
 
 BROKERS_WORDS = st.fixed_dictionaries(
     {},
@@ -274,11 +274,11 @@ BROKERS_WORDS = st.fixed_dictionaries(
         "id": st.text(min_size=1, max_size=20),
     },
 )
-"""What a broker adds to an event that no function took, as a forger would."""
+"""The attributes that a broker adds to a dead letter, as a forger would set them."""
 
 
 def test_a_forged_dead_letter_is_kept_as_any_other_and_nothing_else_is_written() -> None:
-    """It chooses neither name nor place: a ConfigMap of Muster's is made, and the oldest makes room."""
+    """A forged dead letter becomes a ConfigMap of Muster's, in its namespace; the oldest one is deleted."""
     bystander = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -296,10 +296,10 @@ def test_a_forged_dead_letter_is_kept_as_any_other_and_nothing_else_is_written()
         def hold(event: dict[str, Any], words: dict[str, str]) -> None:
             keeper.handle({"content-type": STRUCTURED}, json.dumps(event | words).encode())
             after = server.snapshot()
-            kept = [one for one in after if one not in before]
+            kept = [obj for obj in after if obj not in before]
             assert len(kept) <= ROOM
-            assert {_label(one) for one in kept} == {"true"}
-            assert [one for one in before if one not in after] == []
+            assert {_label(obj) for obj in kept} == {"true"}
+            assert [obj for obj in before if obj not in after] == []
 
         hold()
         assert {(what, plural) for what, plural, _, _ in cluster.writes} == {
@@ -309,6 +309,6 @@ def test_a_forged_dead_letter_is_kept_as_any_other_and_nothing_else_is_written()
         assert all(name.startswith(f"{HOME}/dead-letter-") for _, _, name, _ in cluster.writes)
 
 
-def _label(one: Object) -> str | None:
-    labels: dict[str, str] = one["metadata"].get("labels") or {}
+def _label(obj: Object) -> str | None:
+    labels: dict[str, str] = obj["metadata"].get("labels") or {}
     return labels.get(dead_letters.LABEL)

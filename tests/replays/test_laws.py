@@ -1,4 +1,4 @@
-"""Each law notices a step that breaks it."""
+"""Each law of `laws` fails for a step that breaks it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from muster.policy.plans.create_workload import WorkloadInputs
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
 from tests.replays import laws
-from tests.replays.golden import Case, cases
+from tests.replays.golden import GoldenCase, cases
 
 CASE = next(case for case in cases() if case.folder.name == "a-TrainJob-that-has-its-Workload-is-left")
-"""The newest update of a TrainJob that has everything: every law holds for create_workload."""
+"""The newest update of a TrainJob that has all its groups; every law holds for create_workload."""
 
 NEW = next(case for case in cases() if case.folder.name == "a-TrainJob-gets-a-Workload")
-"""The first event of a TrainJob, which makes a plan."""
+"""The first event of a TrainJob, for which create_workload plans."""
 
 _GROUP = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", "made-up")
 
 
 def a_plan(message: str = "") -> Plan:
-    """A PodGroup that nobody asked for."""
+    """A plan that creates a PodGroup."""
     body = {
         "apiVersion": _GROUP.api_version,
         "kind": _GROUP.kind,
@@ -41,13 +41,13 @@ def a_plan(message: str = "") -> Plan:
 
 
 def whose_plans_differ(good: Step) -> Step:
-    """A step that counts its runs."""
+    """A step whose plan depends on the number of its runs."""
     runs = itertools.count()
     return replace(good, plan=lambda *_: NoOp(Reason.UP_TO_DATE, str(next(runs))))
 
 
 def that_changes_its_inputs(good: Step) -> Step:
-    """A step that marks the owner it was given."""
+    """A step that changes the observed owner."""
 
     def plan(inputs: WorkloadInputs, now: datetime) -> Decision:
         assert inputs.live.owner is not None
@@ -58,12 +58,12 @@ def that_changes_its_inputs(good: Step) -> Step:
 
 
 def that_acts_for_what_is_gone(good: Step) -> Step:
-    """A step that never asks whether its object exists."""
+    """A step that does not check whether the object exists."""
     return replace(good, plan=lambda *_: a_plan())
 
 
 def that_takes_any_uid(good: Step) -> Step:
-    """A step that looks objects up by their names alone."""
+    """A step that looks objects up by name, without the UID."""
 
     def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
         subject = good.predicate(event)
@@ -73,24 +73,24 @@ def that_takes_any_uid(good: Step) -> Step:
 
 
 def that_never_has_enough(good: Step) -> Step:
-    """A step that does not look at what it made before."""
+    """A step that ignores the objects it created before."""
     return replace(good, plan=lambda *_: a_plan(), execute=lambda _cluster, plan, _manager: plan)
 
 
 def that_believes_events(good: Step) -> Step:
-    """A step that writes what the event says, instead of reading the live object."""
-    told: list[ResourceEvent] = []
+    """A step that writes from the event's data instead of the live object."""
+    entries: list[ResourceEvent] = []
 
     def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-        told.append(event)
+        entries.append(event)
         return event.ref
 
     def plan(inputs: WorkloadInputs, now: datetime) -> Decision:  # noqa: ARG001 - the signature of a plan
-        said = (told[-1].object or {}).get("metadata", {}).get("resourceVersion", "")
+        version = (entries[-1].object or {}).get("metadata", {}).get("resourceVersion", "")
         owner = inputs.live.owner
-        if owner is None or owner.metadata.annotations.get("seen") == said or not said:
+        if owner is None or owner.metadata.annotations.get("seen") == version or not version:
             return NoOp(Reason.UP_TO_DATE)
-        body = {"metadata": {"annotations": {"seen": said}}}
+        body = {"metadata": {"annotations": {"seen": version}}}
         return Plan(Reason.UP_TO_DATE, "", (Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE),))
 
     return replace(good, predicate=predicate, plan=plan)
@@ -107,8 +107,8 @@ BROKEN: dict[Any, Callable[[Step], Step]] = {
 
 
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.replace("_", " "))
-def test_a_law_notices_the_step_that_breaks_it(law: Callable[[Step, Case], None]) -> None:
-    """The good step passes, and the same step broken in one way does not."""
+def test_a_law_notices_the_step_that_breaks_it(law: Callable[[Step, GoldenCase], None]) -> None:
+    """The law holds for the good step, and fails for the broken one."""
     case = NEW if law is laws.another_uid_is_nothing else CASE
     law(case.step, case)
     with pytest.raises(AssertionError):
@@ -116,10 +116,10 @@ def test_a_law_notices_the_step_that_breaks_it(law: Callable[[Step, Case], None]
 
 
 def test_a_step_that_believes_events_breaks_no_other_law() -> None:
-    """It is the older event that gives it away: twice the same changes nothing."""
+    """The law needs an older event to fail: the same event twice changes nothing."""
     laws.executed_twice_is_nothing(that_believes_events(CASE.step), CASE)
 
 
 def test_every_law_has_a_step_that_breaks_it() -> None:
-    """A law that nothing can break would be none."""
+    """Every law has a broken step above."""
     assert set(BROKEN) == set(laws.LAWS)

@@ -1,4 +1,4 @@
-"""Reply events are what their schemas say, and every one that a function can make has one."""
+"""Reply events match their schemas, and every reply that a step can send has one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from muster.events.reply import reply_event
 from muster.policy.model import Plan
 from muster.replay.replay import ReplayInput, replay
 from tests.replays import recorded
-from tests.replays.golden import Case, cases
+from tests.replays.golden import GoldenCase, cases
 from tests.replays.laws import decisions
 from tests.schemas.replies import FOLDER, schemas
 
@@ -26,31 +26,31 @@ CASES = cases()
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
-def _replies(case: Case) -> list[tuple[str, Any]]:
-    """Type and data of the events that a case is answered with, as they are sent."""
-    found = []
+def _replies(case: GoldenCase) -> list[tuple[str, Any]]:
+    """Return type and data of the reply events to a case, as they are sent."""
+    replies = []
     for decision in decisions(case.step, case.capture, Snapshot(case.objects), case.now):
         if isinstance(decision, Plan) and decision.reply is not None:
             sent = reply_event(decision.reply, step=case.step.name, event_id="1", now=NOW)
-            found.append((sent.headers["ce-type"], json.loads(sent.body)))
-    return found
+            replies.append((sent.headers["ce-type"], json.loads(sent.body)))
+    return replies
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.folder.parent.name}: {case.sentence}")
-def test_the_reply_of_every_golden_case_fits_its_schema(case: Case) -> None:
-    """Whatever a function answers, its type is known and its data has the fields promised, and no others."""
+def test_the_reply_of_every_golden_case_fits_its_schema(case: GoldenCase) -> None:
+    """The type of each reply is known, and its data has exactly the fields of the schema."""
     for kind, data in _replies(case):
         REPLIES[kind].model_validate(data)
 
 
 def test_the_golden_cases_make_every_reply_that_is_promised() -> None:
-    """All but one: no owner that was recorded is given up (tests/unit/policy/test_workload.py)."""
+    """Cases cover every type but one: no recorded owner is given up (tests/unit/policy/test_workload.py)."""
     made = {kind for case in CASES for kind, _ in _replies(case)}
     assert made == set(REPLIES) - {"dev.muster.create_workload.gave-up"}
 
 
 def test_every_word_in_the_code_has_a_schema() -> None:
-    """Read from the source: a reply that is added and not promised is found here."""
+    """Every reply in the source of the steps has a schema."""
     source = "".join(path.read_text() for path in Path("shared/muster/policy").rglob("*.py"))
     words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if [^,]+ else "([a-z-]+)")?', source))
     said = {word for pair in words for word in pair if word}
@@ -58,18 +58,18 @@ def test_every_word_in_the_code_has_a_schema() -> None:
 
 
 def test_every_reply_is_of_a_function() -> None:
-    """The middle of a type is the function's name."""
+    """The second part of a type is the function's name."""
     assert {name.split(".")[2] for name in REPLIES} == set(steps.step_names())
 
 
 @pytest.mark.parametrize("path", sorted(schemas()), ids=lambda path: str(path.name))
 def test_the_files_are_current(path: Path) -> None:
-    """`python -m tests.schemas.replies` writes them."""
+    """The schema files are up to date; `python -m tests.schemas.replies` writes them."""
     assert path.read_text() == schemas()[path]
 
 
 def test_no_file_is_left_over() -> None:
-    """Of a type that is sent no more."""
+    """No schema file is left over."""
     assert set(FOLDER.glob("*")) == set(schemas())
 
 
@@ -81,13 +81,13 @@ def test_no_file_is_left_over() -> None:
     ],
 )
 def test_what_does_not_fit_is_seen(data: dict[str, Any]) -> None:
-    """The models do say no."""
+    """The schemas refuse missing and further fields."""
     with pytest.raises(ValidationError):
         REPLIES["dev.muster.create_workload.created"].model_validate(data)
 
 
 def test_replies_on_the_stream_disturb_nobody() -> None:
-    """A whole recording, whose replies go back into the broker, ends without a dead letter."""
+    """A replay of a whole recording, with replies sent back to the broker, has no dead letters."""
     world = recorded.world_at("1-torch", "before patch_pods")
     end = replay(ReplayInput(recorded.events("1-torch")), [world], NOW)
     assert end.dead_letters == ()

@@ -1,4 +1,4 @@
-"""Whole recordings through the functions end with the groups that were recorded, however they arrive.
+"""Replays of whole recordings end with the recorded groups, in whatever order the events arrive.
 
 `once` is the stream as it came. The others are what a broker and a source may make of it: everything twice,
 in reverse, or with an event missing, which a sweep makes good.
@@ -35,7 +35,7 @@ MODES = ("resource", "reference")
 
 @dataclass(frozen=True)
 class Moment:
-    """A recording at a moment, and the moment at which its groups are what the replay must end with."""
+    """A recording at one moment, and the later moment whose groups the replay must end with."""
 
     story: str
     at: str
@@ -43,33 +43,33 @@ class Moment:
 
     @property
     def world(self) -> RecordedObjects:
-        """The cluster as it was."""
+        """The objects at the first moment."""
         return recorded.world_at(self.story, self.at)
 
     @property
     def expected(self) -> list[Object]:
-        """The groups that the recording shows later."""
+        """The groups at the later moment."""
         return groups_of(recorded.world_at(self.story, self.ends_as).objects)
 
 
 def groups_of(objects: Objects) -> list[Object]:
-    """Workloads and PodGroups without what the API server adds and what differs from run to run."""
+    """Return Workloads and PodGroups without fields that the API server sets or that differ between runs."""
     return sorted(
         (
             {
-                "kind": one["kind"],
-                "name": f"{one['metadata']['namespace']}/{one['metadata']['name']}",
-                "labels": one["metadata"]["labels"],
+                "kind": obj["kind"],
+                "name": f"{obj['metadata']['namespace']}/{obj['metadata']['name']}",
+                "labels": obj["metadata"]["labels"],
                 "owners": [
                     (owner["kind"], owner["name"], owner.get("controller", False))
-                    for owner in one["metadata"]["ownerReferences"]
+                    for owner in obj["metadata"]["ownerReferences"]
                 ],
-                "spec": one["spec"],
+                "spec": obj["spec"],
             }
-            for one in objects
-            if is_musters_group(one)
+            for obj in objects
+            if is_musters_group(obj)
         ),
-        key=lambda one: (one["kind"], one["name"]),
+        key=lambda obj: (obj["kind"], obj["name"]),
     )
 
 
@@ -131,7 +131,7 @@ FIRST = [
 
 
 def run(moment: Moment, captures: tuple[RecordedRequest, ...], *, sweep: bool = False) -> ReplayResult:
-    """Replay at a moment; nothing may end as a dead letter."""
+    """Replay at a moment; assert that no event becomes a dead letter."""
     end = replay(ReplayInput(captures, sweep=sweep), [moment.world], NOW)
     assert end.dead_letters == ()
     return end
@@ -153,20 +153,20 @@ def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> Non
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_stream_may_come_in_reverse(moment: Moment) -> None:
-    """Order does not count."""
+    """The order of events does not matter."""
     assert groups_of(run(moment, recorded.events(moment.story)[::-1]).objects) == moment.expected
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("moment", FIRST)
 def test_a_stream_may_come_twice(moment: Moment, mode: str) -> None:
-    """The second delivery of everything changes no group, nor does it matter how much an event says."""
+    """Delivering everything twice changes no group, in either mode."""
     assert groups_of(run(moment, recorded.events(moment.story, mode) * 2).objects) == moment.expected
 
 
 @pytest.mark.parametrize("moment", FIRST)
 def test_references_may_come_in_reverse(moment: Moment) -> None:
-    """Order does not count either where events only name objects."""
+    """The order does not matter in mode Reference either."""
     backwards = recorded.events(moment.story, "reference")[::-1]
     assert groups_of(run(moment, backwards).objects) == moment.expected
 
@@ -192,7 +192,7 @@ def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> 
 
 @pytest.mark.parametrize("moment", FIRST)
 def test_an_event_after_which_nobody_wrote_left_the_cluster_as_it_was(moment: Moment) -> None:
-    """What the test above relies on: `changed` is false only where no object got a new resourceVersion."""
+    """`changed` is false only if no object has a new resourceVersion; the test above relies on that."""
     with ReplayStack(moment.world.objects, NOW) as stage:
         before = versions(stage.server.snapshot())
         for capture in recorded.events(moment.story):
@@ -203,18 +203,18 @@ def test_an_event_after_which_nobody_wrote_left_the_cluster_as_it_was(moment: Mo
 
 
 def versions(objects: Objects) -> set[tuple[str, str]]:
-    """Which objects there are, in which version."""
-    return {(one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in objects}
+    """Return the resourceVersions of all objects."""
+    return {(obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for obj in objects}
 
 
 @pytest.mark.parametrize("moment", FIRST)
 def test_a_sweep_alone_does_everything(moment: Moment) -> None:
-    """With all events lost, sweeps make the same groups."""
+    """Without any events, sweeps create the same groups."""
     assert groups_of(run(moment, (), sweep=True).objects) == moment.expected
 
 
 def test_a_job_is_followed_through_all_its_sizes() -> None:
-    """Its gang asks for 4, then 6 once six pods are bound, then 2, and all is gone with the Job."""
+    """The minCount is 4, then 6 once six pods are bound, then 2; all groups go with the Job."""
     moments = (
         _BORN,
         "running",
@@ -225,12 +225,12 @@ def test_a_job_is_followed_through_all_its_sizes() -> None:
     )
     worlds = [recorded.world_at("4-job-scaled", at) for at in moments]
     ends = replay_each(ReplayInput(recorded.events("4-job-scaled")), worlds, NOW)
-    sizes = [[minimum(one) for one in end.of_kind("Workload", "PodGroup")] for end in ends]
+    sizes = [[minimum(manifest) for manifest in end.of_kind("Workload", "PodGroup")] for end in ends]
     assert sizes == [[4, 4], [4, 4], [4, 4], [6, 6], [2, 2], []]
 
 
-def minimum(found: Object) -> int:
-    """The minCount of a PodGroup, or of the one template of a Workload."""
-    spec = found["spec"]["podGroupTemplates"][0] if found["kind"] == "Workload" else found["spec"]
+def minimum(obj: Object) -> int:
+    """Return minCount of a PodGroup, or of the only template of a Workload."""
+    spec = obj["spec"]["podGroupTemplates"][0] if obj["kind"] == "Workload" else obj["spec"]
     size: int = spec["schedulingPolicy"]["gang"]["minCount"]
     return size

@@ -1,4 +1,4 @@
-"""Write the golden plans and conditions anew.
+"""Rewrite the golden plans and conditions.
 
 python -m tests.replays.update
 """
@@ -19,21 +19,21 @@ LATER = datetime.fromisoformat(SWEPT_AT)
 
 
 def main() -> None:
-    """Write everything; the diff is for the reviewer."""
-    found = cases()
-    for case in found:
+    """Rewrite all golden files; review the diff."""
+    all_cases = cases()
+    for case in all_cases:
         case.plan_file.write_text(case.planned())
     write(CONDITIONS, {story: conditions(story) for story in recorded.STORIES})
-    sys.stdout.write(f"{len(found)} plans written; review them with git diff\n")
+    sys.stdout.write(f"{len(all_cases)} plans written; review them with git diff\n")
 
 
 def conditions(story: str) -> dict[str, list[Object]]:
-    """What the owners say after the stream, at every moment."""
-    told = {}
+    """Return the owners' conditions after a replay of all events, by the moment it begins with."""
+    owners_by_moment = {}
     for world in recorded.moments(story):
         end = replay(ReplayInput(recorded.events(story)), [world], LATER)
-        told[world.checkpoint] = summarize(end.objects)["owners"]
-    return told
+        owners_by_moment[world.checkpoint] = summarize(end.objects)["owners"]
+    return owners_by_moment
 
 
 if __name__ == "__main__":

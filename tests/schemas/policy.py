@@ -58,10 +58,10 @@ def crd_patch() -> list[Schema]:
 def _plain(schema: Any) -> Any:
     """Without pydantic's titles and defaults, and without null, which is as good as absent."""
     if isinstance(schema, list):
-        return [_plain(one) for one in schema]
+        return [_plain(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     if len(choices) == 1:
         return _plain({**{key: value for key, value in schema.items() if key != "anyOf"}, **choices[0]})
     if "properties" in schema:
@@ -81,20 +81,20 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], levels: int) 
     name = schema.get("$ref", "").rpartition("/")[2]
     if name:
         return _structural(definitions[name], definitions, levels)
-    found = {key: value for key, value in schema.items() if key != "additionalProperties"}
-    if "const" in found:
-        found["enum"] = [found.pop("const")]
-    if "items" in found:
-        found["items"] = _structural(found["items"], definitions, levels)
-    properties = found.get("properties", {})
+    structural = {key: value for key, value in schema.items() if key != "additionalProperties"}
+    if "const" in structural:
+        structural["enum"] = [structural.pop("const")]
+    if "items" in structural:
+        structural["items"] = _structural(structural["items"], definitions, levels)
+    properties = structural.get("properties", {})
     if "groups" in properties and levels == 0:
         properties = {**properties, "groups": _NO_MORE}
     if properties:
-        found["properties"] = {
+        structural["properties"] = {
             key: _structural(value, definitions, levels - (key == "groups"))
             for key, value in properties.items()
         }
-    return found
+    return structural
 
 
 def main() -> None:

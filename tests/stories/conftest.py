@@ -1,4 +1,4 @@
-"""One local stack for all stories of a module."""
+"""The local stack, started once for each test module."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 
 
-class Told:
-    """A running stack, what happens in it, and what the functions do."""
+class ObservedStack:
+    """A running local stack, its recorder, and the activities of its functions."""
 
     def __init__(self, stack: Stack, recorder: TimelineRecorder, activities: list[Activity]) -> None:
         self.stack = stack
@@ -21,8 +21,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[Told]:
-    """The stack as `muster run` starts it."""
+def observed_stack() -> Iterator[ObservedStack]:
+    """The local stack as `muster run` starts it."""
     activities: list[Activity] = []
     with Stack(StackOptions(), activities.append) as stack, TimelineRecorder(stack.client) as recorder:
-        yield Told(stack, recorder, activities)
+        yield ObservedStack(stack, recorder, activities)

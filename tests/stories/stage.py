@@ -1,4 +1,4 @@
-"""The local stack without one of its parts, and a namespace to try it in."""
+"""A local stack from which a step is left out, with an opted-in namespace."""
 
 from __future__ import annotations
 
@@ -25,92 +25,94 @@ SECONDS = 20.0
 TEAM = "team-a"
 
 
-class Stage:
-    """The local stack without one step, and an opted-in namespace."""
+class LocalStage:
+    """A local stack without one step, and actions and queries in its namespace."""
 
     def __init__(self, stack: Stack, recorder: TimelineRecorder, activities: list[Activity]) -> None:
         self.stack = stack
         self.recorder = recorder
         self.activities = activities
 
-    def create(self, found: Object, namespace: str = TEAM) -> Object:
-        """Create one object in the namespace, or in another."""
-        resource = by_kind(found["apiVersion"], found["kind"])
+    def create(self, obj: Object, namespace: str = TEAM) -> Object:
+        """Create an object, by default in the namespace TEAM."""
+        resource = by_kind(obj["apiVersion"], obj["kind"])
         if resource.namespaced:
-            found = {**found, "metadata": {**found["metadata"], "namespace": namespace}}
-        return self.stack.client.create(resource, found, manager="kubectl")
+            obj = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+        return self.stack.client.create(resource, obj, manager="kubectl")
 
     def create_job(self, **annotations: str) -> Object:
-        """The Indexed Job of four pods that `muster run` shows."""
+        """Create the Indexed Job of four pods of `muster run`, with these annotations on its pods."""
         (job,) = story_named("indexed-job").manifest
         job["spec"]["template"]["metadata"] = {"annotations": annotations}
         return self.create(job)
 
     def until(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds; fail after SECONDS."""
         assert self.recorder.until(holds, SECONDS), what
 
     def all(self, kind: str, namespace: str = TEAM) -> Objects:
-        """The objects of a kind that exist now."""
-        return [one for one in self.recorder.objects(namespace) if one["kind"] == kind]
+        """Return the existing objects of a kind."""
+        return [obj for obj in self.recorder.objects(namespace) if obj["kind"] == kind]
 
     def reasons(self, step: str) -> set[str]:
-        """Every reason that a function has given so far."""
-        return {one.reason for one in self.activities if one.step == step}
+        """Return the reasons of all decisions of a function so far."""
+        return {activity.reason for activity in self.activities if activity.step == step}
 
     def bound(self, namespace: str = TEAM) -> int:
-        """How many pods have a node."""
+        """Return the number of pods with a node."""
         return sum(bool(pod["spec"].get("nodeName")) for pod in self.all("Pod", namespace))
 
     def gated(self) -> int:
-        """How many pods have Muster's gate, and say so by their own condition."""
+        """Return the number of pods with Muster's gate and the condition SchedulingGated."""
         return sum(
             {"name": GATE} in pod["spec"].get("schedulingGates", [])
             and any(
-                one["type"] == "PodScheduled" and one["reason"] == "SchedulingGated"
-                for one in pod.get("status", {}).get("conditions", [])
+                condition["type"] == "PodScheduled" and condition["reason"] == "SchedulingGated"
+                for condition in pod.get("status", {}).get("conditions", [])
             )
             for pod in self.all("Pod")
         )
 
     def says(self, kind: str) -> dict[str, Any]:
-        """Muster's condition of that kind on the Job."""
+        """Return Muster's condition of this type on the Job; empty without it."""
         (job,) = self.all("Job")
-        return next((one for one in muster_conditions(job) if one["type"] == kind), {})
+        return next((condition for condition in muster_conditions(job) if condition["type"] == kind), {})
 
     def patch_runtime(self, name: str, change: Object) -> None:
-        """Change a ClusterTrainingRuntime as a person would."""
+        """Change a ClusterTrainingRuntime as a user."""
         self.stack.client.patch(
             CLUSTER_TRAINING_RUNTIMES, name, "", change, patch=PatchType.MERGE, manager="kubectl"
         )
 
     def sweep(self) -> None:
-        """Let every function look at everything, and wait until they have."""
+        """Send a sweep, and wait until every function has finished it."""
         event = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
         before = len(self._swept())
         assert urllib3.request("POST", self.stack.broker_url, headers=event).status == 202
-        steps = len({one.step for one in self.activities})
+        steps = len({activity.step for activity in self.activities})
         self.until("every function has swept", lambda: len(self._swept()) >= before + max(1, steps))
         self.settle()
 
     def _swept(self) -> list[Activity]:
-        return [one for one in self.activities if one.trigger == "sweep" and not one.about]
+        return [
+            activity for activity in self.activities if activity.trigger == "sweep" and not activity.about
+        ]
 
     def settle(self) -> None:
-        """Wait until every event so far was answered, also those that answers cause."""
+        """Wait until every event was answered, including those that answers cause."""
         assert self.stack.settle(SECONDS)
 
 
 @contextmanager
-def without(step: str, folder: Path) -> Iterator[Stage]:
-    """The overlay of a team that leaves a step out, running."""
+def without(step: str, folder: Path) -> Iterator[LocalStage]:
+    """Run the local stack from an overlay that deletes one step."""
     with without_all_of({"name": f"(muster-)?{step}"}, folder) as stage:
         yield stage
 
 
 @contextmanager
-def without_all_of(target: dict[str, str], folder: Path) -> Iterator[Stage]:
-    """The overlay of a team that leaves out whatever a patch's target names, running."""
+def without_all_of(target: dict[str, str], folder: Path) -> Iterator[LocalStage]:
+    """Run the local stack from an overlay that deletes every object that a patch's target selects."""
     content = {
         "kind": "Kustomization",
         "resources": [str(CLUSTER)],
@@ -122,7 +124,7 @@ def without_all_of(target: dict[str, str], folder: Path) -> Iterator[Stage]:
         Stack(StackOptions(overlay=folder), activities.append) as stack,
         TimelineRecorder(stack.client) as recorder,
     ):
-        stage = Stage(stack, recorder, activities)
+        stage = LocalStage(stack, recorder, activities)
         labels = {"muster.dev/gang-jobs": "enabled"}
         stage.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM, "labels": labels}})
         yield stage

@@ -21,12 +21,12 @@ from tests.support.processes import PATIENCE, muster, running, url_in
 
 
 def line_of(text: str, part: str) -> str:
-    """The first line of a text that has a part, without the blanks and lines of a tree around it."""
+    """Return the first line that contains `part`, without blanks and tree lines."""
     return next(line for line in text.splitlines() if part in line).strip(" ├└│─")
 
 
 def test_run_tells_a_story_and_ends_well(wording: Wording) -> None:
-    """Lines while it happens; then the tree, what held, and which function did what when."""
+    """It prints lines as things happen, then the tree, the checks, and what each function did."""
     ended = muster("run", "--story", "torch")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert re.search(r"create_workload +(?:JobSet|TrainJob) torch/llama", ended.stdout)
@@ -42,21 +42,25 @@ def test_run_tells_a_story_and_ends_well(wording: Wording) -> None:
 
 
 def test_run_with_processes_ends_well_too() -> None:
-    """Each function as a process of its own makes no difference, but for the time they take to come up."""
+    """With each function as a process the story passes as well."""
     ended = muster("run", "--processes", "--story", "indexed-job")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "main" in line_of(ended.stdout, "4/4")
 
 
 def test_run_fails_with_the_timeline_when_a_story_does_not_hold(wording: Wording) -> None:
-    """Without patch_pods' writes no gate is lifted: exit status 1, and all that was seen."""
+    """Without patch_pods' writes no gate is lifted: exit status 1, and the timeline is printed."""
     broken = (
-        "import dataclasses, sys\n"
-        "from functions.patch_pods.function import step\n"
-        "from muster.policy.model import Nothing\n"
+        "import dataclasses\n"
+        "from muster import steps\n"
+        "from muster.policy.model import NoOp\n"
         "from muster.policy.reasons import Reason\n"
-        "idle = lambda observed, now: Nothing(Reason.UP_TO_DATE)\n"
-        "step.STEP = dataclasses.replace(step.STEP, plan=idle)\n"
+        "step_named = steps.step_named\n"
+        "def broken(name):\n"
+        "    step = step_named(name)\n"
+        "    idle = lambda inputs, now: NoOp(Reason.UP_TO_DATE)\n"
+        "    return dataclasses.replace(step, plan=idle) if name == 'patch-pods' else step\n"
+        "steps.step_named = broken\n"
         "from muster.local.stories import story\n"
         "story.StoryRun.until.__defaults__ = (2.0,)\n"
         "from muster.cli import main\n"
@@ -81,7 +85,7 @@ def test_run_fails_with_the_timeline_when_a_story_does_not_hold(wording: Wording
 
 @pytest.fixture(scope="module")
 def kept() -> Iterator[dict[str, str]]:
-    """The environment of kubectl while `muster run --keep` is up; it must end well."""
+    """The environment of kubectl while `muster run --keep` runs; at the end it must exit with 0."""
     with running("run", "--keep", "--story", "torch") as process:
         path = process.line("export KUBECONFIG=").removeprefix("export KUBECONFIG=")
         yield {**os.environ, "KUBECONFIG": path}
@@ -95,7 +99,7 @@ class TestKubectl:
 
     @staticmethod
     def kubectl(kept: dict[str, str], *arguments: str, given: str = "", fails: bool = False) -> str:
-        """What kubectl says; on standard error where it is to fail."""
+        """Return kubectl's standard output, or its standard error if it must fail."""
         ended = subprocess.run(
             ["kubectl", *arguments],
             env=kept,
@@ -109,7 +113,7 @@ class TestKubectl:
         return ended.stderr if fails else ended.stdout
 
     def test_get_shows_what_muster_made(self, kept: dict[str, str]) -> None:
-        """Workload, PodGroup and pods are listed as any object is."""
+        """Workload, PodGroup and pods are listed like other objects."""
         listed = self.kubectl(kept, "get", "trainjobs,workloads,podgroups,pods", "-n", "torch", "-o", "name")
         assert "workload.scheduling.k8s.io/llama" in listed
         assert "podgroup.scheduling.k8s.io/llama-trainer-" in listed
@@ -118,18 +122,18 @@ class TestKubectl:
         assert table.count("Running") == 3
 
     def test_get_shows_tables_of_custom_resources(self, kept: dict[str, str]) -> None:
-        """The columns of the Trainer's definition are filled, State with the last condition among them."""
+        """The columns of the Trainer's CRD are filled; State shows the last condition."""
         header, row = self.kubectl(kept, "get", "trainjobs", "-n", "torch").splitlines()
         assert header.split() == ["NAME", "STATE", "AGE"]
         assert row.split()[:2] == ["llama", "PodGroupsScheduled"]
 
     def test_describe_shows_the_conditions(self, kept: dict[str, str]) -> None:
-        """The owner's conditions are read where people look for them."""
+        """`kubectl describe` shows the owner's conditions."""
         described = self.kubectl(kept, "describe", "trainjob", "llama", "-n", "torch")
         assert re.search(r"Reason: +Scheduled\n +Status: +True\n +Type: +PodGroupsScheduled\n", described)
 
     def test_apply_makes_a_gang_of_a_job(self, kept: dict[str, str]) -> None:
-        """A Job that is applied is grouped like any other, and applying it again changes nothing."""
+        """An applied Job is grouped, and applying it again changes nothing."""
         job = json.dumps(a_job("applied"))
         assert "created" in self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=job)
         self.kubectl(
@@ -144,7 +148,7 @@ class TestKubectl:
         assert "unchanged" in self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=job)
 
     def test_the_group_of_a_gated_pod_cannot_be_patched(self, kept: dict[str, str]) -> None:
-        """Refused in the API server's words, as in a real cluster: a pod's group is fixed at its birth."""
+        """A change of a pod's schedulingGroup is refused with the API server's message."""
         job = a_job("held")
         job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/hold"}]
         self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=json.dumps(job))
@@ -154,12 +158,12 @@ class TestKubectl:
         )
         pod = self.kubectl(kept, *pods).split()[0]
         patch = '{"spec":{"schedulingGroup":{"podGroupName":"another"}}}'
-        said = self.kubectl(kept, "patch", pod, "-n", "torch", "--type=merge", "-p", patch, fails=True)
-        assert "spec: Forbidden: pod updates may not change fields other than" in said
-        assert "another" in said
+        output = self.kubectl(kept, "patch", pod, "-n", "torch", "--type=merge", "-p", patch, fails=True)
+        assert "spec: Forbidden: pod updates may not change fields other than" in output
+        assert "another" in output
 
     def test_delete_takes_the_groups_along(self, kept: dict[str, str]) -> None:
-        """What Muster made is owned by the Job and goes with it."""
+        """Objects that Muster created are owned by the Job and deleted with it."""
         self.kubectl(kept, "apply", "-n", "torch", "-f", "-", given=json.dumps(a_job("gone")))
         made = "--for=condition=muster.dev/PodGroupsReady"
         self.kubectl(kept, "wait", "job/gone", "-n", "torch", made, "--timeout=20s")
@@ -186,7 +190,7 @@ def a_job(name: str) -> dict[str, Any]:
 
 
 def test_apiserver_prints_its_url_and_stops_on_ctrl_c(tmp_path: Path) -> None:
-    """Alone it serves the API and writes a kubeconfig, and it ends without an error."""
+    """It serves the API, writes a kubeconfig, and ends without an error."""
     path = tmp_path / "kubeconfig"
     with running("apiserver", "--port", "0", "--kubeconfig-out", str(path)) as process:
         url = url_in(process.line("http://127.0.0.1:"))
@@ -198,37 +202,37 @@ def test_apiserver_prints_its_url_and_stops_on_ctrl_c(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_apiserver_stops_on_either_signal(number: signal.Signals) -> None:
-    """As a child of a script it ends like one at a terminal."""
+    """Started by a script, it ends at SIGINT as at a terminal."""
     with running("apiserver") as process:
         process.line("http://")
         assert process.end(number) == 0
 
 
 def test_a_real_cluster_is_worked_on_until_ctrl_c(tmp_path: Path, wording: Wording) -> None:
-    """With a kubeconfig no server is started and no story told; the functions work on that cluster."""
+    """With a kubeconfig no server and no story is started; the functions work on that cluster."""
     path = tmp_path / "kubeconfig"
     with running("apiserver", "--kubeconfig-out", str(path)) as server:
         url = url_in(server.line("http://"))
         with running("run", "--kubeconfig", str(path)) as process:
             start = process.line(url)
             wording(re.sub(r"http://[^ ;,]+", "URL", start))
-            for found in (
+            for obj in (
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},
                 {**a_job("marked"), "metadata": {"name": "marked", "namespace": "team"}},
             ):
-                post(url, found)
+                post(url, obj)
             assert re.search(r"create_workload +Job team/marked add", process.line("Job team/marked"))
             assert process.end() == 0
         assert server.end() == 0
 
 
-def post(url: str, found: dict[str, Any]) -> None:
-    """Create an object as any client would; the template is marked by hand, since no policy is installed."""
-    if found["kind"] == "Job":
-        found = json.loads(json.dumps(found))
-        found["spec"]["template"]["metadata"] = {"labels": {"muster.dev/group": "main"}}
-    path = "/api/v1/namespaces" if found["kind"] == "Namespace" else "/apis/batch/v1/namespaces/team/jobs"
-    body = json.dumps(found).encode()
+def post(url: str, obj: dict[str, Any]) -> None:
+    """Create an object as a client; mark the template, because no policy is installed."""
+    if obj["kind"] == "Job":
+        obj = json.loads(json.dumps(obj))
+        obj["spec"]["template"]["metadata"] = {"labels": {"muster.dev/group": "main"}}
+    path = "/api/v1/namespaces" if obj["kind"] == "Namespace" else "/apis/batch/v1/namespaces/team/jobs"
+    body = json.dumps(obj).encode()
     request = urllib.request.Request(  # noqa: S310 - loopback
         url + path, data=body, headers={"Content-Type": "application/json"}
     )

@@ -1,4 +1,4 @@
-"""A gang of gangs over a restart on the local stack: the events alone bring it up again, as a whole."""
+"""A JobSet with a CompositePodGroup restarts on the local stack and is placed again, by events alone."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.e2e.support.trees import chat, uids
 
 NAMESPACE = "restart"
 SECONDS = 20.0
-"""No sweep comes meanwhile: those are a minute apart."""
+"""Seconds; shorter than the minute between two sweeps, so that only events can help."""
 
 
-class Chat:
-    """The JobSet on the local stack, and what is seen of it."""
+class RestartingJobSet:
+    """The JobSet on the local stack, and actions and queries of its pods."""
 
     def __init__(self, stack: Stack, recorder: TimelineRecorder) -> None:
         self.stack, self.recorder = stack, recorder
         self._uids: set[str] = set()
 
     def begin(self, *, decode: int) -> None:
-        """Create it with so many pods of decode, and wait until all run."""
+        """Create the JobSet with this number of decode pods, and wait until all run."""
         labels = {"muster.dev/gang-jobs": "enabled"}
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
         self.stack.client.create(NAMESPACES, home, manager="test")
@@ -47,29 +47,29 @@ class Chat:
         self._uids = uids(self.running())
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for the events to do it."""
+        """Wait until a condition holds, without a sweep."""
         assert self.recorder.until(holds, SECONDS)
 
     def pods(self, mark: str = "") -> Objects:
-        """The pods, or those of a group."""
-        pods = [one for one in self.recorder.objects(NAMESPACE) if one["kind"] == "Pod"]
-        return [one for one in pods if mark in ("", one["metadata"]["labels"]["muster.dev/group"])]
+        """Return all pods, or those of a group."""
+        pods = [obj for obj in self.recorder.objects(NAMESPACE) if obj["kind"] == "Pod"]
+        return [pod for pod in pods if mark in ("", pod["metadata"]["labels"]["muster.dev/group"])]
 
     def running(self, mark: str = "") -> Objects:
-        """Those of them that run."""
-        return [one for one in self.pods(mark) if one["status"].get("phase") == "Running"]
+        """Return the running pods, or those of a group."""
+        return [pod for pod in self.pods(mark) if pod["status"].get("phase") == "Running"]
 
     def new(self) -> Objects:
-        """The pods that were not there at first."""
-        return [one for one in self.pods() if one["metadata"]["uid"] not in self._uids]
+        """Return the pods that were created after the first ones ran."""
+        return [pod for pod in self.pods() if pod["metadata"]["uid"] not in self._uids]
 
     def quorum(self) -> int:
-        """The minGroupCount; 0 while another CompositePodGroup takes the place of the one before."""
-        there = [one for one in self.recorder.objects(NAMESPACE) if one["kind"] == "CompositePodGroup"]
-        return sum(one["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for one in there)
+        """Return minGroupCount of the CompositePodGroup; 0 while it is being replaced."""
+        there = [obj for obj in self.recorder.objects(NAMESPACE) if obj["kind"] == "CompositePodGroup"]
+        return sum(composite["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for composite in there)
 
     def patch(self, pods: Objects, change: Object, subresource: str = "") -> None:
-        """Change pods."""
+        """Patch pods."""
         for pod in pods:
             self.stack.client.patch(
                 PODS,
@@ -86,7 +86,7 @@ class Chat:
         self.patch(pods, {"status": {"phase": phase}}, "status")
 
     def was_lawful(self) -> None:
-        """No event was lost, and the laws of the stories held."""
+        """Assert that no event became a dead letter, and that the laws of the stories held."""
         assert self.stack.settle(SECONDS)
         assert self.stack.dead_letters == []
         history = self.recorder.history(NAMESPACE)
@@ -95,16 +95,16 @@ class Chat:
 
 
 @pytest.fixture
-def jobset() -> Iterator[Chat]:
-    """Where the events of CompositePodGroups are heard too."""
+def jobset() -> Iterator[RestartingJobSet]:
+    """The local stack with the source of CompositePodGroup events."""
     overlay = EVENTING / "overlays" / "composite-pod-groups"
     kinds = (*KINDS, COMPOSITE_POD_GROUPS)
     with Stack(StackOptions(overlay=overlay)) as stack, TimelineRecorder(stack.client, kinds) as recorder:
-        yield Chat(stack, recorder)
+        yield RestartingJobSet(stack, recorder)
 
 
-def test_prefill_waits_while_old_pods_of_decode_terminate(jobset: Chat) -> None:
-    """It would be placed beside them. When they are gone and new ones come, all four are bound."""
+def test_prefill_waits_while_old_pods_of_decode_terminate(jobset: RestartingJobSet) -> None:
+    """New pods are not placed beside old ones; when these are gone, all four new pods are bound."""
     jobset.begin(decode=2)
     hanging = jobset.running("decode")
     jobset.patch(hanging, {"metadata": {"annotations": {DELETE_DELAY: "10m"}}})
@@ -118,8 +118,8 @@ def test_prefill_waits_while_old_pods_of_decode_terminate(jobset: Chat) -> None:
     jobset.was_lawful()
 
 
-def test_a_quorum_that_fell_is_raised_and_the_gang_goes_on(jobset: Chat) -> None:
-    """Decode ends, prefill fails, resize_gang is slow: the event of the new CompositePodGroup goes on."""
+def test_a_quorum_that_fell_is_raised_and_the_gang_goes_on(jobset: RestartingJobSet) -> None:
+    """Decode ends, prefill fails, resize_gang is slow: an event of the new CompositePodGroup completes it."""
     jobset.begin(decode=1)
     jobset.end("Succeeded", jobset.running("decode"))
     jobset.until(lambda: jobset.quorum() == 1)

@@ -1,4 +1,4 @@
-"""Every example runs on the local stack: its groups are made and placed as it says."""
+"""Every example runs on the local stack: its groups are created and placed as its comments say."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ SECONDS = 40.0
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 
 
-class Stage:
-    """The local stack with two zones of two racks, and what is seen on it."""
+class RackStage:
+    """The local stack with two zones of two racks, and actions and queries on it."""
 
     def __init__(self, stack: Stack, recorder: TimelineRecorder) -> None:
         self.stack = stack
         self.recorder = recorder
 
-    def create(self, found: Object) -> None:
+    def create(self, obj: Object) -> None:
         """Create one object."""
-        self.stack.client.create(by_kind(found["apiVersion"], found["kind"]), found, manager="kubectl")
+        self.stack.client.create(by_kind(obj["apiVersion"], obj["kind"]), obj, manager="kubectl")
 
     def until(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         assert self.recorder.until(holds, SECONDS), what
 
     def all(self, namespace: str, kind: str) -> Objects:
-        """The objects of a kind that exist now."""
-        return [one for one in self.recorder.objects(namespace) if one["kind"] == kind]
+        """Return the existing objects of a kind."""
+        return [obj for obj in self.recorder.objects(namespace) if obj["kind"] == kind]
 
     def bound(self, namespace: str) -> dict[str, list[str]]:
-        """The nodes of the bound pods of each group."""
+        """Return the nodes of the bound pods by group."""
         nodes: dict[str, list[str]] = {}
         for pod in self.all(namespace, "Pod"):
             if pod["spec"].get("nodeName"):
@@ -51,42 +51,42 @@ class Stage:
         return nodes
 
     def places(self, key: str, nodes: list[str]) -> set[str]:
-        """The values of a node label on some nodes."""
-        found = (self.stack.client.get(NODES, name) or {} for name in nodes)
-        return {one["metadata"]["labels"][key] for one in found}
+        """Return the values of a label on these nodes."""
+        node_objects = (self.stack.client.get(NODES, name) or {} for name in nodes)
+        return {obj["metadata"]["labels"][key] for obj in node_objects}
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[RackStage]:
     """Eight more nodes of four CPUs: two zones of two racks of two."""
     with Stack(StackOptions()) as stack, TimelineRecorder(stack.client) as recorder:
         for number in range(8):
             labels = {ZONE: f"zone-{number // 4}", RACK: f"rack-{number // 2}"}
             body = node(f"rack-node-{number}", cpu="4", labels=labels)
             stack.client.create(NODES, body, manager="test")
-        yield Stage(stack, recorder)
+        yield RackStage(stack, recorder)
 
 
 @pytest.fixture(autouse=True)
-def room(stage: Stage) -> Iterator[None]:
-    """Each example begins with empty nodes."""
+def room(stage: RackStage) -> Iterator[None]:
+    """Delete all Jobs and pods, so that each example begins with empty nodes."""
     yield
     for resource in (TRAINJOBS, JOBSETS, JOBS):
-        for found in stage.stack.client.list(resource):
-            metadata = found["metadata"]
+        for obj in stage.stack.client.list(resource):
+            metadata = obj["metadata"]
             stage.stack.client.delete(resource, metadata["name"], metadata["namespace"])
     stage.until("all pods are gone", lambda: not stage.all("", "Pod"))
 
 
 def objects_of(name: str) -> Objects:
-    """The objects of an example."""
+    """Return the objects of an example."""
     return copy.deepcopy(first(read_snapshots([EXAMPLES / f"{name}.yaml"])).objects)
 
 
 def namespace_of(objects: Objects) -> str:
-    """The namespace of an example."""
-    (found,) = (one["metadata"]["name"] for one in objects if one["kind"] == "Namespace")
-    return str(found)
+    """Return the name of the namespace in an example."""
+    (namespace,) = (obj["metadata"]["name"] for obj in objects if obj["kind"] == "Namespace")
+    return str(namespace)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def namespace_of(objects: Objects) -> str:
         pytest.param("namespace-policy", {"main": 2}, id="a policy for a namespace"),
     ],
 )
-def test_an_example_runs(stage: Stage, example: str, groups: dict[str, int]) -> None:
-    """All its pods are bound, in the groups it says; nobody has Muster's gate any more."""
+def test_an_example_runs(stage: RackStage, example: str, groups: dict[str, int]) -> None:
+    """All pods are bound, in the expected groups, and none has Muster's gate."""
     objects = objects_of(example)
     namespace = namespace_of(objects)
-    for found in objects:
-        stage.create(found)
+    for obj in objects:
+        stage.create(obj)
 
     def bound() -> dict[str, int]:
         return {_mark(name): len(nodes) for name, nodes in stage.bound(namespace).items()}
@@ -124,26 +124,26 @@ def test_an_example_runs(stage: Stage, example: str, groups: dict[str, int]) -> 
     assert stage.stack.dead_letters == []
 
 
-def test_blocks_are_each_in_a_rack_and_all_in_a_zone(stage: Stage) -> None:
-    """Two racks of the same zone are just big enough."""
+def test_blocks_are_each_in_a_rack_and_all_in_a_zone(stage: RackStage) -> None:
+    """The groups fill two racks of one zone."""
     objects = objects_of("racks")
-    for found in objects:
-        stage.create(found)
+    for obj in objects:
+        stage.create(obj)
     namespace = namespace_of(objects)
 
     def nodes() -> list[list[str]]:
         return list(stage.bound(namespace).values())
 
-    stage.until("eight pods are bound", lambda: [len(one) for one in nodes()] == [4, 4])
+    stage.until("eight pods are bound", lambda: [len(pods) for pods in nodes()] == [4, 4])
     assert all(len(stage.places(RACK, where)) == 1 for where in nodes())
     assert len(stage.places(ZONE, [name for where in nodes() for name in where])) == 1
 
 
-def test_stages_run_one_after_the_other(stage: Stage) -> None:
-    """Initializers, then two trainers at once, then the evaluator; groups exist from the beginning."""
+def test_stages_run_one_after_the_other(stage: RackStage) -> None:
+    """Initializers run, then both trainers at once, then the evaluator; all groups exist from the start."""
     objects = objects_of("stages")
     namespace = namespace_of(objects)
-    _finish_quickly(next(one for one in objects if one["kind"] == "TrainingRuntime"))
+    _finish_quickly(next(obj for obj in objects if obj["kind"] == "TrainingRuntime"))
     for found in objects:
         stage.create(found)
     stage.until("five groups", lambda: len(stage.all(namespace, "PodGroup")) == 4)
@@ -157,13 +157,13 @@ def test_stages_run_one_after_the_other(stage: Stage) -> None:
     assert order[2:] == ["trainer", "trainer", "evaluator"]
 
 
-def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: Stage) -> None:
-    """The TrainJob comes when the runtime is marked, as the example's comment says."""
+def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: RackStage) -> None:
+    """The TrainJob is created after the runtime is marked, as the example's comment says."""
     objects = objects_of("kai-queue")
     namespace = namespace_of(objects)
     *before, trainjob = objects
-    for found in before:
-        stage.create(found)
+    for obj in before:
+        stage.create(obj)
     runtimes = by_kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
 
     def marked() -> bool:
@@ -185,14 +185,14 @@ def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: Stage) -> None
 
 
 def test_every_example_is_run() -> None:
-    """A file that no story tells may be wrong for years."""
-    told = {path.stem for path in Path(EXAMPLES).glob("*.yaml")}
+    """Every file in eventing/examples is run by a test here."""
+    names = {path.stem for path in Path(EXAMPLES).glob("*.yaml")}
     text = Path(__file__).read_text()
-    assert {name for name in told if f'"{name}"' in text} == told
+    assert {name for name in names if f'"{name}"' in text} == names
 
 
 def _mark(group: str) -> str:
-    """`mesh-rack-1a2b3c4d-0` as `rack-0`: the UID is another one each time."""
+    """Return `rack-0` for `mesh-rack-1a2b3c4d-0`, because the UID differs in each run."""
     parts = group.split("-")
     tail = [parts.pop()] if parts[-1].isdigit() and len(parts[-1]) < 8 else []
     return "-".join([*parts[1:-1], *tail])
@@ -212,6 +212,8 @@ def _finish_quickly(runtime: Object) -> None:
 
 def _is_complete(trainjobs: Objects) -> bool:
     conditions = [
-        one["type"] for job in trainjobs for one in (job.get("status") or {}).get("conditions") or []
+        condition["type"]
+        for job in trainjobs
+        for condition in (job.get("status") or {}).get("conditions") or []
     ]
     return "Complete" in conditions

@@ -1,4 +1,4 @@
-"""Each step can be left out or replaced, and this is what then happens; docs/composing.md says the same."""
+"""What happens without each of the steps, as docs/composing.md describes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.stories.stage import TEAM, without, without_all_of
 
 
 def test_without_emit_conditions_everything_is_placed(tmp_path: Path) -> None:
-    """Nobody tells the owner, and nothing waits for that."""
+    """The owner has no conditions, and no other step waits for them."""
     with without("emit-conditions", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
@@ -24,7 +24,7 @@ def test_without_emit_conditions_everything_is_placed(tmp_path: Path) -> None:
 
 
 def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(tmp_path: Path) -> None:
-    """No condition on the owner and no Event of Muster's, but the scheduler's words on the PodGroup."""
+    """The owner has no condition and no Event of Muster's; the PodGroup has the scheduler's condition."""
     with without("emit-conditions", tmp_path) as stage:
         (big,) = story_named("does-not-fit").manifest
         stage.create(big)
@@ -32,20 +32,20 @@ def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(t
             "the PodGroup says so",
             lambda: (
                 [
-                    (one["status"], one["reason"])
+                    (condition["status"], condition["reason"])
                     for group in stage.all("PodGroup")
-                    for one in group.get("status", {}).get("conditions", [])
+                    for condition in group.get("status", {}).get("conditions", [])
                 ]
                 == [("False", "Unschedulable")]
             ),
         )
         stage.settle()
         assert stage.says("PodGroupsReady") == stage.says("PodGroupsScheduled") == {}
-        assert [one for one in stage.stack.client.list(EVENTS, TEAM) if "muster" in str(one)] == []
+        assert [event for event in stage.stack.client.list(EVENTS, TEAM) if "muster" in str(event)] == []
 
 
 def test_without_patch_pods_the_pods_stay_gated_and_say_so(tmp_path: Path) -> None:
-    """The groups are made; pods and owner name the gate. Pods born without the gate need no patch_pods."""
+    """Groups are created; pods and owner show the gate. Pods without the gate do not need patch_pods."""
     with without("patch-pods", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are gated", lambda: stage.gated() == 4)
@@ -61,7 +61,7 @@ def test_without_patch_pods_the_pods_stay_gated_and_say_so(tmp_path: Path) -> No
 
 
 def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Path) -> None:
-    """Pods wait at the gate and the Job says for what, until somebody makes a Workload that names the Job."""
+    """Pods stay gated, and the Job's condition says why, until a user creates a Workload for the Job."""
     with without("create-workload", tmp_path) as stage:
         job = stage.create_job()
         stage.until("all pods are gated", lambda: stage.gated() == 4)
@@ -83,7 +83,7 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
 
 
 def test_without_create_workload_there_are_no_stand_ins_and_leftovers_stay(tmp_path: Path) -> None:
-    """A Job whose policy is broken waits for ever, and a sweep leaves a Workload whose owner is gone."""
+    """A Job with a broken policy stays gated, and a Workload whose owner is gone stays."""
     with without("create-workload", tmp_path) as stage:
         (job,) = story_named("indexed-job").manifest
         job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": "workload: {}\nno: such field"}
@@ -106,11 +106,11 @@ def test_without_create_workload_there_are_no_stand_ins_and_leftovers_stay(tmp_p
         stage.sweep()
         assert stage.all("PodGroup") == []
         assert stage.gated() == 4
-        assert [one["metadata"]["name"] for one in stage.all("Workload")] == ["left"]
+        assert [workload["metadata"]["name"] for workload in stage.all("Workload")] == ["left"]
 
 
 def test_without_create_pod_groups_anybody_may_make_them(tmp_path: Path) -> None:
-    """A PodGroup of the name that the pods were born with lets them go, whoever makes it."""
+    """The gate is lifted when a PodGroup of the stamped name exists, whoever creates it."""
     with without("create-pod-groups", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are gated", lambda: stage.gated() == 4)
@@ -132,7 +132,7 @@ def test_without_create_pod_groups_anybody_may_make_them(tmp_path: Path) -> None
 
 
 def test_without_resize_gang_a_gang_that_shrank_is_not_placed_again(tmp_path: Path) -> None:
-    """The Job goes on running; after a restart its two pods wait for four, until somebody writes minCount."""
+    """The Job goes on running; after a restart its two pods wait for four until a user lowers minCount."""
     with without("resize-gang", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
@@ -154,7 +154,7 @@ def test_without_resize_gang_a_gang_that_shrank_is_not_placed_again(tmp_path: Pa
 
 
 def test_without_resize_gang_a_gang_that_grew_is_placed_when_its_first_size_fits(tmp_path: Path) -> None:
-    """Four of six pods that need a node each are placed where there are four nodes."""
+    """Of six pods that need a node each, four are placed on four nodes."""
     with without("resize-gang", tmp_path) as stage:
         stage.create(node("node-4", cpu="8", memory="32Gi", gpu=4))
         (big,) = story_named("does-not-fit").manifest
@@ -170,9 +170,9 @@ def test_without_resize_gang_a_gang_that_grew_is_placed_when_its_first_size_fits
 
 
 def test_without_mark_runtime_runtimes_are_marked_by_hand_or_not_at_all(tmp_path: Path) -> None:
-    """A policy marks no template; a mark that somebody set counts in a namespace that is not opted in."""
+    """Templates of runtimes are not marked; a mark that a user set works without the namespace label."""
     with without("mark-runtime", tmp_path) as stage:
-        trainjob = next(one for one in story_named("torch").manifest if one["kind"] == "TrainJob")
+        trainjob = next(obj for obj in story_named("torch").manifest if obj["kind"] == "TrainJob")
         name = trainjob["spec"]["runtimeRef"]["name"]
         policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}
         stage.patch_runtime(name, policy)
@@ -192,31 +192,31 @@ def test_without_mark_runtime_runtimes_are_marked_by_hand_or_not_at_all(tmp_path
 
 
 def test_without_mark_runtime_a_label_on_the_namespace_does(tmp_path: Path) -> None:
-    """A TrainJob is grouped by mark-jobs alone."""
+    """A TrainJob is grouped by the marks of mark-jobs alone."""
     with without("mark-runtime", tmp_path) as stage:
-        for found in story_named("torch").manifest:
-            stage.create(found)
+        for obj in story_named("torch").manifest:
+            stage.create(obj)
         stage.until("all pods are bound", lambda: stage.bound() == 3)
         assert len(stage.all("PodGroup")) == 1
 
 
 @pytest.mark.parametrize("step", ["create-workload"])
 def test_a_step_left_out_is_left_out_whole(tmp_path: Path, step: str) -> None:
-    """Nothing of it runs: these tests would prove nothing otherwise."""
+    """The step that is left out does not run in these tests."""
     with without(step, tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are gated", lambda: stage.gated() == 4)
         stage.settle()
         managers = {
-            one.get("manager")
-            for found in stage.recorder.objects(TEAM)
-            for one in found["metadata"].get("managedFields", [])
+            manager.get("manager")
+            for obj in stage.recorder.objects(TEAM)
+            for manager in obj["metadata"].get("managedFields", [])
         }
         assert f"muster-{step}" not in managers
 
 
 def test_without_the_admission_policies_nothing_is_grouped_but_what_groups_itself(tmp_path: Path) -> None:
-    """No mark, no gate, no write of any function; pods that name a PodGroup of the user's are a gang."""
+    """Nothing is marked, gated or written; pods in a PodGroup that the user created are placed as a gang."""
     with without_all_of({"kind": "MutatingAdmissionPolicy(Binding)?"}, tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
@@ -228,7 +228,7 @@ def test_without_the_admission_policies_nothing_is_grouped_but_what_groups_itsel
         stage.sweep()
         assert "muster.dev" not in str(stage.all("Pod"))
         assert stage.bound() == 4
-        assert [one for one in stage.activities if one.actions] == []
+        assert [activity for activity in stage.activities if activity.actions] == []
         stage.create(
             {
                 "apiVersion": POD_GROUPS.api_version,

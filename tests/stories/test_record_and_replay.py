@@ -1,4 +1,4 @@
-"""What `muster record` writes, `muster replay` makes the same of, in whatever order it comes and how often.
+"""`muster replay` of what `muster record` wrote makes the same groups, in any order and with duplicates.
 
 The story is the first of tests/replays/recordings, a torch TrainJob of three nodes, on the embedded cluster.
 """
@@ -29,10 +29,10 @@ from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.replays.test_streams import groups_of
 from tests.stories.stage import without
-from tests.support.processes import Process, muster, running, url_in
+from tests.support.processes import MusterProcess, muster, running, url_in
 
 SERVICES = ("create-workload", "create-pod-groups", "patch-pods")
-"""The functions that the story needs; it was recorded without patch-pods, so that pods stay gated."""
+"""The functions that the story needs; patch-pods did not run, so the recorded pods stay gated."""
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
 SECRET = EVENT | {
@@ -45,7 +45,7 @@ SECRET = EVENT | {
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of the story.
+    """The recording of a story.
 
     Attributes:
         events: the file.
@@ -60,7 +60,7 @@ class Recorded:
 
 @pytest.fixture(name="story", scope="module")
 def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """The torch story up to its gated pods, watched by `muster record`; stopped as by Ctrl-C."""
+    """The torch story up to its gated pods, recorded by `muster record` and stopped by SIGINT."""
     folder = tmp_path_factory.mktemp("record")
     events, objects, kubeconfig = folder / "e.jsonl.gz", folder / "o.yaml.gz", folder / "kubeconfig"
     with without("patch-pods", folder) as stage:
@@ -69,8 +69,8 @@ def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         options = ["--kubeconfig", str(kubeconfig), "--objects", str(objects), "--every", "0.5"]
         with running("record", str(events), *options) as recorder:
             assert "PodGroup" in recorder.line("TrainJob")
-            for found in story_named("torch").manifest:
-                stage.create(found)
+            for obj in story_named("torch").manifest:
+                stage.create(obj)
             stage.until("all pods are gated", lambda: stage.gated() == 3)
             stage.until("the PodGroup is there", lambda: stage.all("PodGroup"))
             stage.settle()
@@ -83,13 +83,13 @@ def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 def lines(path: Path) -> list[dict[str, object]]:
-    """The events of a packed file."""
+    """Return the events of a gzipped file."""
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
 def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> None:
-    """Every kind that came to be is added once; the file is whole, and nothing in it is secret."""
-    added = [one["kind"] for one in lines(story.events) if str(one["type"]).endswith(".resource.add")]
+    """Every object is added once, and the file is complete and without secrets."""
+    added = [line["kind"] for line in lines(story.events) if str(line["type"]).endswith(".resource.add")]
     assert sorted(map(str, added)) == [
         "Job",
         "JobSet",
@@ -108,7 +108,7 @@ def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> N
 
 
 def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -> None:
-    """`muster replay FILE --objects FILE` makes the recorded groups once more, and lifts the gates."""
+    """`muster replay FILE --objects FILE` creates the recorded groups again, and lifts the gates."""
     result = CliRunner().invoke(
         main,
         [
@@ -117,7 +117,7 @@ def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -
         ],
     )
     assert result.exit_code == 0, result.output
-    (group,) = (one for one in story.end.objects if one["kind"] == "PodGroup")
+    (group,) = (obj for obj in story.end.objects if obj["kind"] == "PodGroup")
     name = f"PodGroup team-a/{group['metadata']['name']}"
     (line,) = (line for line in result.stdout.splitlines() if line.startswith(name))
     assert "minCount 3" in line
@@ -134,7 +134,7 @@ def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -
     ],
 )
 def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arranged: list[str]) -> None:
-    """Each one, served as in a container, hears the whole stream over HTTP; the groups are those recorded."""
+    """Each function, served as in a container, gets all events over HTTP and creates the recorded groups."""
     with served(without_groups(story.end).objects) as (server, urls):
         for url in urls:
             result = CliRunner().invoke(main, ["replay", str(story.events), "--to", url, *arranged])
@@ -147,7 +147,7 @@ def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arrange
 
 @contextmanager
 def served(objects: Objects) -> Iterator[tuple[ApiServer, Sequence[str]]]:
-    """An embedded API server that holds these objects, and functions by `python -m muster.runtime.serve`."""
+    """Run an embedded API server with these objects, and functions by `python -m muster.runtime.serve`."""
     with ApiServer() as server:
         server.load(resource_definitions())
         server.load(objects)
@@ -158,8 +158,8 @@ def served(objects: Objects) -> Iterator[tuple[ApiServer, Sequence[str]]]:
             functions.stop()
 
 
-def send(process: Process, *headers: dict[str, str]) -> list[int]:
-    """Send events to where a recorder says that it listens; the answers."""
+def send(process: MusterProcess, *headers: dict[str, str]) -> list[int]:
+    """Send events to the address that a recorder prints; return the statuses of the answers."""
     url = url_in(process.line("http://"))
     return [
         urllib3.request("POST", url, headers=one, body=b"{}", timeout=10, retries=False).status
@@ -171,7 +171,7 @@ def send(process: Process, *headers: dict[str, str]) -> list[int]:
 def test_a_sink_is_recorded_until_it_is_told_to_stop(
     tmp_path: Path, wording: Wording, number: signal.Signals
 ) -> None:
-    """Exit status 0, whole lines, and a summary that says what was left out."""
+    """It exits with 0, with complete lines and a summary of what was left out."""
     path = tmp_path / "events.jsonl"
     with running("record", str(path), "--listen", "127.0.0.1:0") as recorder:
         assert send(recorder, EVENT, SECRET, EVENT, {}) == [202, 202, 202, 400]
@@ -186,7 +186,7 @@ def test_a_sink_is_recorded_until_it_is_told_to_stop(
 
 
 def test_a_recorder_ends_by_itself_after_so_many_events(tmp_path: Path) -> None:
-    """Nothing has to stop it."""
+    """It ends by itself when the time is over."""
     path = tmp_path / "events.jsonl.gz"
     with running("record", str(path), "--listen", "127.0.0.1:0", "--count", "2") as recorder:
         assert send(recorder, EVENT, EVENT) == [202, 202]

@@ -1,4 +1,4 @@
-"""Each step can be replaced: its trigger names another service, and the others cannot tell the difference."""
+"""Each step can be replaced by another service in its trigger, without any effect on the other steps."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ WORLDS = {
     "resize_gang": ("4-job-scaled", "before resize_gang to 2"),
     "mark_runtime": ("7-runtime-annotated", "before mark_runtime"),
 }
-"""A recording, and a moment of it, at which the step has something to do."""
+"""A recording by step, and a moment of it at which the step plans something."""
 
 Swap = Callable[[Step], None]
 
 
 @pytest.fixture(name="swap")
 def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
-    """Replace a step by one with its name, as an overlay does it: the trigger names the service THEIRS."""
+    """Write an overlay in which the step's trigger names the service THEIRS; return its folder."""
 
     def swap(theirs: Step) -> None:
         subscriber = {"op": "replace", "path": "/spec/subscriber/ref/name", "value": THEIRS}
@@ -61,30 +61,30 @@ def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
 
 
 def test_every_step_is_replaced_below() -> None:
-    """A step that is added has to be added here."""
+    """Every step has a recording here."""
     assert set(WORLDS) == set(steps.step_names())
 
 
 @cache
 def as_it_is(step: str) -> ReplayResult:
-    """How the recording of a step ends with Muster's own functions."""
+    """The end of a step's recording with Muster's own functions."""
     return run(step)
 
 
 def run(step: str) -> ReplayResult:
-    """The recording of a step through all functions."""
+    """Replay the recording of a step through all functions."""
     story, moment = WORLDS[step]
     return replay(ReplayInput(recorded.events(story)), [recorded.world_at(story, moment)], NOW)
 
 
 def writers(end: ReplayResult) -> set[str]:
-    """Which functions wrote anything."""
-    return {one.step for one in end.activities if one.actions}
+    """Return the names of the functions that wrote."""
+    return {activity.step for activity in end.activities if activity.actions}
 
 
 @pytest.mark.parametrize("step", WORLDS)
 def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swap: Swap) -> None:
-    """The same groups, gates, sizes, marks and conditions; Muster's own step never ran."""
+    """Groups, gates, sizes, marks and conditions are equal, and Muster's own step never ran."""
     before = as_it_is(step)
     swap(steps.step_named(step))
     after = run(step)
@@ -96,7 +96,7 @@ def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swa
 
 @pytest.mark.parametrize("step", WORLDS)
 def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str, swap: Swap) -> None:
-    """The first thing to try: a service that only answers 202. No event ends as a dead letter."""
+    """With a service that only answers 202, no event becomes a dead letter."""
     before = as_it_is(step)
     idle = dataclasses.replace(steps.step_named(step), plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE))
     swap(idle)
@@ -107,10 +107,10 @@ def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str,
 
 
 def heard(end: ReplayResult, step: str) -> set[tuple[str, str]]:
-    """What of the recorded objects a function was told of."""
+    """Return the recorded objects about which a function got events."""
     recorded_kinds = {"TrainJob", "JobSet", "Job", "Pod", "TrainingRuntime", "ClusterTrainingRuntime"}
     return {
-        (one.about, one.trigger)
-        for one in end.activities
-        if one.step == step and one.about.partition(" ")[0] in recorded_kinds
+        (activity.about, activity.trigger)
+        for activity in end.activities
+        if activity.step == step and activity.about.partition(" ")[0] in recorded_kinds
     }

@@ -1,4 +1,4 @@
-"""The stories of `muster run` hold, and the rules behind them notice when they do not."""
+"""The stories of `muster run` pass, and each of their rules fails on a history that breaks it."""
 
 from __future__ import annotations
 
@@ -14,103 +14,103 @@ from muster.local.stories import STORIES, LocalStory, StoryRun, checks, story_na
 from muster.local.stories.watching import Entry
 from muster.policy.group_labels import GATE
 from tests.conftest import Wording
-from tests.stories.conftest import Told
+from tests.stories.conftest import ObservedStack
 
 History = list[Entry]
 
 
 @pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
-def test_a_story_holds(told: Told, story: LocalStory) -> None:
-    """All that had to happen happened, from the first pod to the owner's conditions."""
-    run = StoryRun(story, told.stack.client, told.recorder)
+def test_a_story_holds(observed_stack: ObservedStack, story: LocalStory) -> None:
+    """Every rule of the story holds, and no event becomes a dead letter."""
+    run = StoryRun(story, observed_stack.stack.client, observed_stack.recorder)
     run.run()
-    history = told.recorder.history(story.namespace)
-    timeline = "\n".join(display.timeline(run, history, told.activities))
+    history = observed_stack.recorder.history(story.namespace)
+    timeline = "\n".join(display.timeline(run, history, observed_stack.activities))
     assert [check for check in run.checks if not check.passed] == [], timeline
     assert len(run.checks) >= len(checks.DESCRIPTIONS) + 2
-    assert told.stack.dead_letters == []
+    assert observed_stack.stack.dead_letters == []
 
 
 @pytest.fixture(scope="module")
-def history(told: Told) -> History:
-    """What was seen of a story of three pods, told once more under another name."""
+def history(observed_stack: ObservedStack) -> History:
+    """The history of a story of three pods."""
     story = replace(story_named("torch"), own_namespace="torch-again")
-    run = StoryRun(story, told.stack.client, told.recorder)
+    run = StoryRun(story, observed_stack.stack.client, observed_stack.recorder)
     assert run.run()
-    return told.recorder.history(story.namespace)
+    return observed_stack.recorder.history(story.namespace)
 
 
 def changed(history: History, which: Callable[[Entry], bool], change: Callable[[Entry], None]) -> History:
-    """The same history with the first entry of some kind changed."""
-    told = copy.deepcopy(history)
-    change(next(one for one in told if which(one)))
-    return told
+    """Return the history with the first matching entry changed."""
+    entries = copy.deepcopy(history)
+    change(next(entry for entry in entries if which(entry)))
+    return entries
 
 
 def is_birth(seen: Entry) -> bool:
-    """Whether a pod was born."""
+    """Return whether an entry is the creation of a pod."""
     return seen.kind == "Pod" and seen.change == "ADDED"
 
 
 def without_gate(history: History) -> History:
-    """One pod is born free."""
-    return changed(history, is_birth, lambda one: one.object["spec"].pop("schedulingGates"))
+    """One pod is created without a gate."""
+    return changed(history, is_birth, lambda entry: entry.object["spec"].pop("schedulingGates"))
 
 
 def with_smaller_group(history: History) -> History:
-    """The PodGroup asks for one pod less in the end."""
+    """The PodGroup's minCount is too low by one."""
 
-    def shrink(one: Entry) -> None:
-        one.object["spec"]["schedulingPolicy"] = {"gang": {"minCount": 2}}
+    def shrink(entry: Entry) -> None:
+        entry.object["spec"]["schedulingPolicy"] = {"gang": {"minCount": 2}}
 
-    return changed(history[::-1], lambda one: one.kind == "PodGroup", shrink)[::-1]
+    return changed(history[::-1], lambda entry: entry.kind == "PodGroup", shrink)[::-1]
 
 
 def with_late_group(history: History) -> History:
-    """The PodGroup comes last of all."""
+    """The PodGroup is created last."""
 
-    def delay(one: Entry) -> None:
-        one.object["metadata"]["resourceVersion"] = str(1 << 40)
+    def delay(entry: Entry) -> None:
+        entry.object["metadata"]["resourceVersion"] = str(1 << 40)
 
-    return changed(history, lambda one: one.kind == "PodGroup" and one.change == "ADDED", delay)
+    return changed(history, lambda entry: entry.kind == "PodGroup" and entry.change == "ADDED", delay)
 
 
 def with_early_binding(history: History) -> History:
-    """One pod has a node while the others still have their gates."""
+    """One pod is bound while the others are gated."""
 
-    def bind(one: Entry) -> None:
-        one.object["spec"]["nodeName"] = "node-1"
-        one.object["spec"]["schedulingGates"] = []
+    def bind(entry: Entry) -> None:
+        entry.object["spec"]["nodeName"] = "node-1"
+        entry.object["spec"]["schedulingGates"] = []
 
     return changed(history, is_birth, bind)
 
 
 def with_a_changed_owner(history: History) -> History:
-    """Somebody wrote to the TrainJob's spec."""
+    """The TrainJob's spec is changed."""
 
-    def edit(one: Entry) -> None:
-        one.object["spec"]["suspend"] = True
+    def edit(entry: Entry) -> None:
+        entry.object["spec"]["suspend"] = True
 
-    return changed(history, lambda one: one.kind == "TrainJob" and one.change == "MODIFIED", edit)
+    return changed(history, lambda entry: entry.kind == "TrainJob" and entry.change == "MODIFIED", edit)
 
 
 def with_a_binding_beside_gated_pods(history: History) -> History:
-    """The first pod that loses its gate has a node at once, while the others still have their gates."""
+    """The first pod without a gate is bound at once, while the others are gated."""
 
-    def is_free(one: Entry) -> bool:
-        return one.kind == "Pod" and not one.object["spec"].get("schedulingGates")
+    def is_free(entry: Entry) -> bool:
+        return entry.kind == "Pod" and not entry.object["spec"].get("schedulingGates")
 
-    return changed(history, is_free, lambda one: one.object["spec"].update(nodeName="node-1"))
+    return changed(history, is_free, lambda entry: entry.object["spec"].update(nodeName="node-1"))
 
 
 def with_a_pod_that_waits(history: History) -> History:
-    """One pod never gets a node."""
-    told = copy.deepcopy(history)
-    name = next(one.name for one in told if is_birth(one))
-    for one in told:
-        if one.name == name:
-            one.object["spec"].pop("nodeName", None)
-    return told
+    """One pod is never bound."""
+    entries = copy.deepcopy(history)
+    name = next(entry.name for entry in entries if is_birth(entry))
+    for entry in entries:
+        if entry.name == name:
+            entry.object["spec"].pop("nodeName", None)
+    return entries
 
 
 BROKEN = [
@@ -126,14 +126,14 @@ BROKEN = [
 def test_a_rule_notices(
     history: History, expectation: checks.Expectation, broken: Callable[[History], History]
 ) -> None:
-    """The expectation finds nothing in what happened, and a fault in what did not."""
+    """The expectation passes on the recorded history and fails on the broken one."""
     groups = story_named("torch").groups
     assert list(expectation(history, groups)) == []
     assert list(expectation(broken(history), groups)) != []
 
 
 def test_every_rule_has_a_history_that_breaks_it() -> None:
-    """A expectation that nothing can break would be none."""
+    """Every expectation is broken by one of the histories above."""
     every = {expectation for of_sentence in checks.EXPECTATIONS.values() for expectation in of_sentence}
     assert {case.values[0] for case in BROKEN} == every
 
@@ -150,27 +150,29 @@ def test_every_rule_has_a_history_that_breaks_it() -> None:
 def test_a_broken_law_fails_the_sentence_of_it(
     history: History, broken: Callable[[History], History], sentences: set[int]
 ) -> None:
-    """Sentences 2, 3 and 4 are about order, gates and binding together; 0 is about birth."""
-    told = sorted(broken(history), key=lambda one: one.version)
+    """Rules 2, 3 and 4 are about order, gates and binding together; rule 0 about creation."""
+    entries = sorted(broken(history), key=lambda entry: entry.version)
     failed = [
         check.description
-        for check in checks.check_timeline(told, story_named("torch").groups)
+        for check in checks.check_timeline(entries, story_named("torch").groups)
         if not check.passed
     ]
     assert failed == [checks.DESCRIPTIONS[number] for number in sorted(sentences)]
 
 
 def test_an_empty_history_breaks_the_rules() -> None:
-    """Where nothing was seen, nothing is taken for granted."""
-    found = checks.check_timeline([], story_named("torch").groups)
-    assert not all(check.passed for check in found)
+    """With an empty history some checks fail."""
+    results = checks.check_timeline([], story_named("torch").groups)
+    assert not all(check.passed for check in results)
 
 
-def test_the_tree_shows_owner_workload_and_groups(told: Told, history: History, wording: Wording) -> None:
-    """A TrainJob stands over its Workload, that one over its gang, and all is well."""
+def test_the_tree_shows_owner_workload_and_groups(
+    observed_stack: ObservedStack, history: History, wording: Wording
+) -> None:
+    """The tree shows the TrainJob, below it the Workload, below that the gang, each marked good."""
     namespace = history[0].namespace
-    assert told.recorder.until(lambda: _is_scheduled(told, namespace), 5)
-    (tree,) = display.owner_trees(told.recorder.objects(namespace))
+    assert observed_stack.recorder.until(lambda: _is_scheduled(observed_stack, namespace), 5)
+    (tree,) = display.owner_trees(observed_stack.recorder.objects(namespace))
     (workload,) = tree.children
     (gang,) = workload.children
     assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", display.GOOD)
@@ -179,15 +181,15 @@ def test_the_tree_shows_owner_workload_and_groups(told: Told, history: History, 
     wording(gang.text)
 
 
-def _is_scheduled(told: Told, namespace: str) -> bool:
-    return display.owner_trees(told.recorder.objects(namespace))[0].mark == display.GOOD
+def _is_scheduled(observed_stack: ObservedStack, namespace: str) -> bool:
+    return display.owner_trees(observed_stack.recorder.objects(namespace))[0].mark == display.GOOD
 
 
 def test_gated_pods_are_told_in_the_tree(history: History, wording: Wording) -> None:
-    """A group that waits says how many of its pods have a gate."""
-    born = [one.object for one in history if is_birth(one)]
-    groups = [one.object for one in history if one.kind == "PodGroup" and one.change == "ADDED"]
-    owners = [one.object for one in history if one.kind == "TrainJob" and one.change == "ADDED"]
+    """A waiting group shows the number of its gated pods."""
+    born = [entry.object for entry in history if is_birth(entry)]
+    groups = [entry.object for entry in history if entry.kind == "PodGroup" and entry.change == "ADDED"]
+    owners = [entry.object for entry in history if entry.kind == "TrainJob" and entry.change == "ADDED"]
     (tree,) = display.owner_trees([*owners, *groups, *born])
     assert tree.mark == display.WAITING
     group = tree.children[0].text

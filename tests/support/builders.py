@@ -1,7 +1,7 @@
-"""Objects as an API server stores them, with sensible defaults, and what a step would have observed.
+"""Builders of Kubernetes objects as an API server stores them, and of `Observed`, the input of every plan.
 
-Every builder takes modifiers: small functions that change the object in place. The defaults are a marked
-owner `llama` in the enabled namespace `team-a`, so a test says only what it is about.
+Every builder takes modifiers: functions that change the object in place, such as `named("x")` or `bound`. By
+default the owner is `llama`, marked, in the enabled namespace `team-a`; a test spells out only what differs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORKLOAD_UID = "44444444-5d0b-4a52-9a3e-0c6a1f0f2b11"
 
 
 def an_object(api_version: str, kind: str, name: str, uid: str, *modifiers: Modifier) -> Object:
-    """An object of `team-a` with resourceVersion 7."""
+    """Return an object in namespace `team-a` with resourceVersion 7."""
     body: Object = {
         "apiVersion": api_version,
         "kind": kind,
@@ -44,7 +44,7 @@ def an_object(api_version: str, kind: str, name: str, uid: str, *modifiers: Modi
 
 
 def a_namespace(*modifiers: Modifier, enabled: bool = True) -> Object:
-    """The namespace `team-a`, in which mark-jobs acts unless told otherwise."""
+    """Return the namespace `team-a`; `enabled` sets the label by which a namespace opts in."""
     body = an_object("v1", "Namespace", NAMESPACE, "namespace-uid")
     del body["metadata"]["namespace"]
     if enabled:
@@ -53,7 +53,7 @@ def a_namespace(*modifiers: Modifier, enabled: bool = True) -> Object:
 
 
 def a_job(*modifiers: Modifier, pods: int = 2, mark: str | None = "main") -> Object:
-    """The Indexed Job `llama` of two pods, marked `main` as mark-jobs would."""
+    """Return the Indexed Job `llama` of two pods, marked `main` as the policy mark-jobs marks it."""
     spec = {
         "parallelism": pods,
         "completions": pods,
@@ -64,7 +64,7 @@ def a_job(*modifiers: Modifier, pods: int = 2, mark: str | None = "main") -> Obj
 
 
 def a_template(mark: str | None = None, **labels: str) -> Object:
-    """A pod template, marked or not."""
+    """Return a pod template with one container; `mark` is its label muster.dev/group."""
     marked = {group_labels.GROUP: mark} if mark else {}
     return {"metadata": {"labels": {**marked, **labels}}, "spec": {"containers": [{"name": "node"}]}}
 
@@ -78,16 +78,16 @@ def a_replicated_job(
     step: str = "",
     after: tuple[str, ...] = (),
 ) -> Object:
-    """One entry of a JobSet; modifiers are applied to the Job template.
+    """Return one entry of a JobSet's replicatedJobs.
 
     Args:
-        name: of the entry.
-        *modifiers: applied to the Job template.
+        name: the entry's name.
+        *modifiers: change the Job template.
         pods: parallelism and completions of each Job.
-        replicas: how many Jobs.
-        mark: the label muster.dev/group, by hand.
-        step: the Trainer's ancestor step.
-        after: replicatedJobs that must be complete first.
+        replicas: number of Jobs.
+        mark: label muster.dev/group of the pod template, as a user sets it.
+        step: label of the Trainer's ancestor step.
+        after: dependsOn: replicatedJobs that must be Complete first.
     """
     template: Object = {
         "metadata": {"labels": {group_labels.ANCESTOR: step} if step else {}},
@@ -106,13 +106,13 @@ def a_replicated_job(
 
 
 def a_jobset(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
-    """The JobSet `llama` of the given replicatedJobs, by default one of two workers."""
+    """Return the JobSet `llama` of these replicatedJobs; by default one, of two workers."""
     spec = {"replicatedJobs": list(entries or [a_replicated_job()]), "network": {"enableDNSHostnames": True}}
     return an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "llama", JOBSET_UID, with_spec(**spec), *modifiers)
 
 
 def a_trainjob(*modifiers: Modifier) -> Object:
-    """The TrainJob `llama`."""
+    """Return the TrainJob `llama`, which uses the runtime torch-distributed."""
     spec = {"runtimeRef": {"name": "torch-distributed", "kind": "ClusterTrainingRuntime"}}
     return an_object(
         "trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", TRAINJOB_UID, with_spec(**spec), *modifiers
@@ -120,15 +120,15 @@ def a_trainjob(*modifiers: Modifier) -> Object:
 
 
 def a_jobset_of_trainjob(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
-    """The JobSet that the Trainer made for `a_trainjob()`; by default one `node` of two pods."""
-    made = entries or (a_replicated_job("node", step="trainer"),)
-    return a_jobset(*made, modifiers=(owned_by(a_trainjob()), *modifiers))
+    """Return the JobSet that the Trainer creates for `a_trainjob()`; by default one `node` of two pods."""
+    replicated_jobs = entries or (a_replicated_job("node", step="trainer"),)
+    return a_jobset(*replicated_jobs, modifiers=(owned_by(a_trainjob()), *modifiers))
 
 
 def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) -> Object:
-    """The Job that JobSet makes of a replicatedJob, marked as mark-jobs marks it in an enabled namespace."""
-    rjob = next(one for one in jobset["spec"]["replicatedJobs"] if one["name"] == entry)
-    template = copy.deepcopy(rjob["template"])
+    """Return the Job that JobSet creates from an entry, marked as mark-jobs marks it when enabled."""
+    replicated_job = next(job for job in jobset["spec"]["replicatedJobs"] if job["name"] == entry)
+    template = copy.deepcopy(replicated_job["template"])
     keys = {
         group_labels.JOBSET_NAME: jobset["metadata"]["name"],
         group_labels.JOBSET_UID: jobset["metadata"]["uid"],
@@ -138,9 +138,9 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
     template["spec"]["template"]["metadata"].setdefault("labels", {}).update(keys)
     name = f"{jobset['metadata']['name']}-{entry}-{index}"
     job = an_object("batch/v1", "Job", name, f"{name}-uid", owned_by(jobset), with_spec(**template["spec"]))
-    given = template["metadata"]
-    job["metadata"]["labels"] = {**(given.get("labels") or {}), **keys}
-    job["metadata"]["annotations"] = dict(given.get("annotations") or {})
+    metadata = template["metadata"]
+    job["metadata"]["labels"] = {**(metadata.get("labels") or {}), **keys}
+    job["metadata"]["annotations"] = dict(metadata.get("annotations") or {})
     group = mark_at_birth(job)
     if group is not None:
         job["spec"]["template"]["metadata"]["labels"][group_labels.GROUP] = group
@@ -148,12 +148,12 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
 
 
 def pods_of(job: Object, *modifiers: Modifier) -> list[Object]:
-    """The pods that the Job controller makes of a Job at once, stamped and gated as stamp-pods does."""
+    """Return the pods that the Job controller creates at once, stamped and gated as stamp-pods does."""
     return [a_pod(job, index, *modifiers) for index in range(min(_parallelism(job), _completions(job)))]
 
 
 def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Object:
-    """A pending pod of a Job, by default of `a_job()`, stamped and gated as stamp-pods does."""
+    """Return a pending pod of a Job, by default of `a_job()`, stamped and gated as stamp-pods does."""
     job = job or a_job()
     template = copy.deepcopy(job["spec"]["template"])
     name = f"{job['metadata']['name']}-{index}"
@@ -176,7 +176,7 @@ def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Ob
 
 
 def a_workload(*templates: Object, root: Object | None = None, modifiers: Iterable[Modifier] = ()) -> Object:
-    """The Workload that Muster stored for an owner, by default a gang `main` of two for `a_job()`."""
+    """Return the Workload that Muster creates for an owner; by default a gang `main` of two for `a_job()`."""
     root = root or a_job()
     metadata = root["metadata"]
     name = "llama-86f65b7bb7" if root["kind"] == "Job" else metadata["name"]
@@ -185,29 +185,30 @@ def a_workload(*templates: Object, root: Object | None = None, modifiers: Iterab
         "controllerRef": {"apiGroup": group, "kind": root["kind"], "name": metadata["name"]},
         "podGroupTemplates": list(templates or [a_gang("main", 2)]),
     }
-    mine = (labelled(OURS | {"muster.dev/owner-uid": metadata["uid"]}), owned_by(root))
+    ours = (labelled(OURS | {"muster.dev/owner-uid": metadata["uid"]}), owned_by(root))
     return an_object(
-        "scheduling.k8s.io/v1beta1", "Workload", name, WORKLOAD_UID, with_spec(**spec), *mine, *modifiers
+        "scheduling.k8s.io/v1beta1", "Workload", name, WORKLOAD_UID, with_spec(**spec), *ours, *modifiers
     )
 
 
 OURS = {"app.kubernetes.io/managed-by": "muster"}
+"""Label of every object that Muster creates."""
 
 
 def a_users_workload(*templates: Object, root: Object | None = None, name: str = "mine") -> Object:
-    """A Workload that a person wrote for an owner: no labels, no owner reference."""
+    """Return a Workload that a user created for an owner: no labels, no owner reference."""
     body = a_workload(*templates, root=root, modifiers=(named(name),))
     del body["metadata"]["labels"], body["metadata"]["ownerReferences"]
     return body
 
 
 def a_gang(name: str, min_count: int, **fields: Any) -> Object:
-    """A template of a gang."""
+    """Return a PodGroupTemplate with the gang policy."""
     return {"name": name, "schedulingPolicy": {"gang": {"minCount": min_count}}, **fields}
 
 
 def a_basic(name: str, **fields: Any) -> Object:
-    """A template of a basic group."""
+    """Return a PodGroupTemplate with the basic policy."""
     return {"name": name, "schedulingPolicy": {"basic": {}}, **fields}
 
 
@@ -217,53 +218,53 @@ def a_pod_group(
     root: Object | None = None,
     min_count: int | None = 2,
 ) -> Object:
-    """A PodGroup of Muster's, by default the gang of two of `a_job()`; a minCount of None makes it basic."""
+    """Return a PodGroup that Muster created for `root` (default `a_job()`); min_count None: a basic one."""
     root = root or a_job()
     policy = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
-    mine = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
+    ours = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
     return an_object(
         "scheduling.k8s.io/v1beta1",
         "PodGroup",
         name,
         f"{name}-uid",
         with_spec(schedulingPolicy=policy),
-        *mine,
+        *ours,
         *modifiers,
     )
 
 
 def named(name: str) -> Modifier:
-    """Call it that."""
+    """Set metadata.name."""
     return lambda body: body["metadata"].update(name=name)
 
 
 def of_uid(uid: str) -> Modifier:
-    """Give it that UID."""
+    """Set metadata.uid."""
     return lambda body: body["metadata"].update(uid=uid)
 
 
 def labelled(labels: Mapping[str, str]) -> Modifier:
-    """Add labels to the object."""
+    """Add labels."""
     return lambda body: body["metadata"].setdefault("labels", {}).update(labels)
 
 
 def annotated(annotations: Mapping[str, str]) -> Modifier:
-    """Add annotations to the object."""
+    """Add annotations."""
     return lambda body: body["metadata"].setdefault("annotations", {}).update(annotations)
 
 
 def template_labelled(labels: Mapping[str, str]) -> Modifier:
-    """Add labels to the pod template of a Job."""
+    """Add labels to a Job's pod template."""
     return lambda job: job["spec"]["template"]["metadata"].setdefault("labels", {}).update(labels)
 
 
 def template_annotated(annotations: Mapping[str, str]) -> Modifier:
-    """Add annotations to the pod template of a Job."""
+    """Add annotations to a Job's pod template."""
     return lambda job: job["spec"]["template"]["metadata"].setdefault("annotations", {}).update(annotations)
 
 
 def template_spec(**fields: Any) -> Modifier:
-    """Set fields of the pod template's spec of a Job."""
+    """Set fields of the pod spec in a Job's template."""
     return lambda job: job["spec"]["template"]["spec"].update(fields)
 
 
@@ -297,46 +298,46 @@ def owned_by(owner: Object, *, controller: bool = True) -> Modifier:
 
 
 def being_deleted(body: Object) -> None:
-    """Let the API server wait for its finalizers."""
+    """Set deletionTimestamp, as if the API server waited for finalizers."""
     body["metadata"]["deletionTimestamp"] = "2026-11-21T07:59:00Z"
 
 
 def stamped(group: str) -> Modifier:
-    """Put a pod into a group."""
+    """Set the pod's schedulingGroup."""
     return with_spec(schedulingGroup={"podGroupName": group})
 
 
 def unstamped(pod: Object) -> None:
-    """Take the stamp and every gate off a pod, as if the policies had been away."""
+    """Remove schedulingGroup and all gates, as if the admission policies were not installed."""
     pod["spec"].pop("schedulingGroup", None)
     pod["spec"].pop("schedulingGates", None)
 
 
 def gated(*names: str) -> Modifier:
-    """Hold a pod by exactly these gates."""
+    """Set the pod's schedulingGates to exactly these."""
     return with_spec(schedulingGates=[{"name": name} for name in names])
 
 
 def bound(pod: Object) -> None:
-    """Let a pod run on a node."""
+    """Bind the pod to a node and let it run, without gates."""
     pod["spec"].pop("schedulingGates", None)
     pod["spec"]["nodeName"] = "node-1"
     pod["status"] = {"phase": "Running"}
 
 
 def succeeded(pod: Object) -> None:
-    """Let a pod have done its work."""
+    """Bind the pod and set its phase to Succeeded."""
     bound(pod)
     pod["status"] = {"phase": "Succeeded"}
 
 
 def placed(group: Object) -> None:
-    """Let the scheduler have found a place for a group once."""
+    """Set the group's condition PodGroupInitiallyScheduled to True."""
     with_condition("PodGroupInitiallyScheduled", reason="Scheduled")(group)
 
 
 def ref(body: Object) -> ObjectRef:
-    """The object itself."""
+    """Return a reference to an object."""
     metadata = body["metadata"]
     namespace, uid = metadata.get("namespace", ""), metadata.get("uid", "")
     return ObjectRef(body["apiVersion"], body["kind"], namespace, metadata["name"], uid)
@@ -354,10 +355,10 @@ def observed(
     pods: Iterable[Object] = (),
     **rest: Any,
 ) -> Observed:
-    """What a step read: by default only `a_job()` and its enabled namespace.
+    """Return the `Observed` of a step; by default only `a_job()` and its enabled namespace.
 
-    A JobSet that is the owner itself need not be named twice; the Jobs of a Job are that Job. What is no
-    object of the API (subject, sources, ...) is passed on as it is.
+    An owner that is a JobSet is also used as `jobset`, an owner that is a Job as the only one of `jobs`.
+    Other fields of `Observed` (subject, sources, ...) are passed on unchanged.
     """
     body = a_job() if owner is None else owner
     if body["kind"] == "JobSet":

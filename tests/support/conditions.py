@@ -1,4 +1,4 @@
-"""What emit_conditions says of the Job `llama`: its one group in every state, and the plan in short."""
+"""The only PodGroup of the Job `llama` in every state, and what emit_conditions plans for it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ RUNNING = [a_pod(None, index, bound) for index in range(2)]
 NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"
 
 
-def planned(given: Observed) -> Plan:
-    """The plan of emit_conditions, which must be one."""
-    plan = plan_conditions(given, NOW)
+def planned(observed: Observed) -> Plan:
+    """Return the plan of emit_conditions; fails if it decides to do nothing."""
+    plan = plan_conditions(observed, NOW)
     assert isinstance(plan, Plan)
     return plan
 
 
-def said(given: Observed) -> dict[str, tuple[str, str, str]]:
-    """Status, reason and message of our conditions by type, without a Job's prefix."""
-    body = planned(given).actions[0].body or {}
+def planned_conditions(observed: Observed) -> dict[str, tuple[str, str, str]]:
+    """Return status, reason and message of the planned conditions by type, without the prefix on Jobs."""
+    body = planned(observed).actions[0].body or {}
     return {
         condition["type"].removeprefix("muster.dev/"): (
             condition["status"],
@@ -35,5 +35,5 @@ def said(given: Observed) -> dict[str, tuple[str, str, str]]:
 
 
 def refused(reason: str, message: str) -> Object:
-    """The group of the Job, for which the scheduler has no place."""
+    """Return the Job's PodGroup with PodGroupInitiallyScheduled=False, for this reason and message."""
     return a_pod_group(NAME, with_condition("PodGroupInitiallyScheduled", "False", reason, message))

@@ -1,4 +1,4 @@
-"""What the Containerfile says, and a folder laid out by it: what an image holds, without a container."""
+"""The instructions of the Containerfile, and a folder laid out by them like the image."""
 
 from __future__ import annotations
 
@@ -18,72 +18,71 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line: `COPY`, and what follows."""
+    """One line: the instruction (`COPY`) and its arguments."""
 
     word: str
     rest: str
 
     @property
     def command(self) -> list[str]:
-        """The words of RUN or CMD, which stand as JSON so that no shell is between them and the process.
+        """The arguments of RUN or CMD in exec form (a JSON list, which no shell interprets).
 
         Raises:
-            ValueError: they stand in the shell's form.
+            ValueError: they are in shell form.
         """
-        words: list[str] = json.loads(self.rest)
-        return words
+        arguments: list[str] = json.loads(self.rest)
+        return arguments
 
     def copied(self, arguments: Mapping[str, str]) -> tuple[str, str]:
-        """The source of a COPY in the repository, and its place in the image."""
-        source, place = string.Template(self.rest).substitute(arguments).split()
-        return source, place
+        """Return the source of a COPY in the repository and its path in the image."""
+        source, target = string.Template(self.rest).substitute(arguments).split()
+        return source, target
 
 
 def read(text: str = "") -> list[Instruction]:
-    """The instructions of a text, else of the Containerfile, in order; none goes over several lines."""
-    given = text or (ROOT / "Containerfile").read_text()
-    lines = (line.strip() for line in given.splitlines())
-    said = [line.partition(" ") for line in lines if line and not line.startswith("#")]
-    return [Instruction(word, rest) for word, _, rest in said]
+    """Return the instructions of a text, by default of the Containerfile; each is on one line."""
+    lines = (line.strip() for line in (text or (ROOT / "Containerfile").read_text()).splitlines())
+    parts = [line.partition(" ") for line in lines if line and not line.startswith("#")]
+    return [Instruction(word, rest) for word, _, rest in parts]
 
 
 def shown_in(document: Path) -> list[Instruction]:
-    """The instructions of the only Containerfile that a document shows."""
+    """Return the instructions of the only Containerfile in a document."""
     (text,) = re.findall(r"^```dockerfile\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
     return read(text)
 
 
 def of_word(word: str) -> list[Instruction]:
-    """Those of one kind."""
-    return [one for one in read() if one.word == word]
+    """Return the Containerfile's instructions of one kind, such as `COPY`."""
+    return [instruction for instruction in read() if instruction.word == word]
 
 
 def lay_out(step: str, folder: Path) -> None:
-    """Make the image's working folder: what each COPY brings, as it is in the repository."""
+    """Copy into a folder what each COPY copies into the image of a step."""
     for instruction in of_word("COPY"):
-        source, place = instruction.copied({"STEP": step})
-        found = ROOT / source
-        if found.is_dir():
+        source, target = instruction.copied({"STEP": step})
+        path = ROOT / source
+        if path.is_dir():
             shutil.copytree(
-                found, folder / place, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+                path, folder / target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
             )
         else:
-            shutil.copy(found, folder / place)
+            shutil.copy(path, folder / target)
 
 
 def run(instruction: Instruction, folder: Path, programs: Path) -> None:
-    """Carry a RUN out in a folder, with the programs of another before all others."""
+    """Execute a RUN in a folder, with the folder `programs` first on PATH."""
     environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     subprocess.run(instruction.command, cwd=folder, env=environment, check=True, capture_output=True)
 
 
 def _outside_the_context(folder: str, names: list[str]) -> list[str]:
-    """The names in a folder that a builder is not sent."""
+    """Return the names in a folder that .dockerignore excludes."""
     return [name for name in names if not in_context(str((Path(folder) / name).relative_to(ROOT)))]
 
 
 def in_context(path: str) -> bool:
-    """Whether .dockerignore lets a path through: the last line that matches decides, `!` takes back."""
+    """Return whether a path is in the build context: the last matching line of .dockerignore decides."""
     kept = True
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         pattern = line.removeprefix("!")
@@ -97,4 +96,6 @@ def _fits(path: str, pattern: str) -> bool:
     above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     if pattern.startswith("**/"):
         return pattern.removeprefix("**/") in parts
-    return any(("/" not in one and fnmatch.fnmatch(one, pattern)) or one == pattern for one in above)
+    return any(
+        ("/" not in prefix and fnmatch.fnmatch(prefix, pattern)) or prefix == pattern for prefix in above
+    )

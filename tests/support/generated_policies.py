@@ -1,4 +1,4 @@
-"""Owners and policies for them, drawn by chance: most fit one another, some do not."""
+"""Hypothesis strategies for owners and their policies; most pairs are valid, some are not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.builders import (
     template_spec,
 )
 from tests.support.planning import Observed, plan_pod_groups, plan_workload, resolve
-from tests.support.priorities import of_class, seen
+from tests.support.priorities import a_priority_class_view, of_class
 
 NOT_SLOW = settings(
     max_examples=150,
@@ -39,19 +39,19 @@ NOT_SLOW = settings(
 
 NAMES = ("a", "b", "c", "d")
 CLASSES = [
-    seen("high", 1000),
-    seen("urgent", 1000),
-    seen("low", 10),
-    seen("polite", 10, preemptionPolicy="Never"),
+    a_priority_class_view("high", 1000),
+    a_priority_class_view("urgent", 1000),
+    a_priority_class_view("low", 10),
+    a_priority_class_view("polite", 10, preemptionPolicy="Never"),
 ]
-"""Two of one value, so that pods may name both in one group; two of another, which may not."""
+"""Two of value 1000, which pods of one group may mix; two of value 10, whose preemption policies differ."""
 
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 
 
 @st.composite
 def jobsets(draw: st.DrawFn) -> Object:
-    """One to four replicatedJobs with marks of every kind, which may wait for one another."""
+    """Draw a JobSet of one to four replicatedJobs with marks of every kind and dependencies between them."""
     entries: list[Object] = []
     alike, different = ["high", "urgent"], ["", "low", "polite"]
     classes = draw(st.sampled_from([[""], ["polite"], alike, alike, different, different, different]))
@@ -70,7 +70,7 @@ def jobsets(draw: st.DrawFn) -> Object:
             replicas=draw(st.integers(1, 3)),
             mark=draw(st.sampled_from(NAMES[: index + 1])),
         )
-        earlier = [one["name"] for one in entries]
+        earlier = [entry["name"] for entry in entries]
         if earlier and draw(st.integers(0, 2)) == 0:
             status = draw(st.sampled_from(["Ready", "Complete"]))
             entry["dependsOn"] = [{"name": draw(st.sampled_from(earlier)), "status": status}]
@@ -79,19 +79,19 @@ def jobsets(draw: st.DrawFn) -> Object:
 
 
 def _mark_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
-    """What stands beside the mark on the template of that number."""
+    """Draw the labels beside muster.dev/group on the pod template with this index."""
     leads = {group_labels.LEADER_GROUP: f"lead-{index}"}
     return st.sampled_from([{}, {}, {group_labels.GROUP_PER: "job"}, {group_labels.GROUP_SIZE: "2"}, leads])
 
 
 def marks_of(jobs: list[Object]) -> list[str]:
-    """Every group that pods of Jobs, or of Job templates, may be in."""
-    found: dict[str, None] = {}
+    """Return the name of every group that pods of these Jobs or Job templates can be in."""
+    names: dict[str, None] = {}
     for job in jobs:
         mark = group_labels.read_group_labels(job["spec"]["template"]["metadata"]["labels"])
         assert mark is not None
-        found |= dict.fromkeys(mark.groups)
-    return list(found)
+        names |= dict.fromkeys(mark.groups)
+    return list(names)
 
 
 _SETTINGS = st.fixed_dictionaries(
@@ -99,7 +99,7 @@ _SETTINGS = st.fixed_dictionaries(
     optional={
         "schedulingConstraints": st.just({"topology": [{"key": "topology.kubernetes.io/zone"}]}),
         "disruptionMode": st.sampled_from([{"all": {}}, {"single": {}}]),
-        # Seldom the other one: it has to be what the pods have.
+        # Mostly the policy of the pods, which any other contradicts.
         "preemptionPolicy": st.sampled_from([*["PreemptLowerPriority"] * 5, "Never"]),
     },
 )
@@ -111,7 +111,7 @@ def _policy(count: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(st.just({}), gangs, basic)
 
 
-# Made once: strategies are dear to make.
+# Made once, because making a strategy is slow.
 _POLICY_OF_A_LEAF, _POLICY_OF_A_TREE = _policy("minCount"), _policy("minGroupCount")
 _CLAIMS = st.sampled_from([{}, {}, {"resourceClaims": [{"name": "x", "resourceClaimName": "y"}]}])
 _OPTIONS = st.fixed_dictionaries(
@@ -130,7 +130,7 @@ def _leaf(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 @st.composite
 def _tree(draw: st.DrawFn, names: list[str], level: int) -> dict[str, Any]:
-    """A group over these names; each part of them is a group of pods or one more group over them."""
+    """Draw a group whose children are groups of pods of these names, or further groups of them."""
     groups, rest, number = [], list(names), 0
     while rest:
         taken = draw(st.integers(1, len(rest)))
@@ -146,7 +146,7 @@ def _tree(draw: st.DrawFn, names: list[str], level: int) -> dict[str, Any]:
 
 @st.composite
 def policies(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
-    """A policy for groups of these names: none, some of them side by side, or a tree over all."""
+    """Draw a policy for groups of these names: empty, a flat list of some, or a tree over all."""
     shape = draw(st.sampled_from(["default", "flat", "tree", "tree", "odd"]))
     groups: list[dict[str, Any]] = []
     if shape == "flat":
@@ -160,7 +160,7 @@ def policies(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
 
 @st.composite
 def _spoilt(draw: st.DrawFn, group: dict[str, Any]) -> dict[str, Any]:
-    """The group with something in it that no policy can have."""
+    """Draw the group with one field that is invalid in any policy."""
     at = group
     while at.get("groups") and draw(st.booleans()):
         at = draw(st.sampled_from(at["groups"]))
@@ -186,8 +186,8 @@ def _spoilt(draw: st.DrawFn, group: dict[str, Any]) -> dict[str, Any]:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> Observed:
-    """A TrainJob with its JobSet, a JobSet, or a Job; their Jobs and a policy on them."""
+def observations(draw: st.DrawFn) -> Observed:
+    """Draw a TrainJob with its JobSet, a JobSet, or a Job; with its Jobs and a policy."""
     kind = draw(st.sampled_from(["JobSet", "JobSet", "JobSet", "TrainJob", "Job"]))
     jobset = None if kind == "Job" else draw(jobsets())
     if jobset is None:
@@ -195,7 +195,7 @@ def worlds(draw: st.DrawFn) -> Observed:
         jobs = templates = [owner]
     else:
         owner = a_trainjob() if kind == "TrainJob" else jobset
-        jobs, templates = jobs_of(jobset), [one["template"] for one in jobset["spec"]["replicatedJobs"]]
+        jobs, templates = jobs_of(jobset), [entry["template"] for entry in jobset["spec"]["replicatedJobs"]]
         if owner is not jobset:
             owned_by(owner)(jobset)
     sources = (PolicySource(PolicySourceKind.OWNER, "home", draw(policies(marks_of(templates)))),)
@@ -204,14 +204,14 @@ def worlds(draw: st.DrawFn) -> Observed:
 
 @st.composite
 def _jobs(draw: st.DrawFn) -> Object:
-    """A plain Job with a mark of any kind."""
-    labels, one_class = draw(_mark_labels(0)), draw(st.sampled_from(["", "low", "polite"]))
-    modifiers = template_labelled(labels), of_class(one_class)
+    """Draw a Job without an owner, with marks of any kind."""
+    labels, priority_class = draw(_mark_labels(0)), draw(st.sampled_from(["", "low", "polite"]))
+    modifiers = template_labelled(labels), of_class(priority_class)
     return a_job(*modifiers, pods=draw(st.integers(0, 5)), mark=draw(st.sampled_from(NAMES)))
 
 
 def jobs_of(jobset: Object) -> list[Object]:
-    """All Jobs of a JobSet."""
+    """Return all Jobs of a JobSet."""
     return [
         a_child_job(jobset, entry["name"], index)
         for entry in jobset["spec"]["replicatedJobs"]
@@ -219,20 +219,20 @@ def jobs_of(jobset: Object) -> list[Object]:
     ]
 
 
-def compiled(world: Observed) -> list[Object]:
-    """The Workload and the groups that come of a valid policy; nothing where it is not valid."""
-    resolved = resolve(world)
+def compiled(observed: Observed) -> list[Object]:
+    """Return the Workload and groups that Muster creates; empty if the policy is invalid."""
+    resolved = resolve(observed)
     assert isinstance(resolved, ResolvedOwner)
     if resolved.failure is not None:
         return []
-    made = plan_workload(world, NOW)
-    assert isinstance(made, Plan), made
-    (workload,) = (action.body for action in made.actions)
+    plan = plan_workload(observed, NOW)
+    assert isinstance(plan, Plan), plan
+    (workload,) = (action.body for action in plan.actions)
     assert workload is not None
     stored = _stored(dict(workload))
-    groups = plan_pod_groups(_with_workload(world, stored), NOW)
-    made_groups = groups.actions if isinstance(groups, Plan) else ()  # no pods, in blocks: no groups
-    return [dict(workload), *(dict(action.body) for action in made_groups if action.body)]
+    groups = plan_pod_groups(_with_workload(observed, stored), NOW)
+    actions = groups.actions if isinstance(groups, Plan) else ()  # group-size without pods: no groups
+    return [dict(workload), *(dict(action.body) for action in actions if action.body)]
 
 
 def _stored(workload: Object) -> Object:
@@ -240,7 +240,7 @@ def _stored(workload: Object) -> Object:
     return {**workload, "metadata": metadata}
 
 
-def _with_workload(world: Observed, workload: Object) -> Observed:
-    """The world once the Workload is stored: its policy counts, and no PriorityClass is read any more."""
+def _with_workload(observed: Observed, workload: Object) -> Observed:
+    """Return the state once the Workload is stored: its policy counts, no PriorityClass is read."""
     stored = Workload.read(workload)
-    return replace(world, workload=stored, sources=source_of_workload(stored), priority_classes=())
+    return replace(observed, workload=stored, sources=source_of_workload(stored), priority_classes=())

@@ -1,10 +1,10 @@
-"""Whether an API server kept what it was sent."""
+"""Comparison of a stored object with the request that created it."""
 
 from __future__ import annotations
 
 
 def holds(stored: object, sent: object) -> bool:
-    """Whether all that was sent was kept; what the server adds does not matter."""
+    """Return whether every field that was sent is stored unchanged; added fields are ignored."""
     if isinstance(sent, dict) and isinstance(stored, dict):
         return all(holds(stored.get(name), value) for name, value in sent.items())
     if isinstance(sent, list) and isinstance(stored, list):

@@ -1,4 +1,4 @@
-"""What patch_pods lets go."""
+"""The decision of patch_pods: which pods lose their gate, or why none does."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tests.support.planning import Observed, plan_pods
 
 @dataclass(frozen=True)
 class Held:
-    """Why no gate is lifted, with the names and numbers that the message has."""
+    """The reason why no gate is lifted, and names and numbers that the message must contain."""
 
     reason: Reason
     facts: tuple[object, ...] = ()
 
 
-def let_go(given: Observed) -> list[str] | NoOp:
-    """The names of the pods whose gates are lifted, or why none is."""
-    decision = plan_pods(given, NOW)
+def ungated(observed: Observed) -> list[str] | NoOp:
+    """Return the names of the pods whose gate is lifted, or the decision to lift none."""
+    decision = plan_pods(observed, NOW)
     if isinstance(decision, NoOp):
         return decision
     assert decision.reason == Reason.GATES_LIFTED
     return [action.target.name for action in decision.actions]
 
 
-def assert_let_go(given: Observed, expected: list[str] | Held, wording: Wording) -> None:
-    """Assert which pods are let go, or why none is; then the message is pinned too."""
-    decision = let_go(given)
+def assert_ungated(observed: Observed, expected: list[str] | Held, wording: Wording) -> None:
+    """Assert which pods lose their gate; if none does, also assert the reason and pin the message."""
+    decision = ungated(observed)
     if not isinstance(expected, Held):
         assert decision == expected
         return

@@ -1,4 +1,4 @@
-"""Facts in messages: names, paths and numbers, whatever the words around them."""
+"""Assertions about the names, paths and numbers in a message, independent of its wording."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DecisionT = TypeVar("DecisionT", NoOp, Plan, Plan | NoOp)
 
 
 def mentions(message: str, *facts: object) -> bool:
-    """Whether each name, path or number stands in the message, and not as a part of a longer one."""
+    """Return whether the message contains each name, path or number as a whole word."""
     return all(
         re.search(rf"(?<![\w.\]-]){re.escape(str(fact))}(?![\w\[-]|\.\w)", message) is not None
         for fact in facts
@@ -20,5 +20,5 @@ def mentions(message: str, *facts: object) -> bool:
 
 
 def without_message(decision: DecisionT) -> DecisionT:
-    """The decision without its message, to be compared with one that has none."""
+    """Return the decision with an empty message, for comparison with `NoOp(reason)`."""
     return replace(decision, message="")

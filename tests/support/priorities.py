@@ -1,4 +1,4 @@
-"""PriorityClasses, and replicatedJobs that name them."""
+"""Builders of PriorityClasses and of Job templates that use them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.builders import Modifier, Object, template_spec
 
 
 def a_priority_class(name: str, value: int, **fields: Any) -> Object:
-    """A PriorityClass as the API server stores it."""
+    """Return a PriorityClass as the API server stores it."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -19,11 +19,11 @@ def a_priority_class(name: str, value: int, **fields: Any) -> Object:
     }
 
 
-def seen(name: str, value: int, **fields: Any) -> PriorityClass:
-    """A PriorityClass as a step reads it."""
+def a_priority_class_view(name: str, value: int, **fields: Any) -> PriorityClass:
+    """Return the typed view of a PriorityClass, as a step reads it."""
     return PriorityClass.read(a_priority_class(name, value, **fields))
 
 
 def of_class(name: str) -> Modifier:
-    """Give the pods of a Job template that class."""
+    """Set priorityClassName in a Job's pod template."""
     return template_spec(priorityClassName=name)

@@ -1,4 +1,4 @@
-"""The command `muster` as a process of its own."""
+"""The command `muster` as a separate process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 MUSTER = [sys.executable, "-c", "from muster.cli import main; main()"]
 PATIENCE = 30.0
-"""Seconds to wait for a line; all come within three on an idle machine."""
+"""Seconds to wait for a line; an idle machine prints each within three."""
 
 
-class Process:
-    """A running `muster`, and the lines it printed.
+class MusterProcess:
+    """A running `muster` and the lines that it printed.
 
-    SIGINT is ignored as it starts, as in the background of a shell; it has to end at one all the same.
+    It starts with SIGINT ignored, like a background process of a shell, and must end at SIGINT nevertheless.
     """
 
     def __init__(self, *arguments: str) -> None:
@@ -36,7 +36,7 @@ class Process:
         self._reader.start()
 
     def line(self, part: str) -> str:
-        """The next line that has this in it, waited for."""
+        """Wait for the next line that contains `part`, and return it."""
         while (line := self._lines.get(timeout=PATIENCE)) is not None:
             self.printed.append(line)
             if part in line:
@@ -44,16 +44,16 @@ class Process:
         raise AssertionError(f"no line has {part!r} in it:\n" + "\n".join(self.printed))
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Send a signal; the exit status."""
+        """Send a signal, wait for the end and return the exit status."""
         self._process.send_signal(number)
         return self.wait()
 
     def wait(self) -> int:
-        """Until it ends by itself; the exit status."""
+        """Wait until it ends by itself, and return the exit status."""
         return self._process.wait(timeout=PATIENCE)
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill it with SIGKILL."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -68,9 +68,9 @@ class Process:
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator[Process]:
-    """`muster` with these arguments, gone at the end in any case."""
-    process = Process(*arguments)
+def running(*arguments: str) -> Iterator[MusterProcess]:
+    """Run `muster` with these arguments for the length of a block."""
+    process = MusterProcess(*arguments)
     try:
         yield process
     finally:
@@ -78,14 +78,14 @@ def running(*arguments: str) -> Iterator[Process]:
 
 
 def url_in(line: str) -> str:
-    """The first URL in a line, without the punctuation after it."""
-    found = re.search(r"https?://\S+?(?=[.,:;)]?(?:\s|$))", line)
-    assert found, line
-    return found[0]
+    """Return the first URL in a line, without the punctuation after it."""
+    url = re.search(r"https?://\S+?(?=[.,:;)]?(?:\s|$))", line)
+    assert url, line
+    return url[0]
 
 
 def muster(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`muster` until it ends."""
+    """Run `muster` until it ends, and return its status and output."""
     return subprocess.run(
         [*MUSTER, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
     )

@@ -1,4 +1,4 @@
-"""The ClusterTrainingRuntime `mpi`, as the API server stores it."""
+"""Builder of the ClusterTrainingRuntime `mpi`, as the API server stores it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ REF = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "
 
 
 def a_runtime(policy: str | None, *, labels: Any = None, spec: Any = None, pods: Any = None) -> Object:
-    """A runtime of `node` and then `launcher`, which is the Trainer's trainer step.
+    """Return a runtime of `node` and then `launcher`, which is the Trainer's trainer step.
 
     Args:
-        policy: its annotation.
-        labels: of the pod template of `node`.
-        spec: more fields of the runtime's spec.
-        pods: more fields of the pod spec of `node`.
+        policy: annotation with the policy; None for no annotation.
+        labels: labels of the pod template of `node`.
+        spec: further fields of the runtime's spec.
+        pods: further fields of the pod spec of `node`.
     """
     node: Object = {"spec": {"containers": [], **(pods or {})}}
     if labels:
@@ -49,14 +49,14 @@ _POD = "f:spec f:template f:spec f:replicatedJobs {entry} f:template f:spec f:te
 
 
 def ours(body: Object, *fields: str) -> Object:
-    """Fields of `node`'s pod template that the API server remembers as mark_runtime's."""
+    """Make mark_runtime the field manager of these fields of `node`'s pod template; return the object."""
     entry = 'k:{"name":"node"}'
     tree: Object = {}
     for name in fields:
-        at = tree
-        where = "f:spec" if name == "schedulerName" else "f:metadata f:labels"
-        for key in (*_POD.format(entry=entry).split(), *where.split(), f"f:{name}"):
-            at = at.setdefault(key, {})
+        level = tree
+        parent = "f:spec" if name == "schedulerName" else "f:metadata f:labels"
+        for key in (*_POD.format(entry=entry).split(), *parent.split(), f"f:{name}"):
+            level = level.setdefault(key, {})
     record = {"manager": COMPONENT, "operation": "Update", "fieldsV1": tree}
     body["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {}}, record]
     return body

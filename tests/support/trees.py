@@ -1,4 +1,4 @@
-"""A JobSet whose groups are placed together: `chat`, of prefill and decode, two pods each."""
+"""A JobSet with a CompositePodGroup `chat` above two PodGroups, prefill and decode, of two pods each."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ PREFILL, DECODE = (a_child_job(JOBSET, name, 0) for name in GROUPS)
 
 
 def a_policy(**of_chat: Any) -> str:
-    """The policy of the tree; of `chat` itself as it is given."""
+    """Return the policy of the tree, with further fields of the group `chat`."""
     chat = {"name": "chat", "groups": [{"name": name} for name in GROUPS], **of_chat}
     return str({"workload": {"groups": [chat]}})
 
 
 def below(parent: str) -> Modifier:
-    """Put a group below a CompositePodGroup."""
+    """Set the group's parentCompositePodGroupName."""
     return with_spec(parentCompositePodGroupName=parent)
 
 
 def a_composite(
     name: str, min_group_count: int | None, *modifiers: Modifier, root: Object = JOBSET
 ) -> Object:
-    """A CompositePodGroup of Muster's; a minGroupCount of None makes it basic."""
+    """Return a CompositePodGroup that Muster created; a minGroupCount of None makes it basic."""
     policy = {"basic": {}} if min_group_count is None else {"gang": {"minGroupCount": min_group_count}}
-    mine = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
+    ours = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
     version = "scheduling.k8s.io/v1alpha3"
     spec = with_spec(schedulingPolicy=policy)
-    return an_object(version, "CompositePodGroup", name, f"{name}-uid", spec, *mine, *modifiers)
+    return an_object(version, "CompositePodGroup", name, f"{name}-uid", spec, *ours, *modifiers)
 
 
 def a_child_group(name: str, *modifiers: Modifier, min_count: int | None = 2, once: bool = True) -> Object:
-    """One of the two groups, placed before unless told otherwise."""
-    before = (placed,) if once else ()
-    return a_pod_group(GROUPS[name], *before, below(CHAT), *modifiers, root=JOBSET, min_count=min_count)
+    """Return one of the two PodGroups; `once`: it was placed before (PodGroupInitiallyScheduled)."""
+    history = (placed,) if once else ()
+    return a_pod_group(GROUPS[name], *history, below(CHAT), *modifiers, root=JOBSET, min_count=min_count)
 
 
-def seen(
+def observed_tree(
     pods: Iterable[Object],
     *,
     quorum: int | None = 2,
@@ -68,7 +68,7 @@ def seen(
     composites: Iterable[Object] | None = None,
     **rest: Any,
 ) -> Observed:
-    """The tree after it was placed once, as a step read it."""
+    """Return the `Observed` of the JobSet, whose groups were placed before."""
     above = [a_composite(CHAT, quorum)] if composites is None else composites
     counts = {"prefill": 2, "decode": 2} | dict(sizes or {})
     given: dict[str, Any] = {

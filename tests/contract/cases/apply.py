@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.api import APPLY, JSON_PATCH, MERGE_PATCH, Answer
+from tests.cluster.api import APPLY, JSON_PATCH, MERGE_PATCH, ApiResponse
 from tests.contract.bodies import (
     Object,
     config_map,
@@ -24,7 +24,7 @@ CASES = case.all
 BOTH = ("1.37", "1.36")
 
 
-def _apply(api: Conversation, path: str, body: Object, manager: str = "first", **query: str) -> Answer:
+def _apply(api: Conversation, path: str, body: Object, manager: str = "first", **query: str) -> ApiResponse:
     return api.request("PATCH", path, body, APPLY, {"fieldManager": manager, **query})
 
 

@@ -66,5 +66,5 @@ def never_stored(api: Conversation, ns: str) -> None:
 def its_discovery(api: Conversation, ns: str) -> None:
     """Discovery says that it is in no namespace and knows `create` alone."""
     found = api.api.must("GET", "/apis/authorization.k8s.io/v1")["resources"]
-    (entry,) = [one for one in found if one["name"] == "selfsubjectaccessreviews"]
+    (entry,) = [resource for resource in found if resource["name"] == "selfsubjectaccessreviews"]
     assert (entry["namespaced"], entry["verbs"]) == (False, ["create"])

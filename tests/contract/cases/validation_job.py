@@ -71,7 +71,7 @@ def selector_frozen(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def negative(api: Conversation, ns: str) -> None:
-    """Counts are not negative."""
+    """Count are not negative."""
     answer = api.request("POST", jobs(ns), job(parallelism=-1, backoffLimit=-2))
     assert answer.status == 422
     assert answer.causes == [

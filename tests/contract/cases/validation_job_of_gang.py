@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.cluster.api import MERGE_PATCH, Answer
+from tests.cluster.api import MERGE_PATCH, ApiResponse
 from tests.contract.bodies import Object, gang, groups, job, jobs, owner, pod_group
 from tests.contract.case import Cases, Conversation
 
@@ -21,7 +21,7 @@ def _make_group(api: Conversation, ns: str, policy: Object, *owners: Object, rel
     api.must("POST", groups(ns, "podgroups", version=version), body)
 
 
-def _scale(api: Conversation, ns: str, pods: int) -> Answer:
+def _scale(api: Conversation, ns: str, pods: int) -> ApiResponse:
     change = {"spec": {"parallelism": pods, "completions": pods}}
     return api.request("PATCH", jobs(ns, "job"), change, MERGE_PATCH)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH, Answer
+from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH, ApiResponse
 from tests.contract.bodies import (
     CLASSES,
     Object,
@@ -24,7 +24,7 @@ CASES = case.all
 KINDS = ("workloads", "podgroups", "compositepodgroups")
 
 
-def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> Answer:
+def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> ApiResponse:
     makers: dict[str, Callable[[], Object]] = {
         "workloads": workload,
         "podgroups": pod_group,
@@ -36,7 +36,7 @@ def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> Answer:
     return api.request("POST", groups(ns, plural, version=version), body)
 
 
-def _refused(answer: Answer, *fields: str) -> None:
+def _refused(answer: ApiResponse, *fields: str) -> None:
     assert (answer.status, answer.reason) == (422, "Invalid")
     assert set(fields) <= {field for _, field in answer.causes}
 

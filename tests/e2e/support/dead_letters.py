@@ -1,4 +1,4 @@
-"""Events that no function takes."""
+"""Events that every function refuses, and which so become dead letters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from muster.simulator.broker import CloudEvent
 def nonsense(
     number: int, kind: str = "TrainingRuntime", apiversion: str = "trainer.kubeflow.org/v1alpha1"
 ) -> CloudEvent:
-    """An event that cannot be read; about a TrainingRuntime mark-runtime alone hears it."""
+    """Return an unreadable event; by default about a TrainingRuntime, which only mark-runtime receives."""
     attributes = {
         "specversion": "1.0",
         "id": f"nonsense-{number}",

@@ -1,12 +1,12 @@
-"""A cluster with the feature gates that Muster can do without."""
+"""A cluster with the optional feature gates, which Muster does not need."""
 
 from __future__ import annotations
 
-from tests.cluster.cluster import Options
+from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 
-WITH_OPTIONAL_GATES = Options(
+WITH_OPTIONAL_GATES = ClusterOptions(
     Release("1.37", gates=(*DEFAULT_GATES["1.37"], "PodGroupPreemptionPolicy", "DRAWorkloadResourceClaims")),
     jobset_gates=("ElasticJobSet", "RestartJob"),
 )
-"""Of Kubernetes those that keep `preemptionPolicy` and `resourceClaims` of groups, of JobSet its own."""
+"""The Kubernetes gates for `preemptionPolicy` and `resourceClaims` of groups, and JobSet's own gates."""

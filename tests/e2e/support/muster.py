@@ -1,7 +1,7 @@
-"""Muster on the real cluster: manifests applied, functions as processes of their own, broker, adapters.
+"""An installation of Muster on a real cluster: manifests, functions as processes, broker and adapters.
 
-Not real here is Knative's broker (ours reads the same YAML) and Knative Serving (no pods, no scaling): every
-function is a process that serves on loopback with a token of its own service account.
+Instead of Knative's broker `muster.simulator.broker` reads the same YAML; instead of Knative Serving every
+function is a process on loopback with a token of its own service account.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from muster.events.parse import UnreadableEvent
 from muster.files import EVENTING, FUNCTIONS
 from muster.simulator.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
 from tests.cluster import manifests
-from tests.cluster.api import Api
-from tests.cluster.cluster import Cluster
-from tests.cluster.processes import Process, start, wait_ready
+from tests.cluster.api import KubernetesApi
+from tests.cluster.cluster import RealCluster
+from tests.cluster.processes import ComponentProcess, start, wait_ready
 
 NAMESPACE = "muster-system"
 OVERLAYS = EVENTING / "overlays"
@@ -36,33 +36,33 @@ class Muster:
 
     Attributes:
         functions: the process of each function, by the name of its Service.
-        manifests: what the overlay builds.
-        namespace: where the overlay puts Muster itself.
-        reports: every delivery so far, in the order in which they ended.
-        dead_letters: events that no function took, each in words with the last answer to it.
+        manifests: the objects of the overlay.
+        namespace: Muster's own namespace in the overlay.
+        reports: the broker's deliveries so far, in the order of their end.
+        dead_letters: a line for each event that no function accepted, with the last answer.
     """
 
-    def __init__(self, cluster: Cluster, overlay: Path) -> None:
+    def __init__(self, cluster: RealCluster, overlay: Path) -> None:
         self._cluster = cluster
         self._overlay = overlay
-        self.functions: dict[str, Process] = {}
+        self.functions: dict[str, ComponentProcess] = {}
         self._services: dict[str, _Service] = {}
         self.reports: list[Report] = []
         self.dead_letters: list[str] = []
         self.manifests = kustomize.load(overlay)
         self._containers = {
-            one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]
-            for one in kustomize.of_kind(self.manifests, "Service")
+            service["metadata"]["name"]: service["spec"]["template"]["spec"]["containers"][0]
+            for service in kustomize.of_kind(self.manifests, "Service")
         }
         (broker,) = kustomize.of_kind(self.manifests, "Broker")
         self.namespace: str = broker["metadata"]["namespace"]
-        self._adapters: dict[str, Process] = {}
+        self._adapters: dict[str, ComponentProcess] = {}
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
         self._stopped = False
 
     def start(self) -> None:
-        """Applies what a cluster without Knative understands, and starts the rest."""
+        """Apply the manifests except Knative's; start functions, broker and adapters in their place."""
         self.install()
         self._stops.callback(self._stop_functions)
         for name in self._containers:
@@ -79,28 +79,28 @@ class Muster:
         self.start_adapters()
 
     def stop(self) -> None:
-        """Stops what was started, last first; the objects in the cluster go with the cluster."""
+        """Stop all processes, last first; the objects stay in the cluster."""
         self._stops.close()
         self._stopped = True
 
     def install(self) -> None:
-        """Applies namespace, service accounts, roles and admission policies."""
+        """Apply namespace, service accounts, roles and admission policies."""
         knative = ("eventing.knative.dev/", "serving.knative.dev/", "sources.knative.dev/")
-        plain = [one for one in self.manifests if not one["apiVersion"].startswith(knative)]
+        plain = [manifest for manifest in self.manifests if not manifest["apiVersion"].startswith(knative)]
         manifests.apply(self._cluster.api, plain)
 
     def remove_policies(self) -> None:
-        """Deletes the admission policies: from now on nothing is marked or stamped."""
-        for one in self.manifests:
-            if one["kind"].startswith("MutatingAdmissionPolicy"):
-                self._cluster.api.must("DELETE", manifests.path(one))
+        """Delete the admission policies, so that Jobs are no longer marked and pods no longer stamped."""
+        for manifest in self.manifests:
+            if manifest["kind"].startswith("MutatingAdmissionPolicy"):
+                self._cluster.api.must("DELETE", manifests.path(manifest))
 
     def start_function(self, name: str, **settings: str) -> None:
-        """Starts a function and waits until it listens, each time on another port.
+        """Start a function and wait until it listens; each start has another port.
 
         Args:
-            name: of its Service.
-            settings: environment variables beside those of its Service and those it needs here.
+            name: name of its Service.
+            settings: environment variables that override those of its Service.
         """
         kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, name)
         step = str(FUNCTIONS / name.replace("-", "_") / "function" / "step.py")
@@ -109,9 +109,9 @@ class Muster:
         environment = {
             "KUBECONFIG": str(kubeconfig),
             "MUSTER_API_SERVER": "",
-            # In a pod it is the pod's own.
+            # In a pod it is read from the downward API.
             "MUSTER_DEAD_LETTER_NAMESPACE": self.namespace,
-            **{one["name"]: one["value"] for one in self._containers[name].get("env", [])},
+            **{variable["name"]: variable["value"] for variable in self._containers[name].get("env", [])},
             **settings,
         }
         log = self._cluster.folder / f"{name}.log"
@@ -123,12 +123,12 @@ class Muster:
         self._services.setdefault(name, _Service()).target = HttpTarget(_url(log, before))
 
     def stop_function(self, name: str) -> None:
-        """Stops a function as a node being drained would."""
+        """Stop a function by SIGTERM, like a node that is drained."""
         self._cluster.stop_process(self.functions.pop(name))
 
     @contextlib.contextmanager
     def without_function(self, name: str) -> Iterator[None]:
-        """Stops a function for a while; what it was sent for longer than retries last is no loss."""
+        """Stop a function for the length of a block; ignore dead letters of that time."""
         self.stop_function(name)
         try:
             yield
@@ -139,16 +139,16 @@ class Muster:
 
     @property
     def broker_url(self) -> str:
-        """Where the broker takes events."""
+        """URL at which the broker accepts events."""
         return self._ingress.url
 
     def readiness(self, name: str) -> tuple[int, str]:
-        """Asks a function whether it is ready; returns status and words."""
-        answer = Api(self._services[name].target.url).request("GET", "/health/readiness")
+        """Return HTTP status and body of a function's readiness probe."""
+        answer = KubernetesApi(self._services[name].target.url).request("GET", "/health/readiness")
         return answer.status, str(answer.body)
 
     def log(self, name: str) -> str:
-        """Returns everything that a function logged."""
+        """Return the log of a function."""
         return self.functions[name].log.read_text()
 
     def _stop_functions(self) -> None:
@@ -156,9 +156,9 @@ class Muster:
             self.stop_function(name)
 
     def start_adapters(self) -> None:
-        """Starts the receive adapter of every source that has none yet and whose kinds are served.
+        """Start the receive adapter of every source that has none yet and whose kinds are all served.
 
-        An adapter ends when one of its kinds is not served; a kubelet would start it again and again.
+        An adapter exits if one of its kinds is not served; in a pod the kubelet would restart it.
         """
         for source in kustomize.of_kind(self.manifests, "ApiServerSource"):
             name, kinds = source["metadata"]["name"], source["spec"]["resources"]
@@ -173,16 +173,16 @@ class Muster:
         return self._cluster.api.request("GET", manifests.collection(listed), query={"limit": "1"}).ok
 
     def stop_adapters(self) -> None:
-        """Stops every receive adapter: from now on nothing is heard of any change."""
+        """Stop every receive adapter, so that Muster gets no events of changes."""
         for process in self._adapters.values():
             self._cluster.stop_process(process)
         self._adapters.clear()
 
     def sweep(self) -> None:
-        """Sends the event that makes every function look at all it is responsible for.
+        """Send a sweep, which makes every function look at all objects it is responsible for.
 
-        Not before all else is delivered: a function does one sweep at a time, and one that comes while
-        another is under way, with lists older than what a story waits for, is answered with nothing done.
+        Waits until the broker is idle first: a function that is already sweeping, perhaps with lists older
+        than the story's last change, ignores a second sweep.
         """
         self.idle()
         event = {
@@ -195,7 +195,7 @@ class Muster:
 
     @contextlib.contextmanager
     def without_sweeps(self) -> Iterator[None]:
-        """For as long as nothing but events may help; those that `sweep` sends come all the same."""
+        """Stop the periodic sweeps for the length of a block; `sweep` still works."""
         self._stop_sweeps()
         try:
             yield
@@ -210,7 +210,7 @@ class Muster:
         self._pings.start()
 
     def idle(self, seconds: float = 60.0) -> bool:
-        """Waits until the broker has delivered everything; returns whether it has. One that stopped has."""
+        """Wait until the broker has delivered everything; return whether it has, or has been stopped."""
         return self._stopped or self.broker.drain(seconds)
 
     def _observe(self, report: Report) -> None:
@@ -218,20 +218,20 @@ class Muster:
             self.reports.append(report)
 
     def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-        """What the function that keeps dead letters answers; stories are told of each."""
+        """Add a line to `dead_letters`, and pass the event on to the function that stores dead letters."""
         try:
             letter = of_request(headers, body)
-            said = f"{letter.about}: {letter.function} answered {letter.code} {letter.answer}"
+            line = f"{letter.about}: {letter.function} answered {letter.code} {letter.answer}"
         except UnreadableEvent as error:
-            said = str(error)
+            line = str(error)
         with self._lock:
-            self.dead_letters.append(said)
+            self.dead_letters.append(line)
         return self._services[DEAD_LETTER](headers, body, timeout)
 
 
 @contextlib.contextmanager
-def installed(cluster: Cluster, overlay: str) -> Iterator[Muster]:
-    """Starts Muster on a cluster, as an overlay of eventing/ says, and stops it again."""
+def installed(cluster: RealCluster, overlay: str) -> Iterator[Muster]:
+    """Run Muster on a cluster, from an overlay of eventing/, for the length of a block."""
     muster = Muster(cluster, OVERLAYS / overlay)
     try:
         muster.start()
@@ -241,7 +241,7 @@ def installed(cluster: Cluster, overlay: str) -> Iterator[Muster]:
 
 
 class _Service:
-    """What a Knative Service is to the broker: a name; its address changes when the function starts again."""
+    """The broker's target for one function; the address changes when the function restarts."""
 
     target: HttpTarget
 
@@ -250,14 +250,14 @@ class _Service:
 
 
 def _url(log: Path, offset: int) -> str:
-    """Returns the address that a function prints when it listens, empty before that.
+    """Return the address that a function prints when it listens; empty before that.
 
     Args:
-        log: of every run of the function.
-        offset: where in the log the present run begins.
+        log: the log of all runs of the function.
+        offset: offset of the current run in the log.
     """
     for line in log.read_text()[offset:].splitlines():
-        # What it logs are lines of JSON.
+        # Other lines are JSON.
         if listening := re.search(r"^[^{].* (http://\S+)$", line):
             return listening[1]
     return ""

@@ -1,4 +1,4 @@
-"""The jobs that stories are about."""
+"""Builders of the Jobs, JobSets and TrainJobs that stories create."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Object = dict[str, Any]
 def a_job(
     name: str, *, pods: int, cpu: int = 1, suspend: bool = False, labels: dict[str, str] | None = None
 ) -> Object:
-    """An Indexed Job whose pods all run at once; its template carries the labels."""
+    """Return an Indexed Job whose pods all run at once; `labels` are those of its pod template."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -29,7 +29,7 @@ def a_job(
 def a_jobset(
     name: str, replicated_jobs: dict[str, tuple[int, int]], *, cpu: int = 1, max_restarts: int = 0
 ) -> Object:
-    """A JobSet; for each replicatedJob how many Jobs there are and how many pods each has."""
+    """Return a JobSet; `replicated_jobs` are (Jobs, pods of each Job) by name."""
     jobs = [
         {
             "name": job,
@@ -58,7 +58,7 @@ def a_jobset(
 def a_trainjob(
     name: str, runtime: str, *, nodes: int, cpu: int = 1, kind: str = "ClusterTrainingRuntime", **spec: Any
 ) -> Object:
-    """A TrainJob on a runtime, by default one of those that the Trainer ships."""
+    """Return a TrainJob on a runtime, by default a ClusterTrainingRuntime that the Trainer ships."""
     resources = {"requests": {"cpu": str(cpu)}}
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",

@@ -1,9 +1,9 @@
-"""A policy that the cluster cannot have: what its owner says, and that its pods run all the same."""
+"""A policy that the cluster cannot fulfil: the owner's condition says so, and its pods run nevertheless."""
 
 from __future__ import annotations
 
 from tests.e2e.support.owners import a_job
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 
 COMPOSITE = """
 workload:
@@ -15,11 +15,11 @@ workload:
 """
 
 
-def groups_of_groups_are_refused(story: Story) -> None:
-    """A Job asks for a CompositePodGroup where there are none.
+def groups_of_groups_are_refused(story: RealStory) -> None:
+    """Assert that a Job which needs a CompositePodGroup runs in a basic group where that kind is not served.
 
     Raises:
-        AssertionError: its condition does not name what is missing, or its pods do not run in a stand-in.
+        AssertionError: its condition does not name the missing API, or its pods do not run in a basic group.
     """
     story.add_nodes(1)
     job = a_job("sweep", pods=2)
@@ -30,9 +30,9 @@ def groups_of_groups_are_refused(story: Story) -> None:
         "the Job says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy"
     )
     (condition,) = (
-        one
-        for one in story.recording.now("Job")["sweep"]["status"]["conditions"]
-        if one["type"] == "muster.dev/PodGroupsReady"
+        condition
+        for condition in story.recording.now("Job")["sweep"]["status"]["conditions"]
+        if condition["type"] == "muster.dev/PodGroupsReady"
     )
     for words in ("muster.dev/pod-group-policy", "workload.groups", "CompositePodGroup", "v1alpha3"):
         assert words in condition["message"]

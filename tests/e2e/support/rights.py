@@ -1,7 +1,7 @@
-"""What Muster's roles grant, what its service accounts did, and whether the two are the same.
+"""Compares the permissions that Muster's roles grant with the requests of its service accounts.
 
-A right that nobody uses is one more thing that a stolen token may do, so over all stories each must be used.
-Pure; tests/unit/e2e shows each comparison to fail.
+Least privilege: over all stories every permission must be used. Pure functions;
+tests/e2e/support/test_rights.py shows each comparison to fail.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ EVERYWHERE = ""
 _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:"
 _ALLOWED_BY = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "([^"/]+)')
 _OF_EVERY_USER = ("system:basic-user", "system:discovery", "system:public-info-viewer")
-"""Bindings of every cluster to all its users: to ask what is served, and what one may do."""
+"""Bindings of every cluster to all users: discovery and self-subject access reviews."""
 
 
 @dataclass(frozen=True, order=True)
 class Right:
-    """One thing that a service account of Muster's may do, or did.
+    """One permission of a service account of Muster's, granted or used.
 
     Attributes:
         account: the service account's name.
-        verb: as RBAC spells it.
+        verb: RBAC verb.
         resource: plural and API group, with the subresource if there is one: `jobs.batch/status`, `pods`.
-        where: the namespace; `EVERYWHERE` for all namespaces, and for what is in none.
-        name: of the only object of that kind, as `resourceNames` have it; empty for all.
+        where: the namespace; `EVERYWHERE` for all namespaces, and for cluster-scoped objects.
+        name: object name, as in `resourceNames`; empty for all.
     """
 
     account: str
@@ -44,23 +44,23 @@ class Right:
         return f"{self.account}: {self.verb} {self.resource} {self.name}".rstrip() + where
 
     def used_by(self, use: Right) -> bool:
-        """Whether a request needed this right.
+        """Return whether a request needed this permission.
 
-        One inside Muster's own namespace does not need a right to all namespaces: a Role would do.
+        A request inside Muster's own namespace needs no permission for all namespaces: a Role would do.
         """
-        same = (self.account, self.verb, self.resource) == (use.account, use.verb, use.resource)
-        place = use.where != NAMESPACE if self.where == EVERYWHERE else use.where == self.where
-        return same and place and self.name in ("", use.name)
+        same_resource = (self.account, self.verb, self.resource) == (use.account, use.verb, use.resource)
+        in_scope = use.where != NAMESPACE if self.where == EVERYWHERE else use.where == self.where
+        return same_resource and in_scope and self.name in ("", use.name)
 
 
 @dataclass
 class Rights:
-    """What was granted and done on all clusters of a run.
+    """The permissions granted and used on all clusters of a run.
 
     Attributes:
         granted: by the roles of every overlay that was installed.
         used: by requests that those roles allowed.
-        borrowed: requests that something else than Muster's roles allowed, with its name.
+        borrowed: requests that other bindings than Muster's allowed, with the name of the binding.
         refused: requests that RBAC refused.
     """
 
@@ -70,14 +70,16 @@ class Rights:
     refused: set[Right] = field(default_factory=set)
 
     def add(self, manifests: Sequence[Object], events: Sequence[Object]) -> None:
-        """Adds what one installation granted and what its accounts then did.
+        """Add the permissions that one installation granted and used.
 
         Args:
-            manifests: what was installed.
-            events: audit events (audit.k8s.io/v1).
+            manifests: the installed objects.
+            events: audit events (audit.k8s.io/v1) of its service accounts.
         """
         self.granted |= set(granted(manifests))
-        bindings = {one["metadata"]["name"] for one in manifests if one["kind"].endswith("RoleBinding")}
+        bindings = {
+            manifest["metadata"]["name"] for manifest in manifests if manifest["kind"].endswith("RoleBinding")
+        }
         self.refused |= set(refused(events))
         for event in events:
             use = _use(event)
@@ -91,26 +93,26 @@ class Rights:
                 self.borrowed.add(f"{use}, allowed by {allowed_by or 'nobody knows what'}")
 
     def join(self, others: Rights) -> None:
-        """Adds what another process saw on its clusters."""
+        """Add the permissions of another process's clusters."""
         self.granted |= others.granted
         self.used |= others.used
         self.borrowed |= others.borrowed
         self.refused |= others.refused
 
     def unused(self) -> list[Right]:
-        """Returns what was granted and never needed."""
+        """Return the permissions that were granted and never needed."""
         return sorted(right for right in self.granted if not any(right.used_by(use) for use in self.used))
 
 
 def granted(manifests: Iterable[Object]) -> Iterator[Right]:
-    """Yields every right that the bindings among some manifests give to service accounts of Muster's.
+    """Yield every permission that the bindings in these manifests grant to service accounts of Muster's.
 
     Raises:
-        ValueError: a rule or subject that cannot be told verb by verb.
+        ValueError: a rule has wildcards or URLs, or a subject is not a single service account.
     """
     objects = list(manifests)
-    roles = {(one["kind"], one["metadata"]["name"]): one for one in objects if "rules" in one}
-    for binding in (one for one in objects if one["kind"].endswith("RoleBinding")):
+    roles = {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects if "rules" in obj}
+    for binding in (obj for obj in objects if obj["kind"].endswith("RoleBinding")):
         where = binding["metadata"].get("namespace", EVERYWHERE)
         role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
         for subject in binding["subjects"]:
@@ -121,7 +123,7 @@ def granted(manifests: Iterable[Object]) -> Iterator[Right]:
 
 
 def refused(events: Iterable[Object]) -> Iterator[Right]:
-    """Yields what RBAC refused to accounts of Muster's, by audit events; admission's refusals are none."""
+    """Yield the requests of Muster's accounts that RBAC refused; not those that admission refused."""
     for event in events:
         use = _use(event)
         if use is not None and not _allowed(event):
@@ -145,7 +147,7 @@ def _of_rule(account: str, rule: Object, where: str) -> Iterator[Right]:
 
 
 def _use(event: Object) -> Right | None:
-    """Returns what a request of an account of Muster's needed; None for what is about no resource."""
+    """Return the permission that a request needed; None for other users and for non-resource requests."""
     user, reference = event["user"]["username"], event.get("objectRef")
     if not user.startswith(_ACCOUNT) or not reference or "resource" not in reference:
         return None

@@ -1,7 +1,4 @@
-"""What a run of stories has seen, kept in files, for whoever looks back at all of it.
-
-Stories are told by several processes at once; each keeps what it saw in a file of its own.
-"""
+"""The record of a run of stories for tests/rights: one file in build/e2e for each process of pytest-xdist."""
 
 from __future__ import annotations
 
@@ -18,18 +15,18 @@ FOLDER = Path(__file__).parents[3] / "build" / "e2e"
 
 @dataclass
 class Seen:
-    """What one process saw, or all of them together.
+    """The record of one process, or of all of them joined.
 
     Attributes:
-        rights: what Muster was granted and did on the clusters.
-        run: what keeps the run from being a whole one.
+        rights: permissions granted to Muster and used by it on the clusters.
+        run: the stories that were collected, deselected or failed.
     """
 
     rights: Rights = field(default_factory=Rights)
     run: WholeRun = field(default_factory=WholeRun)
 
     def keep(self, process: str, folder: Path = FOLDER) -> None:
-        """Writes it to a file, one for each process."""
+        """Write the record of a process to its file."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{process}.json").write_bytes(_AS_JSON.dump_json(self, indent=1))
 
@@ -38,16 +35,16 @@ _AS_JSON = TypeAdapter(Seen)
 
 
 def forget(folder: Path = FOLDER) -> None:
-    """Removes what an earlier run kept."""
+    """Remove the files of an earlier run."""
     for file in folder.glob("*.json"):
         file.unlink()
 
 
 def recall(folder: Path = FOLDER) -> Seen:
-    """Returns what all processes of the latest run saw."""
-    together = Seen()
+    """Return the joined records of all processes of the latest run."""
+    joined = Seen()
     for file in sorted(folder.glob("*.json")):
         seen = _AS_JSON.validate_json(file.read_bytes())
-        together.rights.join(seen.rights)
-        together.run.join(seen.run)
-    return together
+        joined.rights.join(seen.rights)
+        joined.run.join(seen.run)
+    return joined

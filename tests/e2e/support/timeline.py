@@ -1,6 +1,6 @@
-"""The timeline of a namespace of a real cluster: the recorder of `muster run` over HTTP, without gaps.
+"""The timeline of a namespace of a real cluster, recorded over HTTP by the recorder of `muster run`.
 
-A story of a real cluster must not be judged by what was not seen, so reading a recording that has gaps fails.
+Reading a recording with gaps fails, because a law could pass only for lack of the entry that breaks it.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.replay.snapshots import Object, Objects
-from tests.cluster.api import Answer, Api
+from tests.cluster.api import ApiResponse, KubernetesApi
 from tests.cluster.processes import until
 
 INITIALIZING = 429
-"""What an API server answers that is ready and has not read all objects of the kind yet."""
+"""Status of a server that is ready but has not read all objects of the kind yet."""
 PATIENCE = 60.0
-"""Seconds; what is waited for comes within a few, unless the machine has much else to do."""
+"""Seconds to wait for a condition; on an idle machine it holds within a few."""
 
 SCHEDULING_VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
 
 
 def kinds(release: str) -> list[Resource]:
-    """Return what a story is made of, in the API versions of a release."""
+    """Return the kinds that are recorded, in the API versions of a release."""
     version = SCHEDULING_VERSIONS[release]
     scheduling = [replace(resource, version=version) for resource in (WORKLOADS, POD_GROUPS)]
     return [TRAINJOBS, JOBSETS, JOBS, *scheduling, COMPOSITE_POD_GROUPS, PODS, EVENTS]
 
 
-class Namespace:
-    """The recorder's source: one namespace, read over HTTP, whose watches can be ended at any moment."""
+class NamespaceSource:
+    """A source for the recorder: lists and watches one namespace; `hang_up` ends its watches."""
 
-    def __init__(self, api: Api, name: str) -> None:
+    def __init__(self, api: KubernetesApi, name: str) -> None:
         self._api = api
         self._name = name
         self._connections: list[http.client.HTTPConnection] = []
 
     def list_with_version(self, resource: Resource, /) -> tuple[Objects, str]:
-        """Return all objects of a kind and the version of the list; waits for a server that initializes.
+        """Return all objects of a kind and the list's resourceVersion; wait while the server initializes.
 
         Raises:
             Gone: the kind is not served.
         """
         path = resource.path(namespace=self._name)
-        answers: list[Answer] = []
+        answers: list[ApiResponse] = []
 
         def is_initialized() -> bool:
             answers.append(self._api.request("GET", path))
@@ -79,10 +79,10 @@ class Namespace:
     def watch(
         self, resource: Resource, /, *, resource_version: str, timeout_seconds: int
     ) -> Iterator[tuple[str, Object]]:
-        """Yield each change of a kind after a version, until the server ends the watch or `hang_up` does.
+        """Yield each change of a kind after a version, until the server or `hang_up` ends the watch.
 
         Raises:
-            ClusterError: the watch was refused or broke off.
+            ClusterError: the watch was refused or interrupted.
         """
         path = resource.path(namespace=self._name)
         try:
@@ -95,74 +95,76 @@ class Namespace:
             raise Unavailable(repr(error)) from error
 
     def hang_up(self) -> None:
-        """End all watches: a hundred stories would leave the API server with hundreds of them."""
+        """End all watches, so that the watches of ended stories do not load the API server."""
         for connection in self._connections:
-            # The watching thread sits in a read, which only the end of the stream ends.
+            # The watching thread blocks in a read until the stream ends.
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
         self._connections.clear()
 
 
-class Recording:
-    """Everything that happens in a namespace from its beginning to the end of a story.
+class StoryRecording:
+    """All changes in a namespace from the beginning to the end of a story.
 
     Attributes:
-        began: seconds since the epoch.
+        began: start of the recording, in seconds since the epoch.
     """
 
-    def __init__(self, api: Api, namespace: str, release: str = "1.37", watch_seconds: int = 3600) -> None:
+    def __init__(
+        self, api: KubernetesApi, namespace: str, release: str = "1.37", watch_seconds: int = 3600
+    ) -> None:
         self.began = time.time()
-        self._source = Namespace(api, namespace)
+        self._source = NamespaceSource(api, namespace)
         self._recorder = TimelineRecorder(self._source, [], watch_seconds)
         for resource in kinds(release):
             with contextlib.suppress(Gone):
                 self.follow(resource)
 
     def follow(self, resource: Resource) -> None:
-        """Watch one more kind, from the objects that exist now.
+        """Record one more kind, beginning with the objects that exist.
 
         Raises:
-            Gone: it is not served.
+            Gone: the kind is not served.
         """
         self._recorder.follow(resource)
 
     def entries(self) -> list[Entry]:
-        """Return what happened so far, in the API server's order."""
+        """Return the changes so far, in order of resourceVersion."""
         self._refuse_gaps()
         return self._recorder.history()
 
     def now(self, kind: str) -> dict[str, Object]:
-        """Return the objects of a kind that exist, by name."""
+        """Return the existing objects of a kind, by name."""
         self._refuse_gaps()
-        return {one["metadata"]["name"]: one for one in self._recorder.objects() if one["kind"] == kind}
+        return {obj["metadata"]["name"]: obj for obj in self._recorder.objects() if obj["kind"] == kind}
 
     def wait(self, what: str, condition: Callable[[Self], object], seconds: float = PATIENCE) -> None:
-        """Wait until a condition on this recording holds, asking again at every change and between them.
+        """Wait until a condition on this recording holds; check it at every change and between changes.
 
         Raises:
-            AssertionError: it still does not hold after the seconds.
+            AssertionError: it does not hold within the seconds.
         """
         held = self._recorder.until(lambda: condition(self), seconds)
         assert held, f"after {seconds:.0f} s still not: {what}"
 
     def quiet(self, seconds: float = 2.0) -> None:
-        """Wait until nothing but Events has changed for so many seconds."""
+        """Wait until no object except Events has changed for this number of seconds."""
         while (rest := self._last_change() + seconds - time.time()) > 0:
             time.sleep(rest)
 
     @contextlib.contextmanager
     def interrupted(self) -> Iterator[None]:
-        """Watch nothing for the length of a block, in which the API server is started anew.
+        """Stop watching for the length of a block, in which the API server is restarted.
 
-        After it every object that changed meanwhile is one more entry, with its last state; a kind that is
-        no longer served stays as it was.
+        Afterwards every object that changed meanwhile gets one entry with its last state; objects of a kind
+        that is no longer served stay in the recording.
         """
         self.stop()
         yield
         self._recorder.resume()
 
     def stop(self) -> None:
-        """Record nothing more."""
+        """Stop recording."""
         self._recorder.stop()
         self._source.hang_up()
 
@@ -175,7 +177,7 @@ class Recording:
 
 
 def _refuse_errors(event: Object) -> None:
-    """Raise the error that a watch delivers in place of a change, or of everything."""
+    """Raise the error that a watch delivered instead of a change."""
     if event.get("type") not in ("ADDED", "MODIFIED", "DELETED"):
         status = event.get("object") or event
         raise from_answer(int(status.get("code") or 0), status, {})

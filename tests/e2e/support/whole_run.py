@@ -1,4 +1,4 @@
-"""Whether a run of pytest has told every story there is, and each to its end."""
+"""Whether a run of pytest included every story, and all of them passed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ STORIES = Path(__file__).parents[1]
 
 @dataclass
 class WholeRun:
-    """What keeps a run from being a whole one.
+    """The stories of a run.
 
     Attributes:
-        collected: the files of which there are tests in this run.
-        left_out: tests that somebody chose to leave out, by their ids.
-        failed: tests that did not pass.
+        collected: files with tests in this run.
+        left_out: ids of deselected tests.
+        failed: ids of tests that did not pass.
     """
 
     collected: set[Path] = field(default_factory=set)
@@ -24,19 +24,19 @@ class WholeRun:
     failed: set[str] = field(default_factory=set)
 
     def join(self, others: WholeRun) -> None:
-        """Adds what another process collected, left out and saw fail."""
+        """Add the stories of another process."""
         self.collected |= others.collected
         self.left_out |= others.left_out
         self.failed |= others.failed
 
     def gaps(self, files: Iterable[Path] | None = None) -> str:
-        """Returns in words what is missing; empty in a whole run.
+        """Return the stories that are missing or failed, as text; empty for a whole run.
 
         Args:
-            files: all that there are; those of tests/e2e if none are given.
+            files: files of all stories; by default those of tests/e2e.
         """
-        every = STORIES.glob("test_*.py") if files is None else files
-        absent = sorted(file.name for file in every if file not in self.collected)
+        all_files = STORIES.glob("test_*.py") if files is None else files
+        absent = sorted(file.name for file in all_files if file not in self.collected)
         left_out, failed = sorted(self.left_out), sorted(self.failed)
-        said = {"not collected": absent, "left out": left_out, "did not pass": failed}
-        return "; ".join(f"{what}: {', '.join(names)}" for what, names in said.items() if names)
+        gaps = {"not collected": absent, "left out": left_out, "did not pass": failed}
+        return "; ".join(f"{gap}: {', '.join(names)}" for gap, names in gaps.items() if names)

@@ -1,6 +1,6 @@
-"""The law that only an audit log can show: which writes of Muster touch what users made.
+"""The law that is checked on the audit log: which fields of users' objects Muster may write.
 
-The laws of a story's timeline are in shared/muster/local/stories/laws.py.
+The laws that are checked on a story's timeline are in shared/muster/local/stories/laws.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OWNERS = ("jobs/status", "jobsets/status", "trainjobs/status")
 
 @dataclass(frozen=True)
 class Write:
-    """A write of one of Muster's service accounts, from the API server's audit log.
+    """A write by one of Muster's service accounts, from the API server's audit log.
 
     Attributes:
         writer: the service account's name.
@@ -38,7 +38,7 @@ class Write:
 
 
 def users_objects_are_left_alone(writes: Iterable[Write]) -> list[str]:
-    """Muster writes gates and labels of pods, conditions of owners, runtimes with a policy, nothing else."""
+    """Return the writes of users' objects other than gates and labels of pods, conditions, and runtimes."""
     return [
         f"{write.writer}: {write.verb} {write.resource} {write.namespace}/{write.name}: {write.request}"
         for write in writes
@@ -56,6 +56,6 @@ def _allowed(write: Write) -> bool:
     if write.resource in _OWNERS:
         metadata, status = request.get("metadata", {}), request.get("status", {})
         own_fields = set(request) <= {"apiVersion", "kind", "metadata", "status"}
-        found_by = set(metadata) <= {"name", "namespace", "resourceVersion", "uid"}
-        return write.verb == "patch" and own_fields and found_by and set(status) == {"conditions"}
+        only_identity = set(metadata) <= {"name", "namespace", "resourceVersion", "uid"}
+        return write.verb == "patch" and own_fields and only_identity and set(status) == {"conditions"}
     return write.resource in _RUNTIMES and write.writer == "mark-runtime" and write.verb == "update"

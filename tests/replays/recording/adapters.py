@@ -1,4 +1,4 @@
-"""Knative's adapters as recorders: one for each mode, and their events as they are kept."""
+"""Runs Knative's adapters as recorders, one for each mode, and returns their events."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from muster.kustomize import load, of_kind
 from muster.simulator.broker import CloudEvent
-from tests.cluster.cluster import Cluster
-from tests.cluster.sink import Received, Sink
+from tests.cluster.cluster import RealCluster
+from tests.cluster.sink import ReceivedRequest, Sink
 from tests.e2e.support.muster import NAMESPACE, OVERLAYS
 from tests.replays.recording.take import Object
 
@@ -28,12 +28,12 @@ _FIRST = (
     "subject",
     "time",
 )
-"""The attributes in the order in which people look for them; others follow as they came."""
+"""Attributes that are written first, in this order; others follow as received."""
 
 
 @contextlib.contextmanager
-def listening(cluster: Cluster) -> Iterator[Sink]:
-    """Two adapters that watch all that Muster's sources watch, until the block ends."""
+def listening(cluster: RealCluster) -> Iterator[Sink]:
+    """Run two adapters for the length of a block, which watch every resource of Muster's sources."""
     sources = of_kind(load(OVERLAY), "ApiServerSource")
     account = sources[0]["spec"]["serviceAccountName"]
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, account)
@@ -49,17 +49,17 @@ def listening(cluster: Cluster) -> Iterator[Sink]:
 
 
 def events(sink: Sink, mode: str, namespace: str) -> list[Object]:
-    """What one adapter told so far of a namespace and of no namespace, in order of arrival."""
-    told = [structured(one) for one in list(sink.received[f"/{mode}"])]
-    return [event for event in told if event["namespace"] in ("", namespace)]
+    """Return the events of one mode about a namespace or cluster-scoped objects, in order of arrival."""
+    sent = [structured(request) for request in list(sink.received[f"/{mode}"])]
+    return [event for event in sent if event["namespace"] in ("", namespace)]
 
 
-def structured(received: Received) -> Object:
-    """A CloudEvent of binary mode as one JSON object, the values of its headers as they came.
+def structured(received: ReceivedRequest) -> Object:
+    """Return a CloudEvent in binary mode as one JSON object, with the values of its headers unchanged.
 
     `metadata.managedFields` is taken out of the data: it is half of every object, and no step reads it. The
     source's own namespace, which comes as a header without `ce-`, is left out.
     """
-    told = CloudEvent.from_http(received.headers, received.body).structured()
-    told["data"].get("metadata", {}).pop("managedFields", None)
-    return {**{name: told[name] for name in _FIRST if name in told}, **told}
+    event = CloudEvent.from_http(received.headers, received.body).structured()
+    event["data"].get("metadata", {}).pop("managedFields", None)
+    return {**{name: event[name] for name in _FIRST if name in event}, **event}

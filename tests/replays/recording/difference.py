@@ -1,4 +1,4 @@
-"""Two recordings of a story side by side: which events are new, gone or other than before."""
+"""Compares two recordings of a story: which events are new, missing or changed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.replays.recording.outline import Outline, Section, outline
 from tests.replays.recording.take import Take
 
 CONTEXT = 1
-"""Lines shown around what differs."""
+"""Lines of context around a difference."""
 
 
 def difference(story: str, before: Take, after: Take) -> str:
-    """What differs, section by section; empty where the same happened."""
+    """Return the differences by section; empty if there are none."""
     return "\n".join(_all(story, outline(before), outline(after)))
 
 
@@ -35,16 +35,16 @@ def _lines(section: Section) -> list[str]:
 
 
 def _values(before: Section, after: Section) -> Iterator[str]:
-    """Fields with other values than before in the same lines, each told once."""
-    found: Counter[str] = Counter()
+    """Yield each field whose values differ in lines that are equal otherwise."""
+    changes: Counter[str] = Counter()
     for text in before.keys() & after.keys():
         old, new = before[text].fields, after[text].fields
         for path in old.keys() | new.keys():
             if old.get(path) != new.get(path):
-                found[f"{path}: {_told(old.get(path))} -> {_told(new.get(path))}"] += 1
-    for change, count in sorted(found.items()):
+                changes[f"{path}: {_as_text(old.get(path))} -> {_as_text(new.get(path))}"] += 1
+    for change, count in sorted(changes.items()):
         yield f"  {change}" + (f" (in {count} lines)" if count > 1 else "")
 
 
-def _told(values: set[str] | None) -> str:
+def _as_text(values: set[str] | None) -> str:
     return " | ".join(sorted(values)) if values else "nothing"

@@ -1,4 +1,4 @@
-"""Documents field by field: what is in one, and what became of it."""
+"""The fields of JSON documents, and the changes between two documents."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 Leaf = tuple[str, str]
-"""A field that holds a value: `data.spec.containers[main].image`, and the value."""
+"""Path and value of a field: `data.spec.containers[main].image`."""
 
 _SILENT = {"generation", "message", "observedGeneration"}
-"""Fields whose changes follow from others."""
+"""Fields that are ignored because their changes follow from others."""
 
 
-def leaves(found: Any, path: str = "") -> Iterator[Leaf]:
-    """Every field of a document that holds a value."""
-    if isinstance(found, list):
-        found = _keyed(found)
-    if not isinstance(found, dict) or not found:
-        yield path, repr(found)
+def leaves(document: Any, path: str = "") -> Iterator[Leaf]:
+    """Yield every leaf of a document."""
+    if isinstance(document, list):
+        document = _keyed(document)
+    if not isinstance(document, dict) or not document:
+        yield path, repr(document)
         return
-    for name, value in found.items():
+    for name, value in document.items():
         yield from leaves(value, _path(path, name))
 
 
 def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """What became of an object, in few words: `spec.nodeName=<node>`, `-spec.schedulingGates`."""
+    """Yield the changes of an object, in short: `spec.nodeName=<node>`, `-spec.schedulingGates`."""
     if before == after:
         return
     if isinstance(before, list) and isinstance(after, list):
@@ -41,22 +41,22 @@ def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
         yield f"{path}={after}"
 
 
-def without_numbers(found: Any) -> Any:
-    """A document without the fields that hold a number."""
-    if isinstance(found, list):
-        return [without_numbers(value) for value in found]
-    if not isinstance(found, dict):
-        return found
-    return {name: without_numbers(value) for name, value in found.items() if type(value) is not int}
+def without_numbers(document: Any) -> Any:
+    """Return a document without fields whose values are numbers."""
+    if isinstance(document, list):
+        return [without_numbers(value) for value in document]
+    if not isinstance(document, dict):
+        return document
+    return {name: without_numbers(value) for name, value in document.items() if type(value) is not int}
 
 
-def _keyed(found: list[Any]) -> dict[str, Any]:
-    """A list by what tells its entries apart, so that one more does not shift the others."""
+def _keyed(items: list[Any]) -> dict[str, Any]:
+    """Return a list as a dict by type or name, so that an added item does not shift the others."""
     for key in ("type", "name"):
-        named = {f"[{one[key]}]": one for one in found if isinstance(one, dict) and key in one}
-        if len(named) == len(found):
+        named = {f"[{item[key]}]": item for item in items if isinstance(item, dict) and key in item}
+        if len(named) == len(items):
             return named
-    return {f"[{number}]": one for number, one in enumerate(found)}
+    return {f"[{number}]": one for number, one in enumerate(items)}
 
 
 def _path(path: str, name: str) -> str:

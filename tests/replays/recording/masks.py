@@ -1,4 +1,4 @@
-"""What differs each time although the same thing happened, and the words that stand for it in an outline."""
+"""Replaces values that differ in each run, such as UIDs and times, by placeholders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELDS = {
     "nominatedNodeName": "<node>",
     "batch.kubernetes.io/job-completion-index": "<index>",
 }
-"""Fields whose values are chance. Which of a Job's pods is which counts as chance, too: all are alike."""
+"""Fields whose values are random. Pods of a Job are alike, so the index of a pod counts as random."""
 
 _PATTERNS = tuple(
     (re.compile(pattern), word)
@@ -31,10 +31,10 @@ _PATTERNS = tuple(
 
 
 class Masks:
-    """Takes out of one recording what every recording has of its own: UIDs and names with chance in them."""
+    """Placeholders for the UIDs and random names of one recording."""
 
     def __init__(self, take: Take) -> None:
-        """Collects the names from the objects of a recording; its references speak of the same ones."""
+        """Collect the names from the objects of a recording."""
         names = dict(_names(_objects(take)))
         # Longest first, so that none is found inside another one.
         ordered = sorted(names, key=lambda name: (-len(name), name))
@@ -43,7 +43,7 @@ class Masks:
         self._known: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """A text with words in place of what is chance."""
+        """Return a text with placeholders for random values."""
         if text not in self._known:
             self._known[text] = self._masked(text)
         return self._known[text]
@@ -51,17 +51,17 @@ class Masks:
     def _masked(self, text: str) -> str:
         for pattern, word in _PATTERNS:
             text = pattern.sub(word, text)
-        return self._pattern.sub(lambda found: self._names[found[0]], text)
+        return self._pattern.sub(lambda match: self._names[match[0]], text)
 
-    def document(self, found: Any, field: str = "") -> Any:
-        """A document likewise, as a copy."""
-        if isinstance(found, dict):
-            return {name: self.document(value, name) for name, value in found.items()}
-        if isinstance(found, list):
-            return [self.document(value) for value in found]
-        if found is not None and field in _FIELDS:
+    def document(self, document: Any, field: str = "") -> Any:
+        """Return a copy of a document with placeholders for random values."""
+        if isinstance(document, dict):
+            return {name: self.document(value, name) for name, value in document.items()}
+        if isinstance(document, list):
+            return [self.document(value) for value in document]
+        if document is not None and field in _FIELDS:
             return _FIELDS[field]
-        return self.text(found) if isinstance(found, str) else found
+        return self.text(document) if isinstance(document, str) else document
 
 
 def _objects(take: Take) -> Iterator[Object]:
@@ -72,21 +72,21 @@ def _objects(take: Take) -> Iterator[Object]:
 
 
 def _names(objects: Iterable[Object]) -> Iterator[tuple[str, str]]:
-    """Names with chance in them, and what stands for them.
+    """Yield random names and their placeholders.
 
     A pod's name ends in five random characters, behind its index; the names of a Job's Workload and of
     PodGroups end in what was made of a UID.
     """
-    for found in objects:
-        metadata = found["metadata"]
+    for obj in objects:
+        metadata = obj["metadata"]
         name = metadata["name"]
-        if found["kind"] == "Pod":
+        if obj["kind"] == "Pod":
             pods = re.sub(r"-\d+-$", "-<index>", metadata["generateName"])
             yield name, f"{pods}-<random>"
-            yield found["spec"].get("hostname") or name, pods
+            yield obj["spec"].get("hostname") or name, pods
         owners: list[Object] = metadata.get("ownerReferences") or []
-        controller: Object = next((one for one in owners if one.get("controller")), {})
-        if found["kind"] == "Workload" and name != controller.get("name"):
+        controller: Object = next((owner for owner in owners if owner.get("controller")), {})
+        if obj["kind"] == "Workload" and name != controller.get("name"):
             yield name, f"{controller.get('name')}-<hash>"
-        if found["kind"] == "PodGroup" and controller:
+        if obj["kind"] == "PodGroup" and controller:
             yield name, re.sub(r"[0-9a-f]{8}$", "<uid8>", name)

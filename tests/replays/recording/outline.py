@@ -1,4 +1,4 @@
-"""A recording in lines: what happened to which object on the way to which moment, without what is chance.
+"""The outline of a recording: a line for each change of an object before each moment, without random values.
 
 Between two moments order does not count: controllers work at the same time, and the adapter keeps order
 within one kind only. Nor does it count by how many updates the numbers in a status came to what they are.
@@ -19,7 +19,7 @@ from tests.replays.recording.take import Object, Take
 Fields = dict[str, set[str]]
 Section = dict[str, "Line"]
 Outline = dict[str, Section]
-"""Lines by their text, in sections: the kinds of the events in mode Resource, `references`, `moments`."""
+"""Lines by text in sections: the kinds of the events in mode Resource, `references`, `moments`."""
 
 _COUNTING = {"TrainJob", "JobSet", "Job"}
 """Kinds whose status counts pods or Jobs."""
@@ -27,7 +27,7 @@ _COUNTING = {"TrainJob", "JobSet", "Job"}
 
 @dataclass
 class Line:
-    """Something that happened.
+    """A line of the outline.
 
     Attributes:
         count: how often.
@@ -38,7 +38,7 @@ class Line:
     fields: Fields = field(default_factory=lambda: defaultdict(set))
 
     def add(self, values: Iterable[Leaf]) -> None:
-        """It happened once more."""
+        """Count one more event, with these values."""
         self.count += 1
         for path, value in values:
             self.fields[path].add(value)
@@ -63,17 +63,17 @@ class _Happening:
     numbers: dict[str, str]
 
 
-_Told = tuple[str, int, str, frozenset[Leaf]]
+_OutlineLine = tuple[str, int, str, frozenset[Leaf]]
 """Kind, number of the moment, text of the line, and values."""
 
 
 def outline(take: Take) -> Outline:
-    """What happened in a recording."""
+    """Return the outline of a recording."""
     masks = Masks(take)
     sections: Outline = defaultdict(lambda: defaultdict(Line))
     happenings = list(_happenings(take, masks))
     told = [*_changed(happenings), *_counted(happenings)]
-    for kind, _, text, values in sorted(told, key=lambda one: one[:3]):
+    for kind, _, text, values in sorted(told, key=lambda line: line[:3]):
         sections[kind][text].add(values)
     references = sections["references"]
     for event in sorted(map(masks.document, take.reference), key=_reference):
@@ -81,14 +81,14 @@ def outline(take: Take) -> Outline:
         line.add(leaves(event))
         line.count = 1  # both adapters see the same: the other mode tells how often
     for moment in take.moments:
-        for found in map(masks.document, moment["items"]):
-            text = f"{moment['moment']}: {found['kind']} {found['metadata']['name']}"
-            sections["moments"][text].add(leaves(found))
+        for obj in map(masks.document, moment["items"]):
+            text = f"{moment['moment']}: {obj['kind']} {obj['metadata']['name']}"
+            sections["moments"][text].add(leaves(obj))
     return {name: dict(lines) for name, lines in sections.items()}
 
 
 def verb(event: Object) -> str:
-    """What happened to the object of an event: add, update or delete."""
+    """Return the change of an event's object: add, update or delete."""
     return str(event["type"].rpartition(".")[2])
 
 
@@ -97,7 +97,7 @@ def _reference(event: Object) -> str:
 
 
 def _happenings(take: Take, masks: Masks) -> Iterator[_Happening]:
-    """Every event in the order of versions, which is that of the API server."""
+    """Yield all events in order of resourceVersion."""
     names = [moment["moment"] for moment in take.moments]
     ends = list(accumulate(map(_newest, take.moments[:-1]), max))
     for event in sorted(take.resource, key=_version):
@@ -111,8 +111,8 @@ def _happenings(take: Take, masks: Masks) -> Iterator[_Happening]:
         yield _Happening(number, names[number], event["data"]["metadata"]["uid"], masked, numbers)
 
 
-def _changed(happenings: Iterable[_Happening]) -> Iterator[_Told]:
-    """A line for every event, with its values; of updates only what is new."""
+def _changed(happenings: Iterable[_Happening]) -> Iterator[_OutlineLine]:
+    """Yield a line for each event, with its values; for an update only the new ones."""
     latest: dict[str, _Happening] = {}
     for now in happenings:
         was = latest.get(now.uid, now)
@@ -129,9 +129,9 @@ def _changed(happenings: Iterable[_Happening]) -> Iterator[_Told]:
         yield now.event["kind"], now.number, f"{now.moment}: {text}", values
 
 
-def _counted(happenings: Iterable[_Happening]) -> Iterator[_Told]:
-    """A line for every number in a status that is another one at a moment than at the one before."""
-    last = {(one.uid, one.number): one for one in happenings}
+def _counted(happenings: Iterable[_Happening]) -> Iterator[_OutlineLine]:
+    """Yield a line for each number in a status that changed between two moments."""
+    last = {(happening.uid, happening.number): happening for happening in happenings}
     before: dict[str, dict[str, str]] = defaultdict(dict)
     for (uid, number), one in last.items():
         for path in one.numbers.keys() | before[uid].keys():
@@ -142,12 +142,12 @@ def _counted(happenings: Iterable[_Happening]) -> Iterator[_Told]:
 
 
 def _released(before: Object, after: Object) -> bool:
-    """Whether an owner that is gone was taken out of an object, which is then given it back.
+    """Return whether an owner reference was removed because the owner is gone; restore it in that case.
 
     The garbage collector either does that or deletes the object at once: if one owner is gone and another one
     soon will be, that is a question of milliseconds.
     """
-    had, has = (one["metadata"].get("ownerReferences") or [] for one in (before, after))
+    had, has = (obj["metadata"].get("ownerReferences") or [] for obj in (before, after))
     if len(has) >= len(had) or any(owner not in had for owner in has):
         return False
     after["metadata"]["ownerReferences"] = had
@@ -155,8 +155,8 @@ def _released(before: Object, after: Object) -> bool:
 
 
 def _newest(moment: Object) -> int:
-    """The version of the last change that a moment shows: what came later leads to the next one."""
-    return max(int(found["metadata"].get("resourceVersion", 0)) for found in moment["items"])
+    """Return the highest resourceVersion of a moment."""
+    return max(int(obj["metadata"].get("resourceVersion", 0)) for obj in moment["items"])
 
 
 def _version(event: Object) -> int:

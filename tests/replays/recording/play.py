@@ -1,4 +1,4 @@
-"""A story that is being recorded: Muster's functions step by step, and moments between the steps.
+"""A story while it is recorded: runs Muster's functions step by step, and stores moments between the steps.
 
 The functions run here one at a time, each with the token of its own service account, so that every state on
 the way stands still long enough to be kept.
@@ -19,12 +19,12 @@ from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from tests.cluster import controllers, manifests
 from tests.cluster.api import MERGE_PATCH
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
 from tests.cluster.sink import Sink
 from tests.e2e.support.admission import policies_at_work
 from tests.e2e.support.muster import NAMESPACE, SWEEP
-from tests.e2e.support.story import Story
+from tests.e2e.support.story import RealStory
 from tests.replays.recording.adapters import REFERENCE, RESOURCE, events
 from tests.replays.recording.take import Object, Take
 
@@ -38,24 +38,24 @@ KINDS = (
     "PodGroup",
     "Pod",
 )
-"""What moments hold beside the Namespace, in their order; the adapters watch just these."""
+"""The kinds in a moment beside the Namespace, in this order; the adapters watch the same kinds."""
 
 REST = 2.0
-"""Seconds without a change after which no more comes: the Job controller counts pods once a second."""
+"""Seconds without a change after which none is expected: the Job controller counts pods once a second."""
 
 _SWEEP = {"ce-specversion": "1.0", "ce-id": "step", "ce-source": "/tests/replays", "ce-type": SWEEP}
 _VERBS = {"ADDED": "add", "MODIFIED": "update", "DELETED": "delete"}
 
 
-class Play(Story):
+class Play(RealStory):
     """A story while it is recorded.
 
     Attributes:
         cluster: where it is played.
     """
 
-    def __init__(self, cluster: Cluster, sink: Sink, namespace: str, runtime: str) -> None:
-        """Makes the namespace and watches it.
+    def __init__(self, cluster: RealCluster, sink: Sink, namespace: str, runtime: str) -> None:
+        """Create the namespace and watch it.
 
         Args:
             cluster: with Muster's roles and policies, and nothing that reacts.
@@ -75,20 +75,20 @@ class Play(Story):
         assert until(lambda: self.api.request("GET", f"{home}/serviceaccounts/default").ok, 20), "no pods"
         self._home = _named(self.api.must("GET", home))
 
-    def create(self, one: Object) -> Object:
-        """Creates an object, in the story's namespace if its kind has one."""
-        if one["kind"] != CLUSTER_TRAINING_RUNTIMES.kind:
-            return super().create(one)
-        created: Object = self.api.must("POST", manifests.collection(one), one)
+    def create(self, obj: Object) -> Object:
+        """Create an object, in the story's namespace if its kind has one."""
+        if obj["kind"] != CLUSTER_TRAINING_RUNTIMES.kind:
+            return super().create(obj)
+        created: Object = self.api.must("POST", manifests.collection(obj), obj)
         return created
 
     def add_node(self, name: str) -> None:
-        """Adds one more node, which goes with the story."""
+        """Add a node, which is deleted with the story."""
         add_node(self.cluster, name)
         self._nodes.append(name)
 
     def run(self, step: str) -> None:
-        """One function looks at all it is responsible for, and does what is to be done.
+        """Run one function with a sweep.
 
         Raises:
             AssertionError: it failed or had nothing to do: the story is not what it was.
@@ -100,34 +100,36 @@ class Play(Story):
         done: list[Activity] = []
         with ActivityHandler(done.append):
             handler.handle(_SWEEP, b"")
-        told = "\n".join(f"{one.about}: {one.outcome} {one.reason} {one.message}" for one in done)
-        assert any(one.actions for one in done), f"{step} wrote nothing\n{told}"
-        assert {one.outcome for one in done} <= {"done", "nothing"}, f"{step}\n{told}"
+        log = "\n".join(
+            f"{activity.about}: {activity.outcome} {activity.reason} {activity.message}" for activity in done
+        )
+        assert any(activity.actions for activity in done), f"{step} wrote nothing\n{log}"
+        assert {activity.outcome for activity in done} <= {"done", "nothing"}, f"{step}\n{log}"
 
     def finish(self, mark: str) -> None:
-        """The running pods of a group succeed.
+        """Let the running pods of a group succeed.
 
         Written as the kubelet would: KWOK does it only for pods that an annotation says so of.
         """
         for pod in self.running_of(mark):
-            containers = [_ended(one) for one in pod["status"]["containerStatuses"]]
+            containers = [_ended(status) for status in pod["status"]["containerStatuses"]]
             status = {"phase": "Succeeded", "containerStatuses": containers}
             self.api.must("PATCH", f"{manifests.path(pod)}/status", {"status": status}, MERGE_PATCH)
 
     def rest(self) -> None:
-        """Waits until nothing has changed for a while, which begins now at the earliest."""
+        """Wait until nothing has changed for REST seconds from now."""
         seen = -1
         while seen < (now := len(self._entries())):
             seen = now
             time.sleep(REST)
 
     def still(self, moment: str) -> None:
-        """A moment is when nothing changes any more."""
+        """Store a moment, when nothing changes any more."""
         self.rest()
         self._keep(moment, self._entries())
 
     def when(self, moment: str, condition: Callable[[list[Object]], bool], seconds: float = 60) -> None:
-        """A moment is the first at which a condition on the pods holds, however soon it has passed.
+        """Store the first moment at which a condition on the pods held, even if it has passed.
 
         Raises:
             AssertionError: it never held.
@@ -139,19 +141,19 @@ class Play(Story):
         self._keep(moment, next(past for past in pasts if condition(list(state(past, "Pod").values()))))
 
     def take(self) -> Take:
-        """What was recorded, once both adapters have told of everything.
+        """Return the recording, once both adapters have sent all events.
 
         Raises:
             AssertionError: they told more or less than a watch of the same objects.
         """
         seen = sorted((entry.kind, _VERBS[entry.change], entry.version) for entry in self._entries())
-        until(lambda: self._told() == seen and len(self._events(REFERENCE)) == len(seen), 20)
-        assert self._told() == seen, "the adapter did not tell what happened"
+        until(lambda: self._received() == seen and len(self._events(REFERENCE)) == len(seen), 20)
+        assert self._received() == seen, "the adapter did not tell what happened"
         assert len(self._events(REFERENCE)) == len(seen), "the modes differ"
         return Take(self._events(RESOURCE), self._events(REFERENCE), self._moments)
 
     def end(self) -> None:
-        """Takes away the namespace, and waits until it is gone."""
+        """Delete the namespace, and wait until it is gone."""
         super().end()
         home = f"/api/v1/namespaces/{self.namespace}"
         assert until(lambda: not self.api.request("GET", home).ok, 60), f"{self.namespace} stays"
@@ -159,7 +161,7 @@ class Play(Story):
     def _events(self, mode: str) -> list[Object]:
         return events(self._sink, mode, self.namespace)
 
-    def _told(self) -> list[tuple[str, str, int]]:
+    def _received(self) -> list[tuple[str, str, int]]:
         return sorted(
             (
                 event["kind"],
@@ -171,28 +173,28 @@ class Play(Story):
 
     def _entries(self) -> list[Entry]:
         others = CLUSTER_TRAINING_RUNTIMES.kind
-        found = [entry for entry in self.recording.entries() if entry.kind in KINDS]
-        return [entry for entry in found if entry.kind != others or entry.name == self._runtime]
+        recorded = [entry for entry in self.recording.entries() if entry.kind in KINDS]
+        return [entry for entry in recorded if entry.kind != others or entry.name == self._runtime]
 
     def _keep(self, moment: str, past: list[Entry]) -> None:
-        found = [_kept(one) for kind in KINDS for _, one in sorted(state(past, kind).items())]
-        items = [self._home, *found]
+        objects = [_kept(one) for kind in KINDS for _, one in sorted(state(past, kind).items())]
+        items = [self._home, *objects]
         self._moments.append({"apiVersion": "v1", "kind": "List", "moment": moment, "items": items})
         sys.stderr.write(f"  {moment}: {len(past)} changes, {len(items)} objects\n")
 
 
-def add_node(cluster: Cluster, name: str) -> None:
-    """A node of 8 CPUs, 32Gi and 4 GPUs in the zone of all others."""
+def add_node(cluster: RealCluster, name: str) -> None:
+    """Add a node of 8 CPUs, 32Gi and 4 GPUs in zone z1."""
     controllers.add_node(cluster.api, name, labels={"topology.kubernetes.io/zone": "z1"})
 
 
-def _kept(found: Object) -> Object:
-    metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
-    return {**found, "metadata": metadata}
+def _kept(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
 
 
 def _named(namespace: Object) -> Object:
-    """A Namespace without what says when it was made: only its name and labels count."""
+    """Return a Namespace with only its name, labels and status."""
     metadata = {name: namespace["metadata"][name] for name in ("name", "labels")}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "status": namespace["status"]}
 

@@ -1,4 +1,4 @@
-"""The recorded stories: what people do in them, when a function runs, and which moments are kept."""
+"""The recorded stories: the users' actions, the runs of functions, and the stored moments."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def runtime_annotated(play: Play, runtime: Object) -> None:
     play.finish("trainer")
     play.still("complete")
     _annotate(play, torch_gang, None)
-    for one in (trainjob, torch_gang, torch_local):
-        play.delete(one)
+    for obj in (trainjob, torch_gang, torch_local):
+        play.delete(obj)
     play.still("deleted")
 
 
@@ -140,11 +140,11 @@ SCRIPTS = {
     "5-does-not-fit": Script("team-e", does_not_fit),
     "7-runtime-annotated": Script("team-g", runtime_annotated, "torch-distributed", "torch-gang"),
 }
-"""By the names of their files."""
+"""The stories by name of their files."""
 
 
 def _group(play: Play, then: str) -> None:
-    """From a job that was just created to its PodGroups, a moment at each step."""
+    """Run the steps from a new job to its PodGroups, with a moment before each."""
     play.still(_BORN)
     play.run("create_workload")
     play.still(_MADE)

@@ -1,4 +1,4 @@
-"""One recording of a story: both streams of events and the moments, and the three files they are kept in."""
+"""One recording of a story: events in both modes and moments, in three files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Take:
-    """What was recorded of a story.
+    """The recording of a story.
 
     Attributes:
         resource: structured CloudEvents of the adapter in mode Resource, in order of arrival.
@@ -32,7 +32,7 @@ class Take:
 
     @classmethod
     def read(cls, folder: Path, story: str) -> Take:
-        """The recording of a story that a folder holds.
+        """Read the recording of a story from a folder.
 
         Raises:
             BadFileError: there is none, or it cannot be read.
@@ -41,7 +41,7 @@ class Take:
         return cls(_events(resource), _events(reference), yaml_documents(moments, read_text(moments)))
 
     def write(self, folder: Path, story: str) -> None:
-        """Keep it; the same recording is the same bytes."""
+        """Write the recording; equal recordings are equal bytes."""
         resource, reference, moments = _files(folder, story)
         folder.mkdir(parents=True, exist_ok=True)
         resource.write_bytes(_packed(_lines(self.resource)))
@@ -65,5 +65,5 @@ def _lines(events: Iterable[Object]) -> str:
 
 
 def _packed(text: str) -> bytes:
-    """Without the time at which it was packed, which gzip would note."""
+    """Compress without a timestamp, which gzip would add."""
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)

@@ -1,4 +1,4 @@
-"""Bad input is answered with one line that says where and what, and exit status 2."""
+"""Commands report bad input in one line with file and field, and exit with 2."""
 
 from __future__ import annotations
 

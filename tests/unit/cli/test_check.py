@@ -1,4 +1,4 @@
-"""`muster check`: is a cluster fit, is Muster installed, may it be taken away."""
+"""`muster check`: findings about the cluster, the installation, and before an uninstall."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster, assert_names
-from tests.unit.cluster.scripted import Reply, serving
+from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 OBJECTS = load()
 POLICIES = load(EVENTING / "admission")
@@ -29,9 +29,9 @@ GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
 
 
-def findings(found: Iterator[Finding]) -> dict[str, tuple[Level, str]]:
+def findings(iterator: Iterator[Finding]) -> dict[str, tuple[Level, str]]:
     """Findings by what they are about."""
-    return {one.about: (one.level, one.message) for one in found}
+    return {finding.about: (finding.level, finding.message) for finding in iterator}
 
 
 def finding_about(found: dict[str, tuple[Level, str]], name: str) -> tuple[Level, str]:
@@ -42,14 +42,14 @@ def finding_about(found: dict[str, tuple[Level, str]], name: str) -> tuple[Level
 
 def lines(text: str) -> dict[str, str]:
     """The level of each line of `muster check`, by what it is about."""
-    told = [line.split(maxsplit=1) for line in text.splitlines()]
-    return {rest.partition(": ")[0]: level for level, rest in told}
+    columns = [line.split(maxsplit=1) for line in text.splitlines()]
+    return {rest.partition(": ")[0]: level for level, rest in columns}
 
 
-def definition(one: Manifest) -> Any:
+def definition(obj: Manifest) -> Any:
     """A definition that lets the embedded API server store a kind of Knative's as it comes."""
-    group, _, version = one["apiVersion"].partition("/")
-    plural = f"{one['kind'].lower()}s"
+    group, _, version = obj["apiVersion"].partition("/")
+    plural = f"{obj['kind'].lower()}s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -58,7 +58,7 @@ def definition(one: Manifest) -> Any:
         "spec": {
             "group": group,
             "scope": "Namespaced",
-            "names": {"plural": plural, "singular": one["kind"].lower(), "kind": one["kind"]},
+            "names": {"plural": plural, "singular": obj["kind"].lower(), "kind": obj["kind"]},
             "versions": [
                 {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
             ],
@@ -66,18 +66,18 @@ def definition(one: Manifest) -> Any:
     }
 
 
-def readied(one: Manifest, status: str = "True", message: str = "") -> Manifest:
+def readied(manifest: Manifest, status: str = "True", message: str = "") -> Manifest:
     """A Knative object as its controller leaves it."""
     condition = {"type": "Ready", "status": status, "message": message}
-    return {**one, "status": {"conditions": [condition]}}
+    return {**manifest, "status": {"conditions": [condition]}}
 
 
 def knative(*kinds: str) -> list[Manifest]:
     """What an overlay installs of these kinds."""
-    return [one for kind in kinds for one in of_kind(OBJECTS, kind)]
+    return [manifest for kind in kinds for manifest in of_kind(OBJECTS, kind)]
 
 
-DEFINITIONS = list({one["kind"]: definition(one) for one in knative(*KNATIVE)}.values())
+DEFINITIONS = list({obj["kind"]: definition(obj) for obj in knative(*KNATIVE)}.values())
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_what_the_cluster_brings(
     with ApiServer(**options) as server:
         server.load(resource_definitions())
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert told.exit_code == 1
-    assert expected.items() <= lines(told.stdout).items()
-    assert "Triggers" not in told.stdout
-    for line in told.stdout.splitlines():
+        result = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert result.exit_code == 1
+    assert expected.items() <= lines(result.stdout).items()
+    assert "Triggers" not in result.stdout
+    for line in result.stdout.splitlines():
         wording(line)
 
 
@@ -134,8 +134,8 @@ def test_fit_cluster_exits_with_0(muster: Muster, tmp_path: Path) -> None:
     with ApiServer() as server:
         server.load([*resource_definitions(), *DEFINITIONS])
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert (told.exit_code, set(lines(told.stdout).values())) == (0, {"ok"})
+        result = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert (result.exit_code, set(lines(result.stdout).values())) == (0, {"ok"})
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_who_groups_plain_jobs(
     """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps, in a dry run."""
     with ApiServer(gates=Gates(workload_with_job=on)) as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        told = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
+        result = muster("check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig"))
         status, jobs = Client.for_server(server.url).raw("GET", "/apis/batch/v1/jobs")
-    line = next(line for line in told.stdout.splitlines() if "WorkloadWithJob" in line)
+    line = next(line for line in result.stdout.splitlines() if "WorkloadWithJob" in line)
     assert re.findall(r"\b(?:on|off)\b", line) == [state]
     wording(line)
     assert (status, jobs["items"]) == (200, [])
-    assert lines(told.stdout)["JobSet"] == "warn"
+    assert lines(result.stdout)["JobSet"] == "warn"
 
 
 class Unlistable(Client):
@@ -199,9 +199,9 @@ def test_dry_run_that_is_refused_is_told(muster: Muster, tmp_path: Path, wording
     """A namespace that is not there, or may not be written to, leaves the question open."""
     with ApiServer() as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        told = muster("check", "--before", "-n", "nowhere", "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert lines(told.stdout)["pod.spec.schedulingGroup"] == "warn"
-    line = next(line for line in told.stdout.splitlines() if "pod.spec.schedulingGroup" in line)
+        result = muster("check", "--before", "-n", "nowhere", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert lines(result.stdout)["pod.spec.schedulingGroup"] == "warn"
+    line = next(line for line in result.stdout.splitlines() if "pod.spec.schedulingGroup" in line)
     assert_names(line, "nowhere", "404")
     wording(line)
 
@@ -215,15 +215,15 @@ def installed(*stored: Any) -> dict[str, tuple[Level, str]]:
 
 def test_nothing_is_installed(wording: Wording) -> None:
     """Policies and everything of Knative's are missed."""
-    found = installed()
-    assert found["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.FAIL
-    assert found["Triggers"][0] == Level.FAIL
-    assert_names(found["Triggers"][1], "emit-conditions")
-    assert finding_about(found, "muster.dev/gang-jobs")[0] == Level.WARN
+    level_and_message = installed()
+    assert level_and_message["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.FAIL
+    assert level_and_message["Triggers"][0] == Level.FAIL
+    assert_names(level_and_message["Triggers"][1], "emit-conditions")
+    assert finding_about(level_and_message, "muster.dev/gang-jobs")[0] == Level.WARN
     # The embedded API server has no authorization.
-    assert found["permissions"][0] == Level.WARN
-    for about in sorted(found):
-        wording(f"{about}: {found[about][1]}")
+    assert level_and_message["permissions"][0] == Level.WARN
+    for about in sorted(level_and_message):
+        wording(f"{about}: {level_and_message[about][1]}")
 
 
 def test_everything_is_installed(wording: Wording) -> None:
@@ -239,10 +239,10 @@ def test_everything_is_installed(wording: Wording) -> None:
 def test_policy_that_was_changed(wording: Wording) -> None:
     """Another expression would name pods as no function expects; what the server adds is no change."""
     changed = [
-        {**one, "spec": {**one["spec"], "failurePolicy": "Ignore"}}
-        if one["metadata"]["name"] == "muster-stamp-pods" and "Binding" not in one["kind"]
-        else one
-        for one in POLICIES
+        {**obj, "spec": {**obj["spec"], "failurePolicy": "Ignore"}}
+        if obj["metadata"]["name"] == "muster-stamp-pods" and "Binding" not in obj["kind"]
+        else obj
+        for obj in POLICIES
     ]
     found = installed(*changed)
     assert found["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.WARN
@@ -256,12 +256,12 @@ def test_source_that_is_not_ready_is_told_with_its_reason(wording: Wording) -> N
     stored = [readied(first, "False", "sink not found"), *map(readied, others)]
     with ApiServer() as server:
         server.load([*DEFINITIONS, *stored])
-        told = [
-            (one.level, one.message)
-            for one in check_installation(Client.for_server(server.url), OBJECTS)
-            if one.about == "ApiServerSources"
+        reported = [
+            (finding.level, finding.message)
+            for finding in check_installation(Client.for_server(server.url), OBJECTS)
+            if finding.about == "ApiServerSources"
         ]
-    (ready, ready_message), (unready, unready_message) = told
+    (ready, ready_message), (unready, unready_message) = reported
     assert (ready, unready) == (Level.OK, Level.FAIL)
     assert_names(ready_message, str(len(others)), str(len(others) + 1))
     assert_names(unready_message, first["metadata"]["name"], "sink not found")
@@ -280,34 +280,40 @@ def test_musters_own_namespace_must_not_be_marked(wording: Wording) -> None:
 
 def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
     """One review for each verb and resource of its role; what is not allowed is named."""
-    roles = [one for one in load(EVENTING / "rbac") if "dead-letter" in one["metadata"]["name"]]
-    replies = [Reply(201, {"status": {"allowed": allowed}}) for allowed in (True, False, True)]
-    with serving(*replies, Reply(body={"items": [], "metadata": {"resourceVersion": "1"}})) as script:
+    roles = [
+        manifest for manifest in load(EVENTING / "rbac") if "dead-letter" in manifest["metadata"]["name"]
+    ]
+    replies = [ScriptedResponse(201, {"status": {"allowed": allowed}}) for allowed in (True, False, True)]
+    with serving(
+        *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
+    ) as script:
         found = findings(check_installation(Client.for_server(script.url), roles))
     level, message = finding_about(found, " dead-letter")
     assert level == Level.FAIL
     assert_names(message, "list configmaps", "eventing/rbac")
     assert "create configmaps" not in message
     wording(message)
-    asked = [one.body["spec"] for one in script.requests[:3]]
-    assert {one["user"] for one in asked} == {"system:serviceaccount:muster-system:dead-letter"}
-    assert [one["resourceAttributes"]["verb"] for one in asked] == ["create", "list", "delete"]
+    asked = [request.body["spec"] for request in script.requests[:3]]
+    assert {review["user"] for review in asked} == {"system:serviceaccount:muster-system:dead-letter"}
+    assert [review["resourceAttributes"]["verb"] for review in asked] == ["create", "list", "delete"]
     assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
 
 
 def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     """The overlay one-namespace binds what is in no namespace to all accounts of the team's."""
     file = EVENTING / "overlays/one-namespace/cluster-scoped.yaml"
-    replies = [Reply(201, {"status": {"allowed": True}})] * 2
-    with serving(*replies, Reply(body={"items": [], "metadata": {"resourceVersion": "1"}})) as script:
+    replies = [ScriptedResponse(201, {"status": {"allowed": True}})] * 2
+    with serving(
+        *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
+    ) as script:
         objects = list(yaml.safe_load_all(file.read_text()))
         found = findings(check_installation(Client.for_server(script.url), objects))
     level, message = finding_about(found, " system:serviceaccounts:team-a")
     assert (level, "2" in message) == (Level.OK, True)
     wording(message)
-    asked = [one.body["spec"] for one in script.requests[:2]]
-    assert [one["groups"] for one in asked] == [["system:serviceaccounts:team-a"]] * 2
-    assert not any("user" in one for one in asked)
+    asked = [request.body["spec"] for request in script.requests[:2]]
+    assert [review["groups"] for review in asked] == [["system:serviceaccounts:team-a"]] * 2
+    assert not any("user" in review for review in asked)
 
 
 def a_member(*modifiers: b.Modifier) -> Any:
@@ -364,5 +370,5 @@ def test_uninstall_exits_with_1_until_it_is_safe(muster: Muster, tmp_path: Path)
         check = ("check", "--uninstall", "--kubeconfig", str(tmp_path / "kubeconfig"))
         assert muster(*check).exit_code == 1
         Client.for_server(server.url).raw("DELETE", "/api/v1/namespaces/team-a/pods/llama-0")
-        told = muster(*check)
-    assert (told.exit_code, set(lines(told.stdout).values())) == (0, {"ok"})
+        result = muster(*check)
+    assert (result.exit_code, set(lines(result.stdout).values())) == (0, {"ok"})

@@ -1,4 +1,4 @@
-"""`muster plan`: what it prints is a contract for scripts."""
+"""`muster plan`: its output is a contract for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`muster record`: what it refuses before it begins, in one line, and leaves no file behind."""
+"""`muster record` refuses bad options before it begins, in one line, and writes no file."""
 
 from __future__ import annotations
 

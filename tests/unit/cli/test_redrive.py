@@ -1,4 +1,4 @@
-"""`muster redrive`: dead letters go back into the stream, and are forgotten once they are taken."""
+"""`muster redrive` sends dead letters to the broker again, and deletes those that were accepted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Muster, assert_names
-from tests.unit.cluster.scripted import Reply, serving
+from tests.unit.cluster.scripted import ScriptedResponse, serving
 from tests.unit.events.test_dead_letters import EVENT, TOLD, binary
 from tests.unit.runtime.fakes import NOW
 
@@ -48,7 +48,7 @@ class RedriveCluster:
 
     def letters(self) -> list[str]:
         """The names of the dead letters."""
-        return [one["metadata"]["name"] for one in self.client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
+        return [obj["metadata"]["name"] for obj in self.client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
 
     def store(self, **change: Any) -> str:
         """Store a dead letter; its name."""
@@ -89,16 +89,16 @@ def test_list_tells_who_failed_and_how(muster: Muster, world: RedriveCluster, wo
     """One row for each, and nothing is sent."""
     name = world.store()
     unanswered = world.store(id="2", knativeerrordest="", knativeerrorcode="", knativeerrordata="")
-    told = redrive(muster, world)
-    assert told.exit_code == 0
-    rows = [line.split() for line in told.stdout.splitlines()]
+    result = redrive(muster, world)
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines()]
     assert rows[0] == ["NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT"]
     (row,) = (row for row in rows if row[0] == name)
     assert row[2:] == [
         "create-workload", "500", '{"reason":', '"Invalid"}', "dev.knative.apiserver.resource.add", "Job",
         "team-a/llama",
     ]  # fmt: skip
-    (line,) = (line for line in told.stdout.splitlines() if line.startswith(unanswered))
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith(unanswered))
     assert "500" not in line
     _, _, function, answer, *_ = re.split(r" {2,}", line)
     assert function == "-"
@@ -125,10 +125,10 @@ def test_all_are_sent_and_forgotten(muster: Muster, world: RedriveCluster) -> No
     world.broker.pump()
     assert {event["id"] for event in world.heard} == {"421c", "2"}
     for event in world.heard:
-        told = event.structured()
-        assert told.pop("musterredrive") == "1"
-        assert told.pop("knativearrivaltime")
-        assert told == JOB_ADDED | {"id": event["id"]}
+        structured = event.structured()
+        assert structured.pop("musterredrive") == "1"
+        assert structured.pop("knativearrivaltime")
+        assert structured == JOB_ADDED | {"id": event["id"]}
 
 
 def test_one_that_fails_again_comes_back(muster: Muster, world: RedriveCluster) -> None:
@@ -201,7 +201,11 @@ def test_clusters_own_broker_is_reached_through_the_api_server(wording: Wording)
     """Its address resolves in the cluster only; the API server's proxy of Services leads there."""
     address = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
     broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
-    with serving(Reply(body=broker), Reply(202), Reply(503, {"message": "no endpoints"})) as script:
+    with serving(
+        ScriptedResponse(body=broker),
+        ScriptedResponse(202),
+        ScriptedResponse(503, {"message": "no endpoints"}),
+    ) as script:
         send = through_api_server(Client.for_server(script.url), HOME, "muster")
         assert send(JOB_ADDED) == ""
         refusal = send(JOB_ADDED)
@@ -224,8 +228,8 @@ def test_clusters_own_broker_is_reached_through_the_api_server(wording: Wording)
 )
 def test_bad_input(muster: Muster, wording: Wording, arguments: tuple[str, ...], name: str) -> None:
     """One line, exit code 2."""
-    told = muster("redrive", *arguments)
-    assert told.exit_code == 2
-    (line,) = told.stderr.splitlines()
+    result = muster("redrive", *arguments)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
     assert name in line
     wording(line)

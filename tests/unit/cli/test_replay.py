@@ -1,4 +1,4 @@
-"""`muster replay`: streams in every form, and what is said about their end."""
+"""`muster replay`: every form of input, and the report about the end."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ CLUSTER = as_yaml(a_namespace(), a_job(), a_pod())
 def ended(result: Result) -> dict[str, Any]:
     """What `--output yaml` said."""
     assert result.exit_code == 0, result.output
-    told: dict[str, Any] = yaml.safe_load(result.stdout)
-    return told
+    output: dict[str, Any] = yaml.safe_load(result.stdout)
+    return output
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,22 @@ def ended(result: Result) -> dict[str, Any]:
 )
 def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed, name: str, content: Any) -> None:
     """From a Job's add to Workload, PodGroup, lifted gate and conditions: writes are the next events."""
-    told = ended(
+    output = ended(
         muster("replay", filed(name, content), "--objects", filed("c.yaml", CLUSTER), "--output", "yaml")
     )
-    (workload,) = told["workloads"]
+    (workload,) = output["workloads"]
     assert workload["owner"] == "Job sweep"
     assert workload["groups"] == {"main": {"gang": {"minCount": 2}}}
-    (group,) = told["podGroups"]
+    (group,) = output["podGroups"]
     assert (group["name"], group["schedulingPolicy"]) == (GROUP, {"gang": {"minCount": 2}})
     assert group["owners"] == ["Job sweep", f"Workload {workload['name']}"]
     assert group["pods"] == {"total": 1, "gated": 0, "bound": 0}
-    (owner,) = told["owners"]
-    assert [one["type"] for one in owner["conditions"]] == ["PodGroupsReady", "PodGroupsScheduled"]
-    assert told["functions"]["create_workload"] == {"WorkloadCreated": 1}
+    (owner,) = output["owners"]
+    assert [condition["type"] for condition in owner["conditions"]] == [
+        "PodGroupsReady",
+        "PodGroupsScheduled",
+    ]
+    assert output["functions"]["create_workload"] == {"WorkloadCreated": 1}
 
 
 def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
@@ -93,7 +96,7 @@ def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
     ]
     assert ended(muster(*arguments, "--without", "1"))["workloads"] == []
     swept = ended(muster(*arguments, "--without", "1", "--sweep"))
-    assert [one["name"] for one in swept["podGroups"]] == [GROUP]
+    assert [group["name"] for group in swept["podGroups"]] == [GROUP]
 
 
 @pytest.mark.parametrize("option", ["--twice", "--reverse"])
@@ -190,8 +193,8 @@ def test_objects_that_muster_does_not_read_are_passed_over(muster: Muster, filed
         "metadata": {"name": "web", "namespace": "team"},
     }
     cluster = filed("c.yaml", as_yaml(a_namespace(), a_job(), a_pod(), service))
-    told = ended(muster("replay", filed("e.json", an_event()), "--objects", cluster, "--output", "yaml"))
-    assert len(told["podGroups"]) == 1
+    output = ended(muster("replay", filed("e.json", an_event()), "--objects", cluster, "--output", "yaml"))
+    assert len(output["podGroups"]) == 1
 
 
 def test_an_event_that_no_trigger_can_choose_is_told(

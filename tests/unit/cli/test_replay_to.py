@@ -1,4 +1,4 @@
-"""`muster replay --to`: events over HTTP, what is printed of the answers, and what is refused."""
+"""`muster replay --to`: events over HTTP, the report about the answers, and refused input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.cli.sample import a_job, a_namespace, an_event
 STREAM = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2, 3, 4)]
 
 
-class _AnsweringFunction:
+class _RefusingFunction:
     """Takes every event but those it was told to refuse; knows what came."""
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ def without_duration(summary: str) -> str:
 
 
 @pytest.fixture
-def function() -> Iterator[_AnsweringFunction]:
+def function() -> Iterator[_RefusingFunction]:
     """Served on loopback."""
-    made = _AnsweringFunction()
+    made = _RefusingFunction()
     served = WsgiServer(made, "function")
     made.url = f"http://127.0.0.1:{served.port}"
     yield made
@@ -54,7 +54,7 @@ def function() -> Iterator[_AnsweringFunction]:
 
 
 def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
-    muster: Muster, filed: Filed, function: _AnsweringFunction, wording: Wording
+    muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
 ) -> None:
     """Status, Retry-After, the reply's type, the reason; then how often each."""
     function.refuses = {"2"}
@@ -68,35 +68,35 @@ def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
     assert counts == ["  200: 1", "  409: 1", "  dev.muster.f.created: 1"]
 
 
-def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _AnsweringFunction) -> None:
+def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:
     """In order, each once."""
     result = muster("replay", filed("e.json", STREAM), "--to", function.url)
     assert result.exit_code == 0, result.output
-    assert [one["id"] for one in function.came] == ["1", "2", "3", "4"]
+    assert [event["id"] for event in function.came] == ["1", "2", "3", "4"]
 
 
 def test_shuffled_and_doubled_is_the_same_each_time(
-    muster: Muster, filed: Filed, function: _AnsweringFunction
+    muster: Muster, filed: Filed, function: _RefusingFunction
 ) -> None:
     """A seed is an order; the ids stay as they were, as those of a retry do."""
     stream = filed("e.json", STREAM)
     for _ in range(2):
         result = muster("replay", stream, "--to", function.url, "--shuffle", "7", "--duplicates", "1")
         assert result.exit_code == 0
-    sent = [one["id"] for one in function.came]
+    sent = [event["id"] for event in function.came]
     assert sent[:8] == sent[8:]
     assert sorted(sent[:8]) == sorted("12341234")
     assert sent[:8] != sorted(sent[:8])
 
 
-def test_structured_mode(muster: Muster, filed: Filed, function: _AnsweringFunction) -> None:
+def test_structured_mode(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:
     """One JSON object, and no attribute in the headers."""
     muster("replay", filed("e.json", STREAM[:1]), "--to", function.url, "--mode", "structured")
     assert function.came == [{"id": "structured", "type": "application/cloudevents+json"}]
 
 
 def test_it_keeps_within_the_count(
-    muster: Muster, filed: Filed, function: _AnsweringFunction, wording: Wording
+    muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
 ) -> None:
     """Of eight events to be sent, three are."""
     stream = filed("e.json", STREAM)
@@ -109,7 +109,7 @@ def test_it_keeps_within_the_count(
 
 
 def test_it_keeps_within_the_time(
-    muster: Muster, filed: Filed, function: _AnsweringFunction, wording: Wording
+    muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
 ) -> None:
     """An event that is due after an hour is not waited for."""
     late = an_event(id="5", time="2026-11-21T09:17:25Z")

@@ -1,4 +1,4 @@
-"""`muster run` on a cluster of one's own."""
+"""`muster run` on an existing cluster."""
 
 from __future__ import annotations
 

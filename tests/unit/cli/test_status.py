@@ -1,4 +1,4 @@
-"""`muster status`: what waits, since when, and why."""
+"""`muster status`: waiting owners, since when, and why."""
 
 from __future__ import annotations
 
@@ -172,9 +172,9 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
     (line,) = nothing.splitlines()
     wording(line)
     load([b.a_namespace(), b.a_trainjob(NO_ROOM), a_member()])
-    told = muster("status", "--kubeconfig", path)
-    assert told.exit_code == 0
-    heads, *rows = [line.split() for line in told.stdout.splitlines()]
+    result = muster("status", "--kubeconfig", path)
+    assert result.exit_code == 0
+    heads, *rows = [line.split() for line in result.stdout.splitlines()]
     assert heads == ["NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE"]
     assert [(row[1], row[3]) for row in rows] == [
         (f"podgroup/{GROUP}", "WaitingForPodGroup"),

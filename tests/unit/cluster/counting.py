@@ -11,7 +11,7 @@ from tests.support.builders import (
 )
 
 
-class Counting(Snapshot):
+class CountingSnapshot(Snapshot):
     """Remembers reads as `get Job llama` and `list Pod`; kinds in `missing` are not served."""
 
     def __init__(self, *objects: Object, missing: tuple[str, ...] = ()) -> None:

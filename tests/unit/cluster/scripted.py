@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 @dataclass(frozen=True)
-class Request:
+class SeenRequest:
     """One request as it came in; names of headers in lower case."""
 
     method: str
@@ -24,7 +24,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ScriptedResponse:
     """One answer: a body, or the chunks it comes in; `hold` keeps the answer back until the server stops."""
 
     status: int = 200
@@ -43,15 +43,15 @@ class Scripted:
         together: where it is set, as many requests as it has parties are answered at once.
     """
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: ScriptedResponse) -> None:
         self.replies = list(replies)
-        self.requests: list[Request] = []
+        self.requests: list[SeenRequest] = []
         self.connections = 0
         self.together: threading.Barrier | None = None
         self.stopping = threading.Event()
         self.url = ""
 
-    def next(self) -> Reply:
+    def next(self) -> ScriptedResponse:
         """The reply to the request that came last."""
         if self.together:
             self.together.wait(10)
@@ -59,7 +59,7 @@ class Scripted:
 
 
 @contextmanager
-def serving(*replies: Reply) -> Iterator[Scripted]:
+def serving(*replies: ScriptedResponse) -> Iterator[Scripted]:
     """A server on a free port of this machine."""
     script = Scripted(*replies)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(script))
@@ -77,7 +77,7 @@ def serving(*replies: Reply) -> Iterator[Scripted]:
 
 
 def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class ScriptedHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def setup(self) -> None:
@@ -90,7 +90,7 @@ def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query).items()}
             script.requests.append(
-                Request(
+                SeenRequest(
                     self.command,
                     parts.path,
                     query,
@@ -129,4 +129,10 @@ def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
         def log_message(self, *_: object) -> None:
             """Nothing on the terminal."""
 
-    return Handler
+    return ScriptedHandler
+
+
+def status(code: int, reason: str = "", message: str = "no", **details: Any) -> dict[str, Any]:
+    """A Status body as the API server writes it."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
+    return body | {"code": code, "details": details}

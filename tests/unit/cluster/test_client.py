@@ -1,4 +1,4 @@
-"""The client against an HTTP server that answers what an API server might, byte for byte."""
+"""The client against a scripted HTTP server: requests, answers and errors, byte for byte."""
 
 from __future__ import annotations
 
@@ -22,16 +22,10 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, NODES, PODS
 from muster.policy.model import Action, Verb
 from tests.conftest import Wording
-from tests.unit.cluster.scripted import Reply, serving
+from tests.unit.cluster.scripted import ScriptedResponse, serving, status
 
 Call = Callable[[Client], Any]
 POD: dict[str, Any] = {"metadata": {"name": "llama-0", "namespace": "team-a"}}
-
-
-def status(code: int, reason: str = "", message: str = "no", **details: Any) -> dict[str, Any]:
-    """A Status body as the API server writes it."""
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
-    return body | {"code": code, "details": details}
 
 
 def _get(client: Client) -> Any:
@@ -81,7 +75,7 @@ NAMESPACE_GOES = {"reason": "NamespaceTerminating", "message": "going", "field":
 )
 def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.ClusterError]) -> None:
     """The class tells what to do; the number is asked for nowhere else."""
-    with serving(Reply(code, body)) as server, pytest.raises(errors.ClusterError) as caught:
+    with serving(ScriptedResponse(code, body)) as server, pytest.raises(errors.ClusterError) as caught:
         _create(Client.for_server(server.url))
     assert (type(caught.value), caught.value.status) == (error, code)
 
@@ -89,7 +83,7 @@ def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.Clus
 def test_an_error_has_the_servers_words() -> None:
     """Reason and message of the Status, the message cut to 1024 characters."""
     words = 'spec: "x" ' * 500
-    reply = Reply(422, status(422, "Invalid", words))
+    reply = ScriptedResponse(422, status(422, "Invalid", words))
     with serving(reply) as server, pytest.raises(errors.Invalid) as caught:
         _create(Client.for_server(server.url))
     assert (caught.value.reason, caught.value.message) == ("Invalid", words[:1024])
@@ -106,16 +100,19 @@ def test_an_error_has_the_servers_words() -> None:
 )
 def test_retry_after(header: dict[str, str], seconds: float | None) -> None:
     """How long the server asks to wait."""
-    with serving(Reply(429, status(429), header)) as server, pytest.raises(errors.TooManyRequests) as caught:
+    with (
+        serving(ScriptedResponse(429, status(429), header)) as server,
+        pytest.raises(errors.TooManyRequests) as caught,
+    ):
         _get(Client.for_server(server.url))
     assert caught.value.retry_after == seconds
 
 
 def test_get_of_an_object_that_is_not_there() -> None:
     """None, as long as the API itself is served."""
-    with serving(Reply(404, status(404, "NotFound", name="llama-0"))) as server:
+    with serving(ScriptedResponse(404, status(404, "NotFound", name="llama-0"))) as server:
         assert _get(Client.for_server(server.url)) is None
-    with serving(Reply(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
+    with serving(ScriptedResponse(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
         _get(Client.for_server(server.url))
 
 
@@ -132,16 +129,16 @@ def test_get_of_an_object_that_is_not_there() -> None:
 )
 def test_a_name_leads_to_no_other_object(name: str) -> None:
     """The API server takes any text as the name in an ownerReference; what is none is not asked for."""
-    with serving(Reply(200, POD)) as server:
+    with serving(ScriptedResponse(200, POD)) as server:
         assert Client.for_server(server.url).get(PODS, name, "team-a") is None
     assert server.requests == []
 
 
 def test_delete_of_an_object_that_is_not_there() -> None:
     """Fine: that was the wish. But not where the API is not served."""
-    with serving(Reply(404, status(404, "NotFound", name="llama-0"))) as server:
+    with serving(ScriptedResponse(404, status(404, "NotFound", name="llama-0"))) as server:
         Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
-    with serving(Reply(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
+    with serving(ScriptedResponse(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
         Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
 
 
@@ -216,7 +213,7 @@ def test_requests(
     call: Call, method: str, path: str, query: dict[str, str], content_type: str | None, body: Any
 ) -> None:
     """What goes over the wire."""
-    with serving(Reply(200, {"kind": "Pod"})) as server:
+    with serving(ScriptedResponse(200, {"kind": "Pod"})) as server:
         call(Client.for_server(server.url))
     (request,) = server.requests
     assert (request.method, request.path, request.query) == (method, path, query)
@@ -227,92 +224,43 @@ def test_requests(
 def test_lists_are_read_page_by_page() -> None:
     """Selectors go with every page; items get apiVersion and kind as a GET would give."""
     pages = [
-        Reply(
+        ScriptedResponse(
             200,
             {"metadata": {"continue": "c1", "resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}}]},
         ),
-        Reply(200, {"metadata": {"continue": "c2", "resourceVersion": "5"}, "items": None}),
-        Reply(200, {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
+        ScriptedResponse(200, {"metadata": {"continue": "c2", "resourceVersion": "5"}, "items": None}),
+        ScriptedResponse(200, {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
     ]
     with serving(*pages) as server:
-        found, version = Client.for_server(server.url).list_with_version(
+        objects, version = Client.for_server(server.url).list_with_version(
             PODS, "team-a", labels="a=b", fields="c=d"
         )
-    assert found == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}} for name in "ab"]
+    assert objects == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}} for name in "ab"]
     assert version == "5"
     asked = {"limit": "500", "labelSelector": "a=b", "fieldSelector": "c=d"}
-    assert [one.query for one in server.requests] == [
+    assert [request.query for request in server.requests] == [
         asked,
         asked | {"continue": "c1"},
         asked | {"continue": "c2"},
     ]
-    assert {one.path for one in server.requests} == {"/api/v1/namespaces/team-a/pods"}
+    assert {request.path for request in server.requests} == {"/api/v1/namespaces/team-a/pods"}
 
 
 def test_what_a_group_serves() -> None:
     """Versions and resources by discovery; a group that is not served has none."""
     pages = [
-        Reply(200, {"versions": [{"version": "v1beta1"}, {"version": "v1alpha3"}]}),
-        Reply(200, {"resources": [{"name": "workloads"}, {"name": "podgroups/status"}]}),
-        Reply(200, {"resources": None}),
+        ScriptedResponse(200, {"versions": [{"version": "v1beta1"}, {"version": "v1alpha3"}]}),
+        ScriptedResponse(200, {"resources": [{"name": "workloads"}, {"name": "podgroups/status"}]}),
+        ScriptedResponse(200, {"resources": None}),
     ]
     with serving(*pages) as server:
         served = Client.for_server(server.url).served_versions("scheduling.k8s.io")
     assert served == {"v1beta1/workloads", "v1beta1/podgroups/status"}
-    with serving(Reply(404, b"404 page not found")) as server:
+    with serving(ScriptedResponse(404, b"404 page not found")) as server:
         assert Client.for_server(server.url).served_versions("scheduling.k8s.io") == frozenset()
 
 
-def _line(kind: str, name: str) -> bytes:
-    return json.dumps({"type": kind, "object": {"metadata": {"name": name}}}).encode() + b"\n"
-
-
-class TestWatch:
-    """Lines of JSON that come in pieces, until the server ends them."""
-
-    def test_lines_may_be_split_over_chunks(self) -> None:
-        """A chunk may hold half a line, or one and a half; empty lines are nothing."""
-        text = _line("ADDED", "a") + b"\n" + _line("MODIFIED", "ü") + _line("DELETED", "c")
-        pieces = (text[:10], text[10:70], text[70:71], text[71:])
-        with serving(Reply(chunks=pieces)) as server:
-            seen = list(Client.for_server(server.url).watch(PODS, "team-a", labels="x", resource_version="9"))
-        assert [(kind, body["metadata"]["name"]) for kind, body in seen] == [
-            ("ADDED", "a"),
-            ("MODIFIED", "ü"),
-            ("DELETED", "c"),
-        ]
-        assert server.requests[0].query == {
-            "watch": "true",
-            "labelSelector": "x",
-            "resourceVersion": "9",
-            "timeoutSeconds": "300",
-            "allowWatchBookmarks": "true",
-        }
-
-    def test_a_line_that_was_cut_off_is_dropped(self) -> None:
-        """The caller resumes from the last whole one."""
-        with serving(Reply(chunks=(_line("ADDED", "a"), b'{"type": "MOD'))) as server:
-            assert len(list(Client.for_server(server.url).watch(PODS))) == 1
-
-    def test_a_version_that_is_too_old_in_the_stream(self) -> None:
-        """An ERROR event of 410 after others: list again."""
-        error = json.dumps({"type": "ERROR", "object": status(410, "Expired", "too old")}).encode() + b"\n"
-        with serving(Reply(chunks=(_line("ADDED", "a"), error))) as server:
-            stream = Client.for_server(server.url).watch(PODS)
-            assert next(stream)[0] == "ADDED"
-            with pytest.raises(errors.Expired, match="too old"):
-                next(stream)
-
-    def test_a_version_that_is_too_old_at_the_start(self) -> None:
-        """An answer of 410 means the same."""
-        with serving(Reply(410, status(410, "Expired"))) as server, pytest.raises(errors.Expired):
-            next(Client.for_server(server.url).watch(PODS, resource_version="1"))
-
-    def test_an_answer_that_breaks_off_ends_the_watch(self) -> None:
-        """Without an error: whoever watches resumes."""
-        body = _line("ADDED", "a")
-        with serving(Reply(body=body, headers={"Content-Length": str(len(body) + 50)})) as server:
-            assert len(list(Client.for_server(server.url).watch(PODS))) <= 1
+READS = [pytest.param(_get, id="a get"), pytest.param(lambda client: client.raw("GET", "/x"), id="raw")]
 
 
 class TestNoAnswer:
@@ -327,27 +275,26 @@ class TestNoAnswer:
             _get(Client.for_server(f"http://127.0.0.1:{port}"))
         assert caught.value.status == 0
 
-    @pytest.mark.parametrize(
-        "call", [pytest.param(_get, id="a get"), pytest.param(lambda one: one.raw("GET", "/x"), id="raw")]
-    )
+    @pytest.mark.parametrize("call", READS)
     def test_the_server_does_not_answer_in_time(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         """A read time-out."""
         monkeypatch.setattr(client_module, "READ_SECONDS", 0.05)
-        with serving(Reply(hold=True)) as server, pytest.raises(errors.Unavailable):
+        with serving(ScriptedResponse(hold=True)) as server, pytest.raises(errors.Unavailable):
             call(Client.for_server(server.url))
 
-    @pytest.mark.parametrize(
-        "call", [pytest.param(_get, id="a get"), pytest.param(lambda one: one.raw("GET", "/x"), id="raw")]
-    )
+    @pytest.mark.parametrize("call", READS)
     def test_the_answer_breaks_off(self, call: Call) -> None:
         """Fewer bytes than announced."""
-        reply = Reply(body=b'{"kind":', headers={"Content-Length": "500"})
+        reply = ScriptedResponse(body=b'{"kind":', headers={"Content-Length": "500"})
         with serving(reply) as server, pytest.raises(errors.Unavailable):
             call(Client.for_server(server.url))
 
     def test_the_answer_is_no_object(self, wording: Wording) -> None:
         """A proxy's page with status 200."""
-        with serving(Reply(200, b"<html>hello")) as server, pytest.raises(errors.Unavailable) as caught:
+        with (
+            serving(ScriptedResponse(200, b"<html>hello")) as server,
+            pytest.raises(errors.Unavailable) as caught,
+        ):
             _get(Client.for_server(server.url))
         assert (caught.value.status, "/pods/llama-0" in caught.value.message) == (200, True)
         wording(caught.value.message)
@@ -356,7 +303,7 @@ class TestNoAnswer:
 def test_calls_that_come_at_once_use_their_connections_again() -> None:
     """More of them than the kubernetes package keeps on a machine of some CPUs."""
     at_once = CONNECTIONS
-    with serving(Reply(200, POD)) as server, ThreadPoolExecutor(at_once) as threads:
+    with serving(ScriptedResponse(200, POD)) as server, ThreadPoolExecutor(at_once) as threads:
         server.together = threading.Barrier(at_once)
         client = Client.for_server(server.url)
         for _ in range(3):
@@ -366,7 +313,7 @@ def test_calls_that_come_at_once_use_their_connections_again() -> None:
 
 def test_raw_gives_whatever_comes() -> None:
     """Status and body, JSON or not, without an error."""
-    with serving(Reply(200, {"a": 1}), Reply(404, b"404 page not found")) as server:
+    with serving(ScriptedResponse(200, {"a": 1}), ScriptedResponse(404, b"404 page not found")) as server:
         client = Client.for_server(server.url)
         assert client.raw("POST", "/x", query={"q": "1"}, body={"b": 2}) == (200, {"a": 1})
         assert client.raw("GET", "/y") == (404, "404 page not found")
@@ -375,7 +322,7 @@ def test_raw_gives_whatever_comes() -> None:
 
 def test_a_kubeconfigs_token_is_sent(tmp_path: Path) -> None:
     """Credentials come from the kubernetes package."""
-    with serving(Reply(200, {"kind": "Pod"})) as server:
+    with serving(ScriptedResponse(200, {"kind": "Pod"})) as server:
         config = {
             "apiVersion": "v1",
             "kind": "Config",

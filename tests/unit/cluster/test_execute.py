@@ -1,4 +1,4 @@
-"""Carrying out a plan: order, refusals, what is optional, and going on after an error."""
+"""Executing a plan: order of writes, refusals, optional actions, and continuing after an error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.planning import plan_pod_groups
 Written = tuple[str, str, Any, str]
 
 
-class Recorder(Snapshot):
+class WriteRecorder(Snapshot):
     """Remembers writes; a name that is listed fails instead."""
 
     def __init__(self, **failures: Exception | list[Exception]) -> None:
@@ -65,7 +65,7 @@ def _plan(*actions: Action) -> Plan:
     return Plan(Reason.POD_GROUPS_CREATED, "", actions)
 
 
-def _names(cluster: Recorder) -> list[str]:
+def _names(cluster: WriteRecorder) -> list[str]:
     return [name for _, name, _, _ in cluster.written]
 
 
@@ -77,7 +77,7 @@ def test_actions_are_carried_out_in_order() -> None:
         Action(Verb.PATCH, pod, {"x": 1}, patch=PatchType.MERGE, subresource="status"),
         Action(Verb.DELETE, pod),
     )
-    cluster = Recorder()
+    cluster = WriteRecorder()
     assert execute.in_order(cluster, _plan(*actions), "muster-test") == _plan(*actions)
     assert cluster.written == [
         ("create PodGroup", "a", actions[0].body, "muster-test"),
@@ -99,7 +99,7 @@ def test_actions_are_carried_out_in_order() -> None:
 )
 def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
     """What came before is done, what comes after is not begun."""
-    cluster = Recorder(b=error)
+    cluster = WriteRecorder(b=error)
     with pytest.raises(type(error)):
         execute.in_order(cluster, _plan(_create("a"), _create("b"), _create("c")), "m")
     assert _names(cluster) == ["a"]
@@ -116,7 +116,7 @@ def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
 )
 def test_what_is_optional_never_stops_a_plan(error: errors.ClusterError) -> None:
     """An Event that is lost costs a message; the plan that comes back tells it was not written."""
-    cluster = Recorder(event=error)
+    cluster = WriteRecorder(event=error)
     actions = (_create("event", optional=True), _create("b"))
     assert execute.in_order(cluster, _plan(*actions), "m") == _plan(actions[1])
     assert _names(cluster) == ["b"]
@@ -135,7 +135,7 @@ def test_a_refused_action_is_replaced_with_the_servers_words(error: errors.Clust
         _create("stand-in", text="RefusedByApi: {refusal}"),
         _create("event", optional=True, text="{refusal}"),
     )
-    cluster = Recorder(a=error)
+    cluster = WriteRecorder(a=error)
     done = execute.in_order(cluster, _plan(_create("a", if_refused=instead), _create("b")), "m")
     texts = [body["metadata"]["annotations"]["why"] for _, _, body, _ in cluster.written]
     assert texts == [f"RefusedByApi: {QUOTES}", QUOTES, ""]
@@ -145,7 +145,7 @@ def test_a_refused_action_is_replaced_with_the_servers_words(error: errors.Clust
 
 def test_a_conflict_is_no_refusal() -> None:
     """The stand-in is only for what the API server will never accept."""
-    cluster = Recorder(a=errors.AlreadyExists("taken"))
+    cluster = WriteRecorder(a=errors.AlreadyExists("taken"))
     with pytest.raises(errors.AlreadyExists):
         execute.in_order(cluster, _plan(_create("a", if_refused=(_create("b"),))), "m")
     assert cluster.written == []
@@ -153,7 +153,7 @@ def test_a_conflict_is_no_refusal() -> None:
 
 def test_a_refused_stand_in_is_an_error() -> None:
     """A quota refuses both."""
-    cluster = Recorder(a=[errors.Forbidden("quota"), errors.Forbidden("quota")])
+    cluster = WriteRecorder(a=[errors.Forbidden("quota"), errors.Forbidden("quota")])
     with pytest.raises(errors.Forbidden):
         execute.in_order(cluster, _plan(_create("a", if_refused=(_create("a"),))), "m")
 
@@ -162,7 +162,7 @@ def test_a_refused_composite_leaves_its_stand_ins_to_those_below() -> None:
     """They have the names of its children, which are not made a second time; what comes after them is."""
     instead = (_create("child-0"), _create("child-1"))
     plan = _plan(_create("parent", if_refused=instead), _create("child-0"), _create("child-1"), _create("b"))
-    cluster = Recorder(parent=errors.Forbidden("no role"))
+    cluster = WriteRecorder(parent=errors.Forbidden("no role"))
     done = execute.in_order(cluster, plan, "m")
     assert _names(cluster) == ["child-0", "child-1", "b"]
     assert done == _plan(*instead, _create("b"))
@@ -171,7 +171,7 @@ def test_a_refused_composite_leaves_its_stand_ins_to_those_below() -> None:
 def test_stand_ins_of_an_earlier_delivery_are_done() -> None:
     """A composite that is refused again and again must not make its event come again until it is dead."""
     instead = (_create("child-0"), _create("child-1"))
-    cluster = Recorder(parent=errors.Forbidden("no role"), **{"child-0": errors.AlreadyExists("taken")})
+    cluster = WriteRecorder(parent=errors.Forbidden("no role"), **{"child-0": errors.AlreadyExists("taken")})
     done = execute.in_order(cluster, _plan(_create("parent", if_refused=instead)), "m")
     assert done == _plan(instead[1])
 
@@ -181,7 +181,7 @@ def test_the_stand_in_of_the_policy_has_the_servers_words() -> None:
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
     assert isinstance(plan, Plan)
     why = 'no PriorityClass with name "hi" was found'
-    cluster = Recorder(**{"llama-main-33333333": errors.Forbidden(why)})
+    cluster = WriteRecorder(**{"llama-main-33333333": errors.Forbidden(why)})
     execute.in_order(cluster, plan, "m")
     event, stand_in = (body for _, _, body, _ in cluster.written)
     assert stand_in["metadata"]["annotations"] == {"muster.dev/stand-in": f"RefusedByApi: {why}"}
@@ -194,7 +194,7 @@ def test_another_refusal_is_another_event() -> None:
     assert isinstance(plan, Plan)
 
     def event_for(why: str) -> tuple[str, str]:
-        cluster = Recorder(**{"llama-main-33333333": errors.Forbidden(why)})
+        cluster = WriteRecorder(**{"llama-main-33333333": errors.Forbidden(why)})
         done = execute.in_order(cluster, plan, "m")
         _, name, body, _ = cluster.written[0]
         assert (body["kind"], body["metadata"]["name"]) == ("Event", name)
@@ -212,7 +212,7 @@ def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
     assert isinstance(plan, Plan)
     quota = errors.Forbidden("exceeded quota: no-groups")
     failures: dict[str, Exception | list[Exception]] = {"llama-main-33333333": [quota, quota]}
-    cluster = Recorder(**failures)
+    cluster = WriteRecorder(**failures)
     with pytest.raises(errors.Forbidden):
         execute.in_order(cluster, plan, "m")
     assert [body["message"] for _, _, body, _ in cluster.written] == ["exceeded quota: no-groups"]
@@ -237,7 +237,7 @@ def test_the_reply_names_what_was_really_created(
     given = observed(blocks, workload=a_workload(a_gang("main", 1), root=blocks), sources=(home,))
     plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
-    cluster = Recorder(**{f"{group}{index}": errors.Forbidden("no") for index in refused})
+    cluster = WriteRecorder(**{f"{group}{index}": errors.Forbidden("no") for index in refused})
     reply = CREATE_POD_GROUPS.execute(cluster, plan, "m").reply
     assert (reply.data["podGroups"] if reply else None) == (named and [f"{group}{index}" for index in named])
     assert reply is None or reply.data["workload"] == "llama-86f65b7bb7"
@@ -248,14 +248,14 @@ LIFT_ALL = Plan(Reason.GATES_LIFTED, "", tuple(map(remove_gate, observed(pods=PO
 OTHER_UID = errors.Invalid('Pod "llama-0" is invalid: metadata.uid: Invalid value: "x": field is immutable')
 
 
-def _lift(**failures: Exception) -> tuple[Recorder, Plan]:
-    cluster = Recorder(**{name.replace("_", "-"): error for name, error in failures.items()})
+def _lift(**failures: Exception) -> tuple[WriteRecorder, Plan]:
+    cluster = WriteRecorder(**{name.replace("_", "-"): error for name, error in failures.items()})
     return cluster, execute.each(cluster, LIFT_ALL, "muster-patch-pods")
 
 
 def test_each_tries_every_action() -> None:
     """One gated pod holds back its whole group, so no error stops the others; the first one is raised."""
-    cluster = Recorder(**{"llama-0": errors.Conflict("first"), "llama-2": errors.Unavailable("second")})
+    cluster = WriteRecorder(**{"llama-0": errors.Conflict("first"), "llama-2": errors.Unavailable("second")})
     with pytest.raises(errors.Conflict, match="first"):
         execute.each(cluster, LIFT_ALL, "muster-patch-pods")
     assert _names(cluster) == ["llama-1", "llama-3"]

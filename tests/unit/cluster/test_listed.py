@@ -1,4 +1,4 @@
-"""What a sweep decides from: lists that came page by page, asked as one asks a cluster."""
+"""The cluster of a sweep: it answers reads from lists that were fetched page by page."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tests.support.builders import (
     pods_of,
     ref,
 )
-from tests.unit.cluster.counting import Counting
+from tests.unit.cluster.counting import CountingSnapshot
 
 
-class Paged(Counting):
+class Paged(CountingSnapshot):
     """Gives its objects two at a time; a token is good once, and never where `forgets` has it."""
 
     def __init__(self, *objects: Object, forgets: Iterable[str] = (), missing: tuple[str, ...] = ()) -> None:
@@ -51,12 +51,12 @@ class Paged(Counting):
             error.token = f"{token} still" if token else ""
             raise error
         begin = int(token.split(maxsplit=1)[0]) if token else 0
-        found = self.list(resource, namespace, labels=labels, fields=fields)
-        more = str(begin + 2) if len(found) > begin + 2 else ""
-        return Page(found[begin : begin + 2], more)
+        objects = self.list(resource, namespace, labels=labels, fields=fields)
+        more = str(begin + 2) if len(objects) > begin + 2 else ""
+        return Page(objects[begin : begin + 2], more)
 
 
-class Away(Counting):
+class Away(CountingSnapshot):
     """Does not answer."""
 
     def page(self, *_: Any, **__: Any) -> Page:
@@ -79,7 +79,7 @@ def listed(cluster: Any, *listings: Listing) -> ListCache:
 
 def names(objects: Iterable[Object]) -> list[str]:
     """Their names."""
-    return [one["metadata"]["name"] for one in objects]
+    return [obj["metadata"]["name"] for obj in objects]
 
 
 class TestPages:

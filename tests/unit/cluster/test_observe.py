@@ -1,4 +1,4 @@
-"""What each step reads, and what it does not read; on a cluster made of files."""
+"""The objects that each step reads, and those it does not read; on a cluster made of files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.support.builders import (
 )
 from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_child_group, a_composite, a_policy
 from tests.support.trees import JOBSET as CHAT_JOBSET
-from tests.unit.cluster.counting import Counting
+from tests.unit.cluster.counting import CountingSnapshot
 
 CREATE_WORKLOAD = step_named("create_workload")
 CREATE_POD_GROUPS = step_named("create_pod_groups")
@@ -74,7 +74,7 @@ TREE = (
 def test_the_root_owner_is_found(subject: ObjectRef) -> None:
     """Whatever the event was about, the plan is for the root owner."""
     workload = a_workload(a_gang("trainer", 2), root=TRAINJOB)
-    inputs = RESIZE_GANG.observe(Counting(*CHAIN, GROUP, workload, *pods_of(CHILD)), subject)
+    inputs = RESIZE_GANG.observe(CountingSnapshot(*CHAIN, GROUP, workload, *pods_of(CHILD)), subject)
     live, members = inputs.resolved.live, inputs.members
     assert live.runner is not None
     assert (inputs.resolved.owner.ref, live.runner.ref) == (ref(TRAINJOB), ref(JOBSET))
@@ -86,7 +86,7 @@ def test_the_root_owner_is_found(subject: ObjectRef) -> None:
 
 
 def _owner_of(subject: ObjectRef, *objects: Object) -> str:
-    live, _ = read.owner(Counting(*objects), subject)
+    live, _ = read.owner(CountingSnapshot(*objects), subject)
     return f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else ""
 
 
@@ -163,18 +163,18 @@ def test_who_is_not_the_owner(subject: ObjectRef, objects: tuple[Object, ...], o
 def test_a_trainjob_sees_only_its_own_jobset() -> None:
     """One of an earlier TrainJob of that name is not it."""
     stale = a_jobset(modifiers=[owned_by(a_trainjob(of_uid(OTHER)))])
-    assert CREATE_WORKLOAD.observe(Counting(TRAINJOB, stale), ref(TRAINJOB)).live.runner is None
+    assert CREATE_WORKLOAD.observe(CountingSnapshot(TRAINJOB, stale), ref(TRAINJOB)).live.runner is None
 
 
 def test_jobs_of_an_earlier_jobset_are_left_out() -> None:
     """They have its name in their labels, not its UID in their owner."""
     stale = a_child_job(a_jobset(a_replicated_job("node"), modifiers=[of_uid(OTHER)]), "node", 1)
-    assert len(CREATE_POD_GROUPS.observe(Counting(*CHAIN, stale), ref(TRAINJOB)).members.jobs) == 1
+    assert len(CREATE_POD_GROUPS.observe(CountingSnapshot(*CHAIN, stale), ref(TRAINJOB)).members.jobs) == 1
 
 
 def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
     """The hot path: owner, namespace, Workloads and the homes of a policy."""
-    cluster = Counting(a_job())
+    cluster = CountingSnapshot(a_job())
     inputs = CREATE_WORKLOAD.observe(cluster, ref(a_job()))
     assert (inputs.members, inputs.name_holder_lives) == (None, False)
     assert "list Pod" not in cluster.reads
@@ -184,14 +184,14 @@ def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
 def test_create_workload_reads_pods_and_groups_to_give_up() -> None:
     """A skipped owner may have stamped pods."""
     job = a_job(with_spec(managedBy="kueue.x-k8s.io/multikueue"))
-    inputs = CREATE_WORKLOAD.observe(Counting(job, *pods_of(job), a_pod_group()), ref(job))
+    inputs = CREATE_WORKLOAD.observe(CountingSnapshot(job, *pods_of(job), a_pod_group()), ref(job))
     assert (len(inputs.members.pods), len(inputs.members.groups)) == (2, 1)
 
 
 def test_an_owner_that_is_left_alone_costs_no_workload() -> None:
     """A finished owner is known by itself."""
     job = a_job(with_condition("Complete"))
-    cluster = Counting(job)
+    cluster = CountingSnapshot(job)
     CREATE_WORKLOAD.observe(cluster, ref(job))
     assert cluster.reads == ["get Job llama", "get Namespace team-a"]
 
@@ -217,7 +217,7 @@ def test_whether_the_owner_of_a_leftover_lives(
     """A Workload under our name that Muster made for another UID."""
     reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "name": "x"}
     leftover = a_workload(modifiers=[earlier, with_spec(controllerRef=reference)])
-    inputs = CREATE_WORKLOAD.observe(Counting(a_job(), leftover, *objects), ref(a_job()))
+    inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), leftover, *objects), ref(a_job()))
     assert inputs.name_holder_lives == lives
 
 
@@ -225,7 +225,7 @@ def test_a_strangers_workload_may_name_a_kind_unknown_to_us() -> None:
     """It is looked at, not climbed."""
     reference = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "x"}
     stranger = a_workload(modifiers=[with_spec(controllerRef=reference)])
-    assert not CREATE_WORKLOAD.observe(Counting(a_job(), stranger), ref(a_job())).name_holder_lives
+    assert not CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), stranger), ref(a_job())).name_holder_lives
 
 
 def test_many_groups_are_read_with_one_list() -> None:
@@ -233,7 +233,7 @@ def test_many_groups_are_read_with_one_list() -> None:
     job = a_job(pods=9)
     job["spec"]["template"]["metadata"]["labels"][group_labels.GROUP_SIZE] = "1"
     groups = [a_pod_group(f"llama-main-33333333-{index}") for index in range(9)]
-    cluster = Counting(job, *groups, a_pod_group("llama-other"))
+    cluster = CountingSnapshot(job, *groups, a_pod_group("llama-other"))
     assert len(CREATE_POD_GROUPS.observe(cluster, ref(job)).members.groups) == 9
     assert cluster.reads.count("list PodGroup") == 1
 
@@ -251,9 +251,9 @@ def test_the_latest_failed_create_is_told_while_pods_are_missing() -> None:
         _failed_create("b", "2026-11-21T08:00:01Z", "older"),
         _failed_create("c", "2026-11-21T08:00:09Z", "other", reason="SuccessfulCreate"),
     )
-    missing = Counting(a_job(), *events, a_pod())
+    missing = CountingSnapshot(a_job(), *events, a_pod())
     assert EMIT_CONDITIONS.observe(missing, ref(a_job())).failed_create == "exceeded quota"
-    complete = Counting(a_job(), *events, *pods_of(a_job()))
+    complete = CountingSnapshot(a_job(), *events, *pods_of(a_job()))
     assert EMIT_CONDITIONS.observe(complete, ref(a_job())).failed_create == ""
     assert "list Event" not in complete.reads
 
@@ -265,7 +265,7 @@ def test_failed_creates_of_many_jobs_are_read_with_one_list() -> None:
     full = _failed_create("a", "2026-11-21T08:00:01Z", "exceeded quota")
     full["involvedObject"]["uid"] = jobs[8]["metadata"]["uid"]
     other = _failed_create("b", "2026-11-21T08:00:02Z", "of another Job")
-    cluster = Counting(jobset, *jobs, full, other)
+    cluster = CountingSnapshot(jobset, *jobs, full, other)
     assert EMIT_CONDITIONS.observe(cluster, ref(jobset)).failed_create == "exceeded quota"
     assert cluster.reads.count("list Event") == 1
 
@@ -275,28 +275,28 @@ class TestPods:
 
     def test_from_a_pod(self) -> None:
         """The pod, its group, the pods of that: not the owner."""
-        cluster = Counting(a_job(), a_pod_group(), *pods_of(a_job()))
+        cluster = CountingSnapshot(a_job(), a_pod_group(), *pods_of(a_job()))
         inputs = PATCH_PODS.observe(cluster, ref(a_pod()))
         assert (len(inputs.groups), len(inputs.pods), inputs.tree) == (1, 2, None)
         assert "get Job llama" not in cluster.reads
 
     def test_from_a_group(self) -> None:
         """Pods of the owner with another stamp are not the group's."""
-        cluster = Counting(
+        cluster = CountingSnapshot(
             a_job(), a_pod_group(), a_pod(), a_pod(None, 1, with_spec(schedulingGroup={"podGroupName": "x"}))
         )
         assert len(PATCH_PODS.observe(cluster, ref(a_pod_group())).pods) == 1
 
     def test_from_a_trainjobs_group(self) -> None:
         """Its pods are found by the JobSet, which has the TrainJob's name."""
-        inputs = PATCH_PODS.observe(Counting(*CHAIN, GROUP, *pods_of(CHILD)), ref(GROUP))
+        inputs = PATCH_PODS.observe(CountingSnapshot(*CHAIN, GROUP, *pods_of(CHILD)), ref(GROUP))
         assert len(inputs.pods) == 2
 
     def test_from_a_group_without_owner(self) -> None:
         """Marked pods that name it."""
         group = a_pod_group()
         del group["metadata"]["ownerReferences"]
-        assert len(PATCH_PODS.observe(Counting(group, a_pod()), ref(group)).pods) == 1
+        assert len(PATCH_PODS.observe(CountingSnapshot(group, a_pod()), ref(group)).pods) == 1
 
     @pytest.mark.parametrize(
         "name",
@@ -310,14 +310,14 @@ class TestPods:
         """No pod is labelled so; to ask for it would be answered with 400."""
         group = a_pod_group()
         group["metadata"]["ownerReferences"][0]["name"] = name
-        cluster = Counting(group, a_pod())
+        cluster = CountingSnapshot(group, a_pod())
         assert PATCH_PODS.observe(cluster, ref(group)).pods == ()
         assert "list Pod" not in cluster.reads
 
     def test_the_owner_of_a_gang_that_was_placed_before(self) -> None:
         """Only then the Jobs tell whether the gates may go."""
         group = a_pod_group("llama-main-33333333", placed)
-        inputs = PATCH_PODS.observe(Counting(a_job(), group, *pods_of(a_job())), ref(a_pod()))
+        inputs = PATCH_PODS.observe(CountingSnapshot(a_job(), group, *pods_of(a_job())), ref(a_pod()))
         assert inputs.tree.resolved.owner.ref == ref(a_job())
         assert (inputs.subject, len(inputs.groups), len(inputs.tree.members.jobs)) == (ref(a_pod()), 1, 1)
 
@@ -331,7 +331,7 @@ class TestPods:
     )
     def test_a_tree_of_groups(self, subject: ObjectRef) -> None:
         """All that is placed together, with the owner, whichever of it the event is about."""
-        inputs = PATCH_PODS.observe(Counting(*TREE), subject)
+        inputs = PATCH_PODS.observe(CountingSnapshot(*TREE), subject)
         assert inputs.subject == subject
         assert {group.metadata.name for group in inputs.groups} == set(GROUPS.values())
         assert [group.metadata.name for group in inputs.tree.members.composites] == [CHAT]
@@ -341,7 +341,7 @@ class TestPods:
         """A PodGroup that a person made for marked pods: they are let go though no owner can be read."""
         group = a_pod_group("llama-main-33333333", placed)
         del group["metadata"]["ownerReferences"]
-        inputs = PATCH_PODS.observe(Counting(group, a_pod()), ref(group))
+        inputs = PATCH_PODS.observe(CountingSnapshot(group, a_pod()), ref(group))
         assert (len(inputs.groups), len(inputs.pods), inputs.tree) == (1, 1, None)
 
     @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ class TestPods:
     )
     def test_a_composite_that_leads_nowhere(self, composites: list[Object]) -> None:
         """Nothing is left to look at."""
-        inputs = PATCH_PODS.observe(Counting(*composites), ref(a_composite(CHAT, 2)))
+        inputs = PATCH_PODS.observe(CountingSnapshot(*composites), ref(a_composite(CHAT, 2)))
         assert (inputs.groups, inputs.pods) == ((), ())
 
     @pytest.mark.parametrize(
@@ -370,5 +370,5 @@ class TestPods:
     )
     def test_no_more_than_the_pod(self, objects: tuple[Object, ...], pods: int) -> None:
         """There is no group to look at."""
-        inputs = PATCH_PODS.observe(Counting(*objects), ref(a_pod()))
+        inputs = PATCH_PODS.observe(CountingSnapshot(*objects), ref(a_pod()))
         assert (len(inputs.pods), inputs.groups) == (pods, ())

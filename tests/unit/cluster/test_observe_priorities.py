@@ -15,7 +15,7 @@ from tests.support.builders import (
     ref,
 )
 from tests.support.priorities import a_priority_class, of_class
-from tests.unit.cluster.counting import Counting
+from tests.unit.cluster.counting import CountingSnapshot
 
 
 def a_pair(*classes: str) -> Object:
@@ -46,7 +46,9 @@ def test_classes_are_read_by_who_judges_them(
 ) -> None:
     """One list, and none once the Workload is made, which says whether its pods preempt."""
     jobs = [a_child_job(jobset, name, 0) for name in "ab"]
-    cluster = Counting(jobset, *jobs, *made, a_priority_class("high", 9), a_priority_class("urgent", 9))
+    cluster = CountingSnapshot(
+        jobset, *jobs, *made, a_priority_class("high", 9), a_priority_class("urgent", 9)
+    )
     inputs = step_named(step).observe(cluster, ref(jobset))
     assert cluster.reads.count("list PriorityClass") == read
     ranks = [pod_set.priority.rank for pod_set in inputs.resolved.pod_sets.pod_sets]

@@ -1,4 +1,4 @@
-"""Where a policy is read from, in a cluster of files."""
+"""The places that policies are read from, on a cluster made of files."""
 
 from __future__ import annotations
 

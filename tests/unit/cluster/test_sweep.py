@@ -1,4 +1,4 @@
-"""What a sweep looks at."""
+"""The objects that a sweep looks at."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.builders import (
     ref,
     with_condition,
 )
-from tests.unit.cluster.counting import Counting
+from tests.unit.cluster.counting import CountingSnapshot
 
 TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
 CHAIN = (TRAINJOB, JOBSET, a_child_job(JOBSET, "node", 0))
@@ -47,24 +47,27 @@ class TestSweeps:
             a_job(named("marked")),
             a_job(named("flux"), owned_by(an_object("flux/v1", "MiniCluster", "m", "m"))),
         )
-        found = [f"{one.kind} {one.name}" for one in sweep.owners(Counting(*objects))]
-        assert found == ["TrainJob llama", "JobSet alone", "JobSet aside", "Job marked", "Job flux"]
+        owners = [f"{owner.kind} {owner.name}" for owner in sweep.owners(CountingSnapshot(*objects))]
+        assert owners == ["TrainJob llama", "JobSet alone", "JobSet aside", "Job marked", "Job flux"]
 
     def test_a_cluster_without_the_trainer(self) -> None:
         """A kind that is not served has no objects."""
-        cluster = Counting(a_job(), missing=("TrainJob", "JobSet"))
-        assert [one.kind for one in sweep.owners(cluster)] == ["Job"]
+        cluster = CountingSnapshot(a_job(), missing=("TrainJob", "JobSet"))
+        assert [owner.kind for owner in sweep.owners(cluster)] == ["Job"]
 
     def test_orphans_come_after_the_owners(self) -> None:
         """Muster's objects whose owner is gone; a user's are not looked at."""
         left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
-        found = [
-            one.subject if isinstance(one, OrphanInputs) else one
-            for one in sweep.owners_and_orphans(
-                Counting(a_job(), left, a_workload(), a_users_workload(), a_pod_group())
+        subjects = [
+            subject.subject if isinstance(subject, OrphanInputs) else subject
+            for subject in sweep.owners_and_orphans(
+                CountingSnapshot(a_job(), left, a_workload(), a_users_workload(), a_pod_group())
             )
         ]
-        assert [f"{one.kind} {one.name}" for one in found] == ["Job llama", "Workload left"]
+        assert [f"{reference.kind} {reference.name}" for reference in subjects] == [
+            "Job llama",
+            "Workload left",
+        ]
 
     @pytest.mark.parametrize(
         ("not_served", "removed"),
@@ -80,16 +83,18 @@ class TestSweeps:
     ) -> None:
         """An upgrade that no longer serves the version of a kind deletes nothing of its owners."""
         made = (a_workload(root=TRAINJOB), a_pod_group("llama-trainer-22222222", root=TRAINJOB))
-        cluster = Counting(*made, a_pod_group(), missing=not_served)
-        found = sweep.owners_and_orphans(cluster)
-        kinds = [one.subject.kind for one in found if isinstance(one, OrphanInputs)]
+        cluster = CountingSnapshot(*made, a_pod_group(), missing=not_served)
+        subjects = sweep.owners_and_orphans(cluster)
+        kinds = [observed.subject.kind for observed in subjects if isinstance(observed, OrphanInputs)]
         assert sorted(kinds) == sorted(removed)
 
     def test_what_a_deleted_owner_left_behind_is_removed_out_of_sight(self) -> None:
         """An orphaning deletion takes the reference away."""
         left = a_pod_group("left", lambda group: group["metadata"].pop("ownerReferences"))
-        found = sweep.owners_and_orphans(Counting(left, missing=("Job",)))
-        assert [one.subject for one in found if isinstance(one, OrphanInputs)] == [ref(left)]
+        subjects = sweep.owners_and_orphans(CountingSnapshot(left, missing=("Job",)))
+        assert [observed.subject for observed in subjects if isinstance(observed, OrphanInputs)] == [
+            ref(left)
+        ]
 
     def test_gated_pods(self) -> None:
         """One of each group that exists, and each that has no group at all."""
@@ -105,14 +110,16 @@ class TestSweeps:
                 for index in (0, 1)
             ),
         )
-        found = [one.name for one in sweep.gated_pods(Counting(*objects))]
-        assert found == ["llama-0", "bare-0", "bare-1"]
+        pods = [pod.name for pod in sweep.gated_pods(CountingSnapshot(*objects))]
+        assert pods == ["llama-0", "bare-0", "bare-1"]
 
     def test_an_orphan_comes_observed(self) -> None:
         """With the UIDs of everything that lives, which the lists have told."""
         left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
         (orphan,) = (
-            one for one in sweep.owners_and_orphans(Counting(*CHAIN, left)) if isinstance(one, OrphanInputs)
+            observed
+            for observed in sweep.owners_and_orphans(CountingSnapshot(*CHAIN, left))
+            if isinstance(observed, OrphanInputs)
         )
         assert orphan.subject == ref(left)
         assert {body["metadata"]["uid"] for body in CHAIN} <= orphan.live_uids
@@ -121,5 +128,5 @@ class TestSweeps:
         """The step's own run tells what is wrong with it."""
         broken = a_job(named("broken"))
         broken["spec"]["parallelism"] = "many"
-        found = [one.name for one in sweep.owners(Counting(broken, a_job()))]
-        assert found == ["broken", "llama"]
+        owners = [owner.name for owner in sweep.owners(CountingSnapshot(broken, a_job()))]
+        assert owners == ["broken", "llama"]

@@ -1,4 +1,4 @@
-"""A cluster is spoken to in one shape, whichever version it serves, and whenever that changes."""
+"""Objects have the shape of v1beta1 whichever version the cluster serves, also when that changes."""
 
 # ruff: noqa: ARG002 - the cluster of these tests answers any request for a kind alike
 

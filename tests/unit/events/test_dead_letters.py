@@ -1,4 +1,4 @@
-"""A dead letter becomes a ConfigMap, and the event comes out of it as it was."""
+"""A dead letter is stored in a ConfigMap, and the event is read from it unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CloudEvent a step answers with."""
+"""The CloudEvent with which a step replies."""
 
 from __future__ import annotations
 

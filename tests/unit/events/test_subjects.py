@@ -1,4 +1,4 @@
-"""Which event matters to which step, told from the event alone: not one call is made."""
+"""Which events each step handles, decided by the event alone, without a request."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def test_what_each_step_hears(step: str, kind: str, happened: Happened) -> None:
     """The table of design section 6, in both modes; whatever else arrives is not for this step."""
     for whole in (True, False):
         given = event(OBJECTS[kind], happened, whole=whole)
-        found = STEPS[step](given)
+        subject = STEPS[step](given)
         if (kind, happened) in HEARD[step]:
-            assert found == given.ref
+            assert subject == given.ref
         else:
-            assert isinstance(found, NoOp)
-            assert found.reason == Reason.NOT_FOR_THIS_STEP
-            assert str(given.ref) in found.message
+            assert isinstance(subject, NoOp)
+            assert subject.reason == Reason.NOT_FOR_THIS_STEP
+            assert str(given.ref) in subject.message
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -122,9 +122,9 @@ def test_kinds_of_other_groups_are_not_ours(step: str, api_version: str) -> None
     """A kind alone says nothing."""
     for kind in ("Job", "Workload", "PodGroup"):
         for happened in (ADD, UPDATE):
-            found = STEPS[step](event(an_object(api_version, kind, "x", "u"), happened))
-            assert isinstance(found, NoOp)
-            assert found.reason == Reason.NOT_FOR_THIS_STEP
+            subject = STEPS[step](event(an_object(api_version, kind, "x", "u"), happened))
+            assert isinstance(subject, NoOp)
+            assert subject.reason == Reason.NOT_FOR_THIS_STEP
 
 
 def test_any_version_of_a_group_is_heard() -> None:
@@ -176,11 +176,11 @@ def test_owners_that_the_event_alone_rules_out(
     body: Object, happened: Happened, reason: Reason, wording: Wording
 ) -> None:
     """create_workload needs no call for these."""
-    found = STEPS["create_workload"](event(body, happened))
-    assert isinstance(found, NoOp)
-    assert found.reason == reason
-    assert str(ref(body)) in found.message
-    wording(found.message)
+    subject = STEPS["create_workload"](event(body, happened))
+    assert isinstance(subject, NoOp)
+    assert subject.reason == reason
+    assert str(ref(body)) in subject.message
+    wording(subject.message)
 
 
 def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
@@ -199,11 +199,11 @@ def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
 def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
     """Most pods of a cluster."""
     pod = a_pod(None, 0, modifier)
-    found = STEPS["patch_pods"](event(pod, ADD))
-    assert isinstance(found, NoOp)
-    assert found.reason == Reason.UP_TO_DATE
-    assert "Pod team-a/llama-0" in found.message
-    wording(found.message)
+    subject = STEPS["patch_pods"](event(pod, ADD))
+    assert isinstance(subject, NoOp)
+    assert subject.reason == Reason.UP_TO_DATE
+    assert "Pod team-a/llama-0" in subject.message
+    wording(subject.message)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
 )
 def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> None:
     """resize_gang looks at marked Jobs and live JobSets."""
-    found = STEPS["resize_gang"](event(body, UPDATE))
-    assert (found.reason if isinstance(found, NoOp) else None) == reason
+    subject = STEPS["resize_gang"](event(body, UPDATE))
+    assert (subject.reason if isinstance(subject, NoOp) else None) == reason
 
 
 @pytest.mark.parametrize(
@@ -251,15 +251,15 @@ def test_updates_that_change_a_condition(body: Object) -> None:
 )
 def test_updates_that_change_no_condition(body: Object, wording: Wording) -> None:
     """emit_conditions does not look at counts in between."""
-    found = STEPS["emit_conditions"](event(body, UPDATE))
-    assert isinstance(found, NoOp)
-    assert found.reason == Reason.UP_TO_DATE
-    assert str(ref(body)) in found.message
-    wording(found.message)
+    subject = STEPS["emit_conditions"](event(body, UPDATE))
+    assert isinstance(subject, NoOp)
+    assert subject.reason == Reason.UP_TO_DATE
+    assert str(ref(body)) in subject.message
+    wording(subject.message)
 
 
 def test_a_job_that_nobody_marked_has_no_conditions() -> None:
     """However it turns."""
-    found = STEPS["emit_conditions"](event(a_job(with_spec(suspend=True), mark=None), UPDATE))
-    assert isinstance(found, NoOp)
-    assert found.reason == Reason.NOT_MARKED
+    subject = STEPS["emit_conditions"](event(a_job(with_spec(suspend=True), mark=None), UPDATE))
+    assert isinstance(subject, NoOp)
+    assert subject.reason == Reason.NOT_MARKED

@@ -1,4 +1,4 @@
-"""Bad input: what is refused, and where the fault is said to be."""
+"""Unreadable events are refused, and the error names the field."""
 
 from __future__ import annotations
 

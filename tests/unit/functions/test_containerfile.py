@@ -1,4 +1,4 @@
-"""The Containerfile, as far as reading it shows; tests/contract/test_func_server.py runs what it says."""
+"""The instructions of the Containerfile; tests/contract/test_func_server.py executes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVICES = [
 @pytest.mark.parametrize("step", FUNCTIONS)
 def test_what_it_copies_is_there_and_in_the_context(step: str) -> None:
     """Each source of each function's image; .dockerignore would hide one without a word."""
-    sources = [one.copied({"STEP": step})[0] for one in containerfile.of_word("COPY")]
+    sources = [instruction.copied({"STEP": step})[0] for instruction in containerfile.of_word("COPY")]
     assert sources == [
         "requirements.txt",
         "shared/muster",
@@ -53,10 +53,10 @@ def test_a_forgotten_step_ends_the_build() -> None:
 def test_the_base_is_pinned_and_of_a_python_that_is_tested() -> None:
     """By version down to the patch; its minor version is the one that the code is checked for."""
     (base,) = containerfile.of_word("FROM")
-    found = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-[a-z]+", base.rest)
-    assert found
+    version = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-[a-z]+", base.rest)
+    assert version
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["tool"]["mypy"]["python_version"] == found[1]
+    assert project["tool"]["mypy"]["python_version"] == version[1]
 
 
 def test_every_requirement_is_locked_by_hash() -> None:
@@ -72,7 +72,7 @@ def test_every_requirement_is_locked_by_hash() -> None:
 def test_no_shell_stands_between_the_server_and_its_signals() -> None:
     """RUN and CMD are JSON: a shell as the first process would keep SIGTERM to itself."""
     commands = [*containerfile.of_word("RUN"), *containerfile.of_word("CMD")]
-    assert [one.command[0] for one in commands] == ["python"] * len(commands)
+    assert [command.command[0] for command in commands] == ["python"] * len(commands)
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: str(path.stem))
@@ -82,4 +82,4 @@ def test_it_is_what_the_services_ask_for(path: Path) -> None:
     (user,), (port,) = containerfile.of_word("USER"), containerfile.of_word("EXPOSE")
     assert [int(number) > 0 for number in user.rest.split(":")] == [True, True]
     assert container["securityContext"]["runAsNonRoot"]
-    assert [int(port.rest)] == [one["containerPort"] for one in container["ports"]]
+    assert [int(port.rest)] == [declared["containerPort"] for declared in container["ports"]]

@@ -1,4 +1,4 @@
-"""Each folder of functions/ is a project that func can build, and says of itself what is true."""
+"""Each folder of functions/ is a project that func can build, with correct metadata."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_there_are_functions() -> None:
 @each_function
 def test_same_files_everywhere(step: str) -> None:
     """Who knows one function's folder knows them all."""
-    found = {path.name for path in (ROOT / "functions" / step).iterdir()}
-    assert found - {"__pycache__"} == OWN
+    names = {path.name for path in (ROOT / "functions" / step).iterdir()}
+    assert names - {"__pycache__"} == OWN
 
 
 @each_step
@@ -106,7 +106,7 @@ def test_func_and_kustomize_agree(step: str) -> None:
     assert str(options["scale"]["min"]) == min_scale
 
 
-@pytest.mark.parametrize("service", of_kind(load(), "Service"), ids=lambda one: str(one["metadata"]["name"]))
+@pytest.mark.parametrize("service", of_kind(load(), "Service"), ids=lambda obj: str(obj["metadata"]["name"]))
 def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
     """More of them would queue inside the pod, where Knative does not see that another pod is needed."""
     assert 0 < service["spec"]["template"]["spec"]["containerConcurrency"] <= Settings().workers

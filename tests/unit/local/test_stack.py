@@ -1,4 +1,4 @@
-"""How the parts of the local stack are joined."""
+"""The connections between the parts of the local stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder of a story notes what happened, also where a watch ended or the past was forgotten."""
+"""The recorder of a story records every change, also after a watch ended or its version expired."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_changes_that_the_server_forgot_are_taken_from_a_list() -> None:
     with TimelineRecorder(client, [JOBS]) as recorder:
         assert client.resumed.wait(5)
         changes = {(entry.change, entry.name): entry.version for entry in recorder.history(HOME)}
-        names = {found["metadata"]["name"] for found in recorder.objects()}
+        names = {obj["metadata"]["name"] for obj in recorder.objects()}
     assert sorted(changes) == CHANGES
     assert changes["DELETED", "gone"] == 9
     assert names == {"same", "changed", "new", "last"}
@@ -108,7 +108,7 @@ def _changes(recorder: TimelineRecorder) -> list[tuple[str, str]]:
 def test_an_object_from_before_the_start_is_known_and_no_change(client: Client) -> None:
     """A kind that is followed later begins with its objects as changes instead."""
     with TimelineRecorder(client, [JOBS]) as recorder:
-        assert [found["metadata"]["name"] for found in recorder.objects(HOME)] == ["first"]
+        assert [obj["metadata"]["name"] for obj in recorder.objects(HOME)] == ["first"]
         assert recorder.history() == []
         recorder.follow(NAMESPACES)
         assert ("ADDED", HOME) in _changes(recorder)

@@ -1,4 +1,4 @@
-"""Which version of scheduling.k8s.io is spoken, and what differs between v1beta1 and v1alpha2."""
+"""The served version of scheduling.k8s.io, and the differences between v1beta1 and v1alpha2."""
 
 from __future__ import annotations
 
@@ -160,7 +160,10 @@ def test_a_condition_of_1_36_is_read_under_its_new_name() -> None:
     old = to_served(OLD, POD_GROUP)
     old["status"] = {"conditions": [{"type": "PodGroupScheduled", "status": "False"}, {"type": "Ours"}]}
     read = from_served(old)
-    assert [one["type"] for one in read["status"]["conditions"]] == ["PodGroupInitiallyScheduled", "Ours"]
+    assert [condition["type"] for condition in read["status"]["conditions"]] == [
+        "PodGroupInitiallyScheduled",
+        "Ours",
+    ]
 
 
 STANDALONE: Object = {**POD_GROUP, "spec": {"schedulingPolicy": {"basic": {}}}, "status": {}}

@@ -1,4 +1,4 @@
-"""Views: the fields that decide something, whatever else an object has or lacks."""
+"""Views read the fields that matter, whatever other fields an object has or lacks."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_views_do_not_change() -> None:
 def test_the_controller_is_the_owner_that_controls() -> None:
     """Whatever its place in the list."""
     note = {"apiVersion": "v1", "kind": "Note", "metadata": {"name": "n", "uid": "n"}}
-    found = KubernetesObject.read(a_pod(None, 0, owned_by(note, controller=False))).metadata.controller
-    assert found is not None
-    assert (found.kind, found.group) == ("Job", "batch")
+    controller = KubernetesObject.read(a_pod(None, 0, owned_by(note, controller=False))).metadata.controller
+    assert controller is not None
+    assert (controller.kind, controller.group) == ("Job", "batch")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Groups of groups: compiled, made parents first, refused, switched off, resized, told."""
+"""CompositePodGroups: compiled, created parents first, refused, switched off, resized, and in conditions."""
 
 from __future__ import annotations
 
@@ -105,22 +105,22 @@ def test_one_priority_stands_in_every_template() -> None:
 def test_parents_are_made_before_children_and_named_by_them() -> None:
     """The CompositePodGroup first, with its counts; then a PodGroup for each block, the last one smaller."""
     actions = plan(plan_pod_groups(seen(), NOW)).actions
-    made = [(one.target.kind, one.target.name) for one in actions]
+    made = [(action.target.kind, action.target.name) for action in actions]
     assert made == [
         ("CompositePodGroup", "llama-zone-33333333"),
         ("PodGroup", "llama-main-33333333-0"),
         ("PodGroup", "llama-main-33333333-1"),
         ("PodGroup", "llama-main-33333333-2"),
     ]
-    specs = [one.body["spec"] for one in actions if one.body]
+    specs = [action.body["spec"] for action in actions if action.body]
     assert specs[0] == {
         "workloadRef": {"templateName": "zone", "workloadName": stored()["metadata"]["name"]},
         "schedulingPolicy": {"gang": {"minGroupCount": 3}},
         "schedulingConstraints": {"topology": [{"key": "zone"}]},
     }
-    assert {one["parentCompositePodGroupName"] for one in specs[1:]} == {"llama-zone-33333333"}
-    assert [one["schedulingPolicy"]["gang"]["minCount"] for one in specs[1:]] == [2, 2, 1]
-    assert all(one["schedulingConstraints"] == {"topology": [{"key": "rack"}]} for one in specs[1:])
+    assert {spec["parentCompositePodGroupName"] for spec in specs[1:]} == {"llama-zone-33333333"}
+    assert [spec["schedulingPolicy"]["gang"]["minCount"] for spec in specs[1:]] == [2, 2, 1]
+    assert all(spec["schedulingConstraints"] == {"topology": [{"key": "rack"}]} for spec in specs[1:])
 
 
 def test_owner_references_of_a_composite_are_those_of_a_group() -> None:
@@ -128,14 +128,17 @@ def test_owner_references_of_a_composite_are_those_of_a_group() -> None:
     composite = plan(plan_pod_groups(seen(), NOW)).actions[0].body
     assert composite is not None
     assert composite["apiVersion"] == "scheduling.k8s.io/v1alpha3"
-    kinds = [(one["kind"], one.get("controller")) for one in composite["metadata"]["ownerReferences"]]
+    kinds = [
+        (reference["kind"], reference.get("controller"))
+        for reference in composite["metadata"]["ownerReferences"]
+    ]
     assert kinds == [("Job", True), ("Workload", None)]
 
 
 def test_what_exists_is_not_made_again() -> None:
     """A composite that is there is left; the children that are missing are made."""
     given = seen(composites=(zone(3),), groups=[a_pod_group("llama-main-33333333-1")])
-    names = [one.target.name for one in plan(plan_pod_groups(given, NOW)).actions]
+    names = [action.target.name for action in plan(plan_pod_groups(given, NOW)).actions]
     assert names == ["llama-main-33333333-0", "llama-main-33333333-2"]
 
 
@@ -143,8 +146,10 @@ def test_a_refused_composite_leaves_stand_ins_for_all_below() -> None:
     """Its children would wait for a parent for ever."""
     composite = plan(plan_pod_groups(seen(), NOW)).actions[0]
     event, *fallback = composite.if_refused
-    assert [one.target.name for one in fallback] == [f"llama-main-33333333-{block}" for block in range(3)]
-    assert all(one.body["spec"]["schedulingPolicy"] == {"basic": {}} for one in fallback if one.body)
+    assert [action.target.name for action in fallback] == [
+        f"llama-main-33333333-{block}" for block in range(3)
+    ]
+    assert all(action.body["spec"]["schedulingPolicy"] == {"basic": {}} for action in fallback if action.body)
     assert event.target.kind == "Event"
 
 
@@ -152,7 +157,7 @@ def test_a_refused_composite_of_a_policy_that_holds_leaves_an_event() -> None:
     """onFailure: Hold keeps the pods gated."""
     given = observed(blocks(), workload=stored(), sources=sources(f"{POLICY}  onFailure: Hold"))
     composite = plan(plan_pod_groups(given, NOW)).actions[0]
-    assert [one.target.kind for one in composite.if_refused] == ["Event"]
+    assert [action.target.kind for action in composite.if_refused] == ["Event"]
 
 
 @pytest.mark.parametrize("api", [pytest.param(OFF, id="gate off"), pytest.param(OLD, id="Kubernetes 1.36")])
@@ -164,7 +169,7 @@ def test_where_composites_are_not_served_such_a_policy_is_invalid(
     assert decision.reason == Reason.INVALID_POLICY
     assert mentions(decision.message, "CompositePodGroup")
     wording(decision.message)
-    made = [one.target.name for one in decision.actions if one.target.kind == "PodGroup"]
+    made = [action.target.name for action in decision.actions if action.target.kind == "PodGroup"]
     assert made == [f"llama-main-33333333-{block}" for block in range(3)]
 
 
@@ -176,7 +181,7 @@ def test_a_users_composite_workload_whose_kind_is_switched_off_is_given_up_visib
     assert decision.reason == Reason.API_NOT_SERVED
     assert mentions(decision.message, "mine", "CompositePodGroup")
     wording(decision.message)
-    assert {one.target.kind for one in decision.actions} == {"PodGroup", "Job", "Event"}
+    assert {action.target.kind for action in decision.actions} == {"PodGroup", "Job", "Event"}
     served = plan_workload(observed(blocks(), others=[own]), NOW)
     assert served.reason == Reason.OWN_WORKLOAD
 
@@ -204,7 +209,7 @@ def test_a_nested_template_is_resized_where_it_stands() -> None:
     given = observed(job, workload=stored(), sources=sources(POLICY), groups=[group])
     workload, pod_group = plan(plan_resize(given, NOW)).actions
     at = "/spec/compositePodGroupTemplates/0"
-    assert [(one["path"], one["value"]) for one in workload.operations] == [
+    assert [(operation["path"], operation["value"]) for operation in workload.operations] == [
         ("/metadata/resourceVersion", "7"),
         (f"{at}/schedulingPolicy/gang/minGroupCount", 1),
         (f"{at}/podGroupTemplates/0/schedulingPolicy/gang/minCount", 1),
@@ -234,9 +239,12 @@ def quorum(given: Observed) -> list[tuple[str, int]]:
     decision = plan_resize(given, NOW)
     actions = decision.actions if isinstance(decision, Plan) else ()
     return [
-        (str(one.verb), one.body["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] if one.body else 0)
-        for one in actions
-        if one.target.kind == "CompositePodGroup"
+        (
+            str(action.verb),
+            action.body["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] if action.body else 0,
+        )
+        for action in actions
+        if action.target.kind == "CompositePodGroup"
     ]
 
 
@@ -283,9 +291,9 @@ def test_child_groups_that_ended_are_no_longer_waited_for(given: Observed, done:
 def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> None:
     """Owner, Workload, constraints and name as before; the deletion is of that very object."""
     delete, create = (
-        one
-        for one in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions
-        if one.target.kind == "CompositePodGroup"
+        action
+        for action in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions
+        if action.target.kind == "CompositePodGroup"
     )
     first = plan(plan_pod_groups(seen(), NOW)).actions[0].body
     assert first is not None
@@ -303,7 +311,9 @@ def test_a_composite_that_was_never_made_is_not_resizes_to_make() -> None:
 
 def test_the_composite_is_right_before_its_groups_are() -> None:
     """Template, composite, PodGroup: the event of the last one tells patch_pods."""
-    kinds = [one.target.kind for one in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions]
+    kinds = [
+        action.target.kind for action in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions
+    ]
     assert kinds == ["Workload", "CompositePodGroup", "CompositePodGroup", "PodGroup", "PodGroup"]
 
 
@@ -311,7 +321,7 @@ def test_a_missing_composite_is_told_like_a_missing_group(wording: Wording) -> N
     """Nobody else says so: the scheduler waits for it without a word."""
     groups = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
     decision = plan(plan_conditions(seen(groups=groups), NOW))
-    (status, *_) = (one for one in decision.actions if one.verb == Verb.PATCH)
+    (status, *_) = (action for action in decision.actions if action.verb == Verb.PATCH)
     assert status.body is not None
     ready = status.body["status"]["conditions"][0]
     assert ready["reason"] == Reason.WAITING_FOR_POD_GROUP

@@ -1,4 +1,4 @@
-"""How conditions are written: merged with other people's, ours first; and when an Event is news."""
+"""How conditions are written: merged with those of others; and when an Event is written."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from tests.support.conditions import (
     RUNNING,
     SINCE,
     planned,
+    planned_conditions,
     refused,
-    said,
 )
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_conditions
 
 
 def _condition(kind: str, reason: str) -> Object:
-    message = said(observed(groups=[PLACED], pods=RUNNING))[kind.removeprefix("muster.dev/")][2]
+    message = planned_conditions(observed(groups=[PLACED], pods=RUNNING))[kind.removeprefix("muster.dev/")][2]
     return {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": SINCE}
 
 
@@ -154,7 +154,7 @@ class TestMerge:
     def test_a_message_is_cut(self) -> None:
         """A long message of the scheduler does not fill the object."""
         given = observed(groups=[refused("Unschedulable", "x" * 5000)], pods=FREE)
-        assert len(said(given)["PodGroupsScheduled"][2]) == 2048
+        assert len(planned_conditions(given)["PodGroupsScheduled"][2]) == 2048
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""emit_conditions: what an owner's conditions say of its groups."""
+"""emit_conditions: the conditions of an owner for the states of its groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, refused, said
+from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, planned_conditions, refused
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_conditions
 
@@ -170,7 +170,7 @@ def test_where_a_group_stands(
     given: Observed, status: str, reason: str, facts: tuple[object, ...], wording: Wording
 ) -> None:
     """The message names the group, and quotes what others say of it."""
-    *condition, message = said(given)["PodGroupsScheduled"]
+    *condition, message = planned_conditions(given)["PodGroupsScheduled"]
     assert condition == [status, reason]
     assert mentions(message, NAME, *facts)
     wording(message)
@@ -193,7 +193,10 @@ def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
     given = observed(
         TRAINJOB, jobset=JOBSET, jobs=[INITIALIZER], groups=GROUPS, pods=[a_pod(INITIALIZER, 0, bound)]
     )
-    ready, scheduled = said(given)["PodGroupsReady"], said(given)["PodGroupsScheduled"]
+    ready, scheduled = (
+        planned_conditions(given)["PodGroupsReady"],
+        planned_conditions(given)["PodGroupsScheduled"],
+    )
     assert (ready[:2], scheduled[:2]) == (("True", "PodGroupsExist"), ("False", "WaitingForPods"))
     assert mentions(scheduled[2], "llama-trainer-22222222")
     assert not mentions(scheduled[2], "llama-dataset-initializer-22222222")
@@ -204,7 +207,7 @@ def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
 def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wording) -> None:
     """A missing group comes before one that lacks pods; a quota is told beside another group's trouble."""
     given = observed(TRAINJOB, jobset=JOBSET, groups=GROUPS[:1], failed_create="exceeded quota")
-    *condition, message = said(given)["PodGroupsScheduled"]
+    *condition, message = planned_conditions(given)["PodGroupsScheduled"]
     assert condition == ["False", "WaitingForPodGroup"]
     groups = ("llama-trainer-22222222", "llama-dataset-initializer-22222222")
     assert mentions(message, *groups, "exceeded quota")
@@ -240,7 +243,7 @@ def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wordin
 )
 def test_what_is_not_ready(given: Observed, reason: str, facts: tuple[str, ...], wording: Wording) -> None:
     """PodGroupsReady says which objects are missing, or why they are not what was wanted."""
-    *condition, message = said(given)["PodGroupsReady"]
+    *condition, message = planned_conditions(given)["PodGroupsReady"]
     assert condition == ["False", reason]
     assert mentions(message, *facts)
     wording(message)
@@ -273,10 +276,10 @@ def test_only_groups_of_the_live_jobset_count() -> None:
     """The group of a JobSet that was rebuilt stays behind and says nothing."""
     old = a_pod_group("llama-workers-99999999", placed, root=a_jobset())
     given = observed(a_jobset(), groups=[old], pods=[a_pod(a_child_job(a_jobset(), "workers", 0))])
-    assert said(given)["PodGroupsReady"][:2] == ("False", "WaitingForPodGroup")
+    assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "WaitingForPodGroup")
 
 
 def test_the_mark_of_a_users_own_workload_is_told_too() -> None:
     """Its groups stand like all others."""
     given = observed(others=[a_users_workload(a_gang("main", 2))], groups=[PLACED], pods=RUNNING)
-    assert said(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")
+    assert planned_conditions(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")

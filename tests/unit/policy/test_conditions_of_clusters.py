@@ -1,4 +1,4 @@
-"""What an owner is told where the cluster cannot do what its groups need: 1.36, or gates that are off."""
+"""Conditions of owners on clusters that cannot do what the groups need: 1.36, or gates that are off."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.conditions import FREE, NAME, PLACED, RUNNING, planned, refused, said
+from tests.support.conditions import FREE, NAME, PLACED, RUNNING, planned, planned_conditions, refused
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_workload
 
@@ -56,17 +56,17 @@ def _grown(scheduling: SchedulingApi) -> Observed:
 def test_a_gang_that_cannot_grow(wording: Wording) -> None:
     """It stays scheduled; that the new pods run beside it is told by a reason and a Normal Event."""
     given = _grown(OLD)
-    *condition, message = said(given)["PodGroupsReady"]
+    *condition, message = planned_conditions(given)["PodGroupsReady"]
     assert condition == ["True", "GangSizeFixed"]
     assert mentions(message, "llama-workers-22222222", "v1alpha2", 2, 3)
     wording(message)
-    assert said(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")
+    assert planned_conditions(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")
     assert _events(given) == [("Normal", "GangSizeFixed"), ("Normal", "Scheduled")]
 
 
 def test_where_min_count_follows_growth_is_not_told() -> None:
     """1.37: resize_gang writes it."""
-    assert said(_grown(SchedulingApi()))["PodGroupsReady"][:2] == ("True", "PodGroupsExist")
+    assert planned_conditions(_grown(SchedulingApi()))["PodGroupsReady"][:2] == ("True", "PodGroupsExist")
 
 
 ONE_DONE = a_job(with_status(completedIndexes="0"))
@@ -87,7 +87,7 @@ def _replaced(*modifiers: object) -> list[Object]:
 def test_a_gang_that_cannot_shrink_never_places_a_replacement(group: Object, wording: Wording) -> None:
     """Muster's gate stays and would not help: the owner is told what to do, as the worst of all."""
     given = observed(ONE_DONE, groups=[group], pods=_replaced(gated()), scheduling=OLD)
-    *condition, message = said(given)["PodGroupsScheduled"]
+    *condition, message = planned_conditions(given)["PodGroupsScheduled"]
     assert condition == ["False", "GangSizeFixed"]
     assert mentions(message, NAME, "v1alpha2", 2)
     wording(message)
@@ -121,8 +121,8 @@ def test_a_gang_that_cannot_shrink_never_places_a_replacement(group: Object, wor
 )
 def test_a_fixed_size_that_hurts_nobody_is_not_told(given: Observed, reason: str) -> None:
     """Every gang of 1.36 is larger than what is left of it when its members finish."""
-    assert said(given)["PodGroupsScheduled"][1] == reason
-    assert said(given)["PodGroupsReady"][1] == "PodGroupsExist"
+    assert planned_conditions(given)["PodGroupsScheduled"][1] == reason
+    assert planned_conditions(given)["PodGroupsReady"][1] == "PodGroupsExist"
 
 
 BARE = [a_pod(None, index, unstamped) for index in range(2)]
@@ -133,7 +133,7 @@ def test_where_the_api_is_not_served_both_conditions_say_what_to_switch_on(wordi
     running = [a_pod(None, index, unstamped, bound) for index in range(2)]
     given = observed(pods=running, scheduling=OFF)
     for kind in ("PodGroupsReady", "PodGroupsScheduled"):
-        *condition, message = said(given)[kind]
+        *condition, message = planned_conditions(given)[kind]
         assert condition == ["False", "ApiNotServed"]
         assert HOW_TO_SWITCH_ON in message
         wording(message)
@@ -184,13 +184,15 @@ def _bound_at(when: str) -> list[Object]:
 )
 def test_a_scheduler_without_the_gates(group: Object, since: str, reason: str) -> None:
     """It binds pods one by one and writes nothing on their PodGroup; one with the gates always does."""
-    assert said(observed(groups=[group], pods=_bound_at(since)))["PodGroupsScheduled"][1] == reason
+    assert (
+        planned_conditions(observed(groups=[group], pods=_bound_at(since)))["PodGroupsScheduled"][1] == reason
+    )
 
 
 def test_groups_that_are_ignored_are_named(wording: Wording) -> None:
     """With what to set where, and a Warning Event once."""
     given = observed(groups=[a_pod_group()], pods=_bound_at("2026-11-21T07:00:00Z"))
-    _, _, message = said(given)["PodGroupsScheduled"]
+    _, _, message = planned_conditions(given)["PodGroupsScheduled"]
     assert mentions(message, NAME, GATES_OF_THE_SCHEDULER)
     wording(message)
     assert _events(given) == [("Warning", "GroupsIgnored")]

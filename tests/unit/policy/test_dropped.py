@@ -1,4 +1,4 @@
-"""Settings that the API server dropped because their feature gate is off are told on the owner."""
+"""The owner's condition names the settings that the API server dropped because a feature gate is off."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def ready(
     given = observed(job, workload=workload, groups=groups, pods=pods, sources=sources, **more)
     plan = plan_conditions(given, NOW)
     assert isinstance(plan, Plan)
-    (status,) = (one for one in plan.actions if one.verb == Verb.PATCH)
+    (status,) = (action for action in plan.actions if action.verb == Verb.PATCH)
     assert status.body is not None
-    said: Object = status.body["status"]["conditions"][0]
-    return said
+    condition: Object = status.body["status"]["conditions"][0]
+    return condition
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_what_is_not_kept_is_told(
     wording: Wording,
 ) -> None:
     """The groups exist, so the condition is True; its reason and message say what is missing."""
-    said = ready(a_workload(a_gang("main", 2, **kept)), ASKED)
-    assert (said["status"], said["reason"]) == ("True", reason)
-    assert all(mentions(said["message"], *facts) for facts in missing)
-    assert not any(mentions(said["message"], field) for field, *_ in there)
-    wording(said["message"])
+    condition = ready(a_workload(a_gang("main", 2, **kept)), ASKED)
+    assert (condition["status"], condition["reason"]) == ("True", reason)
+    assert all(mentions(condition["message"], *facts) for facts in missing)
+    assert not any(mentions(condition["message"], field) for field, *_ in there)
+    wording(condition["message"])
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_what_is_not_kept_is_told(
 )
 def test_else_nothing_is_told(workload: Object | None, policy: str, more: dict[str, Any]) -> None:
     """Only what Muster asked for can have been dropped."""
-    said = ready(workload, policy, **more)
-    assert (said["status"], said["reason"]) == ("True", "PodGroupsExist")
-    assert not mentions(said["message"], "preemptionPolicy")
+    condition = ready(workload, policy, **more)
+    assert (condition["status"], condition["reason"]) == ("True", "PodGroupsExist")
+    assert not mentions(condition["message"], "preemptionPolicy")
 
 
 def test_what_differs_in_size_is_told_beside_it(wording: Wording) -> None:
@@ -120,10 +120,10 @@ def test_what_differs_in_size_is_told_beside_it(wording: Wording) -> None:
     )
     plan = plan_conditions(given, NOW)
     assert isinstance(plan, Plan)
-    said = (plan.actions[0].body or {})["status"]["conditions"][0]
-    assert said["reason"] == "ScalingFlagged"
-    assert mentions(said["message"], "llama-main-33333333", 2, 1, *NO_TOPOLOGY, *NO_PREEMPTION)
-    wording(said["message"])
+    condition = (plan.actions[0].body or {})["status"]["conditions"][0]
+    assert condition["reason"] == "ScalingFlagged"
+    assert mentions(condition["message"], "llama-main-33333333", 2, 1, *NO_TOPOLOGY, *NO_PREEMPTION)
+    wording(condition["message"])
 
 
 def test_in_a_tree_each_group_is_named(wording: Wording) -> None:

@@ -1,4 +1,4 @@
-"""Events on what Muster groups, as objects."""
+"""Events about the objects that Muster groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which groups an owner has, and how many pods are in each: from the JobSet or Job, never from numNodes."""
+"""The groups of an owner and their numbers of pods, from the JobSet or Job, never from numNodes."""
 
 from __future__ import annotations
 

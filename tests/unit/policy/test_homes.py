@@ -1,4 +1,4 @@
-"""Which policy rules: the first home from the top, broken or not."""
+"""The policy in effect is that of the first home from the top, whether it is valid or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners of hundreds of groups or millions of completions: pods are seen a few times, numbers counted."""
+"""Owners with hundreds of groups or millions of completions are planned in linear time."""
 
 from __future__ import annotations
 
@@ -153,13 +153,15 @@ def test_an_owner_of_too_many_groups_is_given_up(
     assert mentions(gave_up.message, path, groups, GROUP_LIMIT)
     wording(gave_up.message)
     assert [action.target.kind for action in gave_up.actions] == [owner["kind"], "Event"]
-    assert [(type(one), one.reason) for one in others] == [(NoOp, Reason.TOO_MANY_GROUPS)] * 2
+    assert [(type(other), other.reason) for other in others] == [(NoOp, Reason.TOO_MANY_GROUPS)] * 2
     assert isinstance(told, Plan)
-    said = (told.actions[0].body or {})["status"]["conditions"]
-    assert [(one["status"], one["reason"]) for one in said[:2]] == [("False", "TooManyGroups")] * 2
-    assert said[0]["message"] == gave_up.message
-    assert mentions(said[1]["message"], path, groups, GROUP_LIMIT)
-    wording(said[1]["message"])
+    conditions = (told.actions[0].body or {})["status"]["conditions"]
+    assert [(condition["status"], condition["reason"]) for condition in conditions[:2]] == [
+        ("False", "TooManyGroups")
+    ] * 2
+    assert conditions[0]["message"] == gave_up.message
+    assert mentions(conditions[1]["message"], path, groups, GROUP_LIMIT)
+    wording(conditions[1]["message"])
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_stand_ins_of_too_many_groups_are_those_of_the_pods_there_are(policy: st
     )
     gave_up = plan_workload(observed(job, pods=pods, sources=(home,)), NOW)
     assert isinstance(gave_up, Plan)
-    made = [one.target.name for one in gave_up.actions if one.target.kind == "PodGroup"]
+    made = [action.target.name for action in gave_up.actions if action.target.kind == "PodGroup"]
     assert made == names
 
 

@@ -1,4 +1,4 @@
-"""What the variants of tests/contract leave open: limits, empty structs, and whose stamp a pod has."""
+"""Marks and stamps beyond the variants of tests/contract: limits, empty structs, stamps of others."""
 
 from __future__ import annotations
 

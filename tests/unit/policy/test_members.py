@@ -1,4 +1,4 @@
-"""How many pods of a group are still to run: what a minCount may ask for at most."""
+"""The number of pods of a group that still have to run, which limits minCount."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names are for ever: pinned literally, so that no refactoring renames what already exists."""
+"""Names of groups never change: they are pinned literally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep may remove: objects of Muster's that nothing lives for any more."""
+"""A sweep deletes objects of Muster's whose owner is gone, and nothing else."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ KEPT = NoOp(Reason.UP_TO_DATE)
 def test_orphans(body: Object, live: set[str], decision: Decision, wording: Wording) -> None:
     """An object goes, by UID, when its owner is gone or the JobSet it is named after was rebuilt."""
     view: type[KubernetesObject] = Workload if body["kind"] == "Workload" else PodGroup
-    found = view.read(body)
-    assert isinstance(found, Workload | PodGroup)
-    planned = plan_orphan(OrphanInputs(found, owner_uids(live)))
+    obj = view.read(body)
+    assert isinstance(obj, Workload | PodGroup)
+    planned = plan_orphan(OrphanInputs(obj, owner_uids(live)))
     assert without_message(planned) == decision
     assert mentions(planned.message, body["kind"], f"team-a/{body['metadata']['name']}")
     wording(planned.message)

@@ -1,4 +1,4 @@
-"""Which owners are left alone and why, and whose Workload says how the others are grouped."""
+"""Which owners Muster does not group and why, and whose Workload is used for the others."""
 
 from __future__ import annotations
 
@@ -220,9 +220,9 @@ def test_the_strongest_of_several_reasons_is_told() -> None:
 
 
 def _resolved(given: Observed) -> ResolvedOwner:
-    found = resolve(given)
-    assert isinstance(found, ResolvedOwner)
-    return found
+    resolved = resolve(given)
+    assert isinstance(resolved, ResolvedOwner)
+    return resolved
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,12 @@ def _resolved(given: Observed) -> ResolvedOwner:
 )
 def test_owners(given: Observed, root: str, named_by: str) -> None:
     """The root owner owns what Muster makes; the JobSet or Job gives the names."""
-    found = _resolved(given)
-    assert (found.root.kind, found.pod_sets.named_by.kind, found.failure) == (root, named_by, None)
+    resolved = _resolved(given)
+    assert (resolved.root.kind, resolved.pod_sets.named_by.kind, resolved.failure) == (
+        root,
+        named_by,
+        None,
+    )
 
 
 def _view(owner: Object) -> OwnerObject:
@@ -285,8 +289,8 @@ class TestWorkloadOfTheUsersOwn:
 
     def test_it_rules_whatever_its_name(self) -> None:
         """It is found by its controllerRef."""
-        found = _resolved(observed(others=[a_users_workload(a_basic("main"))]))
-        assert (found.own and found.own.metadata.name, found.failure) == ("mine", None)
+        resolved = _resolved(observed(others=[a_users_workload(a_basic("main"))]))
+        assert (resolved.own and resolved.own.metadata.name, resolved.failure) == ("mine", None)
 
     def test_it_may_have_the_name_that_muster_would_give(self) -> None:
         """A person may know the recipe."""
@@ -311,20 +315,20 @@ class TestWorkloadOfTheUsersOwn:
 
     def test_two_of_them_cannot_both_rule(self, wording: Wording) -> None:
         """Which one to follow cannot be told, so none is."""
-        found = _resolved(observed(others=[a_users_workload(), a_users_workload(name="also")]))
-        assert found.own is None
-        assert found.failure is not None
-        assert found.failure.reason == Reason.TWO_WORKLOADS
-        assert mentions(found.failure.message, "also", "mine", "llama")
-        wording(found.failure.message)
+        resolved = _resolved(observed(others=[a_users_workload(), a_users_workload(name="also")]))
+        assert resolved.own is None
+        assert resolved.failure is not None
+        assert resolved.failure.reason == Reason.TWO_WORKLOADS
+        assert mentions(resolved.failure.message, "also", "mine", "llama")
+        wording(resolved.failure.message)
 
     def test_it_must_have_a_template_for_every_mark(self, wording: Wording) -> None:
         """Pods stamped for a group that it lacks would wait for ever."""
-        found = _resolved(observed(others=[a_users_workload(a_gang("other", 2))]))
-        assert found.failure is not None
-        assert found.failure.reason == Reason.WORKLOAD_DOES_NOT_FIT
-        assert mentions(found.failure.message, "mine", "main")
-        wording(found.failure.message)
+        resolved = _resolved(observed(others=[a_users_workload(a_gang("other", 2))]))
+        assert resolved.failure is not None
+        assert resolved.failure.reason == Reason.WORKLOAD_DOES_NOT_FIT
+        assert mentions(resolved.failure.message, "mine", "main")
+        wording(resolved.failure.message)
 
     def test_it_may_have_more_templates(self) -> None:
         """A template without pods hurts nobody."""
@@ -355,8 +359,8 @@ class TestWorkloadOfTheJobController:
 
     def test_one_left_behind_by_an_earlier_job_says_nothing(self) -> None:
         """An orphaning delete leaves it behind under a name with the hash of another UID."""
-        found = _resolved(observed(others=[self.LEFTOVER]))
-        assert (found.own, found.failure) == (None, None)
+        resolved = _resolved(observed(others=[self.LEFTOVER]))
+        assert (resolved.own, resolved.failure) == (None, None)
 
 
 def test_a_job_of_another_uid_is_another_job() -> None:

@@ -39,7 +39,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.lifting import Held, assert_let_go, let_go
+from tests.support.lifting import Held, assert_ungated, ungated
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_pods
 
@@ -94,11 +94,11 @@ class TestBeforeTheGroupWasPlaced:
 
     def test_one_pod_is_enough(self) -> None:
         """The scheduler counts to minCount itself."""
-        assert let_go(observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 1)])) == ["llama-1"]
+        assert ungated(observed(JOB, groups=[BEFORE], pods=[a_pod(JOB, 1)])) == ["llama-1"]
 
     def test_minCount_need_not_be_right(self) -> None:  # noqa: N802 - the field's own spelling
         """A stale minCount is resize_gang's business."""
-        assert let_go(observed(JOB, groups=[a_pod_group()], pods=[a_pod(JOB, 1)])) == ["llama-1"]
+        assert ungated(observed(JOB, groups=[a_pod_group()], pods=[a_pod(JOB, 1)])) == ["llama-1"]
 
     @pytest.mark.parametrize(
         ("pod", "names"),
@@ -116,11 +116,11 @@ class TestBeforeTheGroupWasPlaced:
     def test_whose_gate(self, pod: Object, names: list[str], wording: Wording) -> None:
         """Only Muster's gate, only of live pods, only of this group."""
         given = observed(JOB, groups=[BEFORE], pods=[pod])
-        assert_let_go(given, names or Held(Reason.UP_TO_DATE, ("team-a/llama",)), wording)
+        assert_ungated(given, names or Held(Reason.UP_TO_DATE, ("team-a/llama",)), wording)
 
     def test_a_group_on_its_way_out_still_places_pods(self) -> None:
         """Its finalizer holds it until the last pod ends."""
-        assert let_go(
+        assert ungated(
             observed(JOB, groups=[a_pod_group("llama-main-33333333", being_deleted)], pods=[a_pod(JOB)])
         )
 
@@ -233,7 +233,7 @@ class TestAfterTheGroupWasPlaced:
         wording: Wording,
     ) -> None:
         """MinCount must be what the Jobs need, and that many members must be there."""
-        assert_let_go(observed(job, groups=[group], pods=pods), decision, wording)
+        assert_ungated(observed(job, groups=[group], pods=pods), decision, wording)
 
     @pytest.mark.parametrize(
         ("given", "decision"),
@@ -280,7 +280,7 @@ class TestAfterTheGroupWasPlaced:
         self, given: Observed, decision: list[str] | Held, wording: Wording
     ) -> None:
         """No pod waits for a resize that never comes."""
-        assert_let_go(given, decision, wording)
+        assert_ungated(given, decision, wording)
 
     def test_pods_of_other_groups_stay_gated(self) -> None:
         """For this rule all pods of the owner are read; only those of the one group are let go."""
@@ -288,7 +288,7 @@ class TestAfterTheGroupWasPlaced:
         jobs = [a_child_job(jobset, name, 0) for name in ("a", "b")]
         group = a_pod_group("llama-a-22222222", placed, root=jobset)
         pods = [*pods_of(jobs[0]), *pods_of(jobs[1])]
-        assert let_go(observed(jobset, jobs=jobs, groups=[group], pods=pods)) == [
+        assert ungated(observed(jobset, jobs=jobs, groups=[group], pods=pods)) == [
             "llama-a-0-0",
             "llama-a-0-1",
         ]
@@ -300,7 +300,7 @@ class TestWithoutAGroup:
     def test_a_group_that_is_still_to_come(self, wording: Wording) -> None:
         """Its own event continues."""
         waiting = Held(Reason.AWAITING_POD_GROUP, ("llama-main-33333333",))
-        assert_let_go(observed(pods=[a_pod()]), waiting, wording)
+        assert_ungated(observed(pods=[a_pod()]), waiting, wording)
 
     @pytest.mark.parametrize(
         "given",
@@ -343,7 +343,7 @@ class TestWithoutAGroup:
     def test_a_pod_that_is_gone(self, wording: Wording) -> None:
         """Neither pod nor group could be read."""
         subject = ObjectRef("v1", "Pod", "team-a", "llama-0", "old")
-        assert_let_go(Observed(subject), Held(Reason.OBJECT_GONE, ("team-a/llama-0",)), wording)
+        assert_ungated(Observed(subject), Held(Reason.OBJECT_GONE, ("team-a/llama-0",)), wording)
 
 
 def test_a_group_without_owner_has_no_reply() -> None:
@@ -378,10 +378,10 @@ def test_when_the_owner_is_read(group: Object, pod: Object, needed: bool) -> Non
 def test_the_group_of_a_rebuilt_owner_waits_for_nobody() -> None:
     """A group whose owner is gone is nobody's to resize."""
     given = replace(observed(JOB, groups=[LOWERED], pods=[a_pod(JOB)]), owner=None, jobs=())
-    assert let_go(given) == ["llama-0"]
+    assert ungated(given) == ["llama-0"]
 
 
 def test_suspended_or_not_the_rule_is_the_same() -> None:
     """Resuming makes new pods of the same group."""
     job = a_job(with_spec(suspend=True), pods=3)
-    assert let_go(observed(job, groups=[AFTER], pods=pods_of(job))) == ["llama-0", "llama-1", "llama-2"]
+    assert ungated(observed(job, groups=[AFTER], pods=pods_of(job))) == ["llama-0", "llama-1", "llama-2"]

@@ -1,4 +1,4 @@
-"""The schema files that are checked in say what shared/muster/policy/schema.py says."""
+"""The schema files in the repository are generated from shared/muster/policy/schema.py."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ def test_the_schema_for_editors_refuses_unknown_fields_everywhere() -> None:
     """Each struct is closed, but those that are the Trainer's."""
     definitions = policy_schema.for_editors()["$defs"]
     assert definitions
-    assert all(one["additionalProperties"] is False for one in definitions.values())
+    assert all(definition["additionalProperties"] is False for definition in definitions.values())

@@ -1,4 +1,4 @@
-"""Whatever owners and policies come: what is valid is accepted, what is not is told with its path."""
+"""Property test: valid policies are accepted, invalid ones are refused with a path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from tests.support.builders import NOW, pods_of
-from tests.support.generated_policies import NOT_SLOW, compiled, worlds
+from tests.support.generated_policies import NOT_SLOW, compiled, observations
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_workload, resolve
 
@@ -72,7 +72,7 @@ def kinds_of(world: Observed) -> Iterator[str]:
     yield resolved.root.kind
     yield "tree" if any(root.children for root in resolved.tree) else "flat"
     leaves = (leaf for root in resolved.tree for leaf in root.leaves())
-    if any(len({one.priority.name for one in leaf.pod_sets}) > 1 for leaf in leaves):
+    if any(len({pod_set.priority.name for pod_set in leaf.pod_sets}) > 1 for leaf in leaves):
         yield "two classes in one group"
 
 
@@ -81,7 +81,7 @@ def test_the_laws_hold_of_worlds_of_every_kind() -> None:
     seen: set[str] = set()
 
     @settings(NOT_SLOW, max_examples=300)
-    @given(world=worlds())
+    @given(world=observations())
     def draw(world: Observed) -> None:
         for law in LAWS:
             law(world)

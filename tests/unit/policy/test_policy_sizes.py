@@ -1,4 +1,4 @@
-"""Sizes under a policy: pinned counts, scaling that is only flagged, pods that are held."""
+"""Sizes under a policy: pinned counts, scaling with onScale Flag, pods held by onFailure Hold."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kept(text: str) -> tuple[PolicySource, ...]:
 def sizes(decision: Plan | NoOp) -> list[int]:
     """The minCounts that a plan writes to PodGroups."""
     assert isinstance(decision, Plan), decision
-    groups = [one.body for one in decision.actions if one.target.kind == "PodGroup" and one.body]
+    groups = [action.body for action in decision.actions if action.target.kind == "PodGroup" and action.body]
     return [body["spec"]["schedulingPolicy"]["gang"]["minCount"] for body in groups]
 
 
@@ -111,7 +111,7 @@ def test_flagged_scaling_is_said_on_the_owner(wording: Wording) -> None:
     """A person who asked for it finds it where the groups are reported."""
     decision = plan_conditions(observed(**flagged(1)), NOW)
     assert isinstance(decision, Plan)
-    (status,) = (one for one in decision.actions if one.verb == Verb.PATCH)
+    (status,) = (action for action in decision.actions if action.verb == Verb.PATCH)
     assert status.body is not None
     ready = status.body["status"]["conditions"][0]
     assert (ready["status"], ready["reason"]) == ("True", Reason.SCALING_FLAGGED)
@@ -132,7 +132,9 @@ BROKEN = (PolicySource(PolicySourceKind.OWNER, "home", "workload: {bogus: 1}"),)
 def reasons(decision: Plan | NoOp) -> list[str]:
     """The reasons of the Events of a plan."""
     assert isinstance(decision, Plan)
-    return [one.body["reason"] for one in decision.actions if one.target.kind == "Event" and one.body]
+    return [
+        action.body["reason"] for action in decision.actions if action.target.kind == "Event" and action.body
+    ]
 
 
 def test_a_broken_policy_is_told_on_an_event_whoever_writes_the_condition_first() -> None:
@@ -142,8 +144,8 @@ def test_a_broken_policy_is_told_on_an_event_whoever_writes_the_condition_first(
     assert isinstance(first, Plan)
     status = first.actions[0].body
     assert status is not None
-    told = observed(a_job(with_status(**status["status"])), sources=BROKEN)
-    assert plan_conditions(told, NOW).reason == Reason.UP_TO_DATE
+    observation = observed(a_job(with_status(**status["status"])), sources=BROKEN)
+    assert plan_conditions(observation, NOW).reason == Reason.UP_TO_DATE
 
 
 def held(policy: str) -> Plan:
@@ -164,7 +166,7 @@ def test_a_policy_that_holds_makes_no_stand_ins(policy: str) -> None:
     """The owner is told all the same, and the pods keep their gates."""
     decision = held(policy)
     assert decision.reason == Reason.INVALID_POLICY
-    assert [one.target.kind for one in decision.actions] == ["Job", "Event"]
+    assert [action.target.kind for action in decision.actions] == ["Job", "Event"]
     waiting = plan_pods(observed(pods=pods_of(a_job())), NOW)
     assert waiting.reason == Reason.AWAITING_POD_GROUP
 
@@ -172,7 +174,7 @@ def test_a_policy_that_holds_makes_no_stand_ins(policy: str) -> None:
 def test_without_hold_the_pods_run_in_a_stand_in() -> None:
     """A basic group of the name they are stamped with."""
     decision = held("workload: {bogus: 1}")
-    assert [one.target.kind for one in decision.actions] == ["PodGroup", "Job", "Event"]
+    assert [action.target.kind for action in decision.actions] == ["PodGroup", "Job", "Event"]
     stand_in: Object = dict(decision.actions[0].body or {})
     assert stand_in["spec"] == {"schedulingPolicy": {"basic": {}}}
 

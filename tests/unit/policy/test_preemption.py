@@ -41,11 +41,11 @@ from tests.support.planning import (
     plan_resize,
     plan_workload,
 )
-from tests.support.priorities import of_class, seen
+from tests.support.priorities import a_priority_class_view, of_class
 
-POLITE_DEFAULT = seen("usual", 1, globalDefault=True, preemptionPolicy="Never")
-POLITE = seen("polite", 1000, preemptionPolicy="Never")
-PUSHY = seen("pushy", 1000, preemptionPolicy="PreemptLowerPriority")
+POLITE_DEFAULT = a_priority_class_view("usual", 1, globalDefault=True, preemptionPolicy="Never")
+POLITE = a_priority_class_view("polite", 1000, preemptionPolicy="Never")
+PUSHY = a_priority_class_view("pushy", 1000, preemptionPolicy="PreemptLowerPriority")
 SIM = a_jobset(a_replicated_job("a", of_class("polite")), a_replicated_job("b", of_class("polite")))
 TREE = "workload: {groups: [{name: all, groups: [{name: a}, {name: b}]}]}"
 
@@ -67,10 +67,10 @@ def made(given: Observed) -> list[Action]:
 def settings(template: Object) -> dict[str, Any]:
     """The preemptionPolicy of a template and of those below it, by name."""
     below = [*(template.get("podGroupTemplates") or []), *(template.get("compositePodGroupTemplates") or [])]
-    found = {template["name"]: template.get("preemptionPolicy")} if "name" in template else {}
-    for one in below:
-        found |= settings(one)
-    return found
+    policies = {template["name"]: template.get("preemptionPolicy")} if "name" in template else {}
+    for child in below:
+        policies |= settings(child)
+    return policies
 
 
 def stored(body: Object) -> Object:
@@ -106,9 +106,9 @@ def test_templates_say_what_the_class_says(
     ("default", "found"),
     [
         pytest.param((), None, id="no default class"),
-        pytest.param((seen("usual", 1, globalDefault=True),), None, id="one that preempts"),
+        pytest.param((a_priority_class_view("usual", 1, globalDefault=True),), None, id="one that preempts"),
         pytest.param(
-            (seen("usual", 1, globalDefault=True, preemptionPolicy="Never"),),
+            (a_priority_class_view("usual", 1, globalDefault=True, preemptionPolicy="Never"),),
             "Never",
             id="one that never does",
         ),
@@ -149,7 +149,9 @@ def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.PRIORITIES_DIFFER
     wording(plan.message)
-    groups = {one.target.name: spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"}
+    groups = {
+        action.target.name: spec_of(action) for action in plan.actions if action.target.kind == "PodGroup"
+    }
     assert {name: spec.get("preemptionPolicy") for name, spec in groups.items()} == {
         "llama-g-22222222-0": "Never",
         "llama-g-22222222": None,
@@ -185,7 +187,7 @@ def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str, wording
     assert plan.reason == Reason.INVALID_POLICY
     assert mentions(plan.message, "home", path, "Never")
     wording(plan.message)
-    fallback = [spec_of(one) for one in plan.actions if one.target.kind == "PodGroup"]
+    fallback = [spec_of(action) for action in plan.actions if action.target.kind == "PodGroup"]
     stand_in = {
         "schedulingPolicy": {"basic": {}},
         "priorityClassName": "polite",
@@ -209,10 +211,15 @@ def test_groups_and_what_stands_in_for_them_take_it_from_the_template() -> None:
     given = observed(SIM, jobs=(), workload=body, sources=kept)
     plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
-    instead = [one for action in plan.actions for one in action.if_refused if one.target.kind == "PodGroup"]
+    instead = [
+        refused
+        for action in plan.actions
+        for refused in action.if_refused
+        if refused.target.kind == "PodGroup"
+    ]
     assert len(plan.actions) == 3
     assert len(instead) == 4
-    assert {spec_of(one)["preemptionPolicy"] for one in (*plan.actions, *instead)} == {"Never"}
+    assert {spec_of(action)["preemptionPolicy"] for action in (*plan.actions, *instead)} == {"Never"}
 
 
 def test_a_composite_that_takes_the_place_of_another_has_it_too() -> None:
@@ -225,13 +232,13 @@ def test_a_composite_that_takes_the_place_of_another_has_it_too() -> None:
     jobs = [finished, a_child_job(SIM, "b", 0)]
     groups = plan_pod_groups(observed(SIM, jobs=(), workload=body, sources=kept), NOW)
     assert isinstance(groups, Plan)
-    there = [stored(dict(one.body or {})) for one in groups.actions]
+    there = [stored(dict(action.body or {})) for action in groups.actions]
     above = CompositePodGroup.read(there[0])
     plan = plan_resize(
         observed(SIM, jobs=jobs, workload=body, sources=kept, composites=(above,), groups=there[1:]), NOW
     )
     assert isinstance(plan, Plan)
-    (again,) = (one for one in plan.actions if one.verb == "create")
+    (again,) = (action for action in plan.actions if action.verb == "create")
     assert spec_of(again)["preemptionPolicy"] == "Never"
     assert spec_of(again)["schedulingPolicy"] == {"gang": {"minGroupCount": 1}}
 

@@ -1,4 +1,4 @@
-"""Rules that hold for any marks, JobSets and Jobs, not only for those somebody thought of."""
+"""Property tests: rules that hold for any marks, JobSets and Jobs."""
 
 from __future__ import annotations
 

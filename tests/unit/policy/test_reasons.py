@@ -1,4 +1,4 @@
-"""Reasons: one list, each spelled as the API spells them, each used."""
+"""Reasons are in one list, spelled as the API requires, and each is used."""
 
 from __future__ import annotations
 

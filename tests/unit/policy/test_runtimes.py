@@ -1,4 +1,4 @@
-"""What mark_runtime writes into a runtime, and what it takes back."""
+"""mark_runtime: the fields that it writes into a runtime, and those that it removes."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def marked(body: Object) -> dict[str, Any]:
     assert event.body["type"] == "Normal"
     assert update.body["metadata"]["resourceVersion"] == "7"
     template = update.body["spec"]["template"]
-    told: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     for entry in template["spec"]["replicatedJobs"]:
         pod = entry["template"]["spec"]["template"]
-        told[entry["name"]] = dict((pod.get("metadata") or {}).get("labels") or {})
+        labels[entry["name"]] = dict((pod.get("metadata") or {}).get("labels") or {})
         if "schedulerName" in pod["spec"]:
-            told[entry["name"]]["schedulerName"] = pod["spec"]["schedulerName"]
+            labels[entry["name"]]["schedulerName"] = pod["spec"]["schedulerName"]
     if "metadata" in template:
-        told["JobSet"] = template["metadata"]
-    return told
+        labels["JobSet"] = template["metadata"]
+    return labels
 
 
 def under(group: str) -> str:

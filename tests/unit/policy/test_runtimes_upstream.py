@@ -1,4 +1,4 @@
-"""Runtimes whose pods somebody else groups: upstream by a field of its own, or the user by naming a group."""
+"""mark_runtime leaves runtimes alone whose pods upstream or the user groups."""
 
 from __future__ import annotations
 
@@ -180,13 +180,13 @@ class TestOneTemplate:
         plan = decided(body)
         assert up_to_date(body) is None
         assert isinstance(plan, Plan)
-        assert (plan.reason, [one.target.kind for one in plan.actions]) == (reason, ["Event"])
+        assert (plan.reason, [action.target.kind for action in plan.actions]) == (reason, ["Event"])
         assert mentions(plan.message, *KIND, "node", reason, *facts)
         wording(plan.message)
 
 
 @pytest.mark.parametrize(
-    ("path", "value"), [pytest.param(*one.values[:2], id=one.id) for one in ONE_TEMPLATE]
+    ("path", "value"), [pytest.param(*case.values[:2], id=case.id) for case in ONE_TEMPLATE]
 )
 def test_kai_gets_none_of_its_pods(path: tuple[str, ...], value: Any) -> None:
     """A schedulerName beside somebody else's group would leave them to neither."""

@@ -1,4 +1,4 @@
-"""A policy is read strictly, and what is wrong with it is told with the path a person finds it under."""
+"""A policy is parsed strictly, and each error has the path of its field."""
 
 from __future__ import annotations
 

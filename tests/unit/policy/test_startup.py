@@ -1,4 +1,4 @@
-"""Whether groups can start although replicatedJobs wait for one another."""
+"""Whether groups can start although replicatedJobs depend on one another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stamped pods of a template that is not Muster's to group, in an owner whose other templates are."""
+"""Stamped pods of a template that Muster does not group, in an owner whose other templates it groups."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def made(given: Observed) -> list[str]:
     """What create_workload makes, by kind and name, in order."""
     plan = plan_workload(given, NOW)
     actions = plan.actions if isinstance(plan, Plan) else ()
-    return [f"{one.target.kind} {one.target.name}" for one in actions if one.verb == "create"]
+    return [f"{action.target.kind} {action.target.name}" for action in actions if action.verb == "create"]
 
 
 WORKLOAD = a_workload(a_gang("workers", 2), root=a_mixed())
@@ -86,7 +86,7 @@ def test_a_marked_template_that_upstream_groups_gets_a_stand_in(modifier: Modifi
 
 def test_the_other_templates_keep_their_gang() -> None:
     """Both in one plan where the Workload is missing too; two pods of one group make one stand-in."""
-    assert [one for one in made(seen()) if "Event" not in one] == ["Workload llama", f"PodGroup {NAME}"]
+    assert [name for name in made(seen()) if "Event" not in name] == ["Workload llama", f"PodGroup {NAME}"]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_an_owner_that_is_given_up_has_stand_ins_for_all() -> None:
     plan = plan_workload(seen(sources=broken), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.INVALID_POLICY
-    told = [f"{one.verb} {one.target.kind} {one.target.name}" for one in plan.actions]
-    assert told[0] == "create PodGroup llama-workers-22222222"
-    assert told[-1] == f"create PodGroup {NAME}"
-    assert [one.subresource for one in plan.actions].count("status") == 1
+    actions = [f"{action.verb} {action.target.kind} {action.target.name}" for action in plan.actions]
+    assert actions[0] == "create PodGroup llama-workers-22222222"
+    assert actions[-1] == f"create PodGroup {NAME}"
+    assert [action.subresource for action in plan.actions].count("status") == 1
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_the_condition_says_so(
     given = seen(None, *modifiers, workload=WORKLOAD, groups=[workers, stand_in])
     resolved = resolve(given)
     assert isinstance(resolved, ResolvedOwner)
-    said, _ = conditions_of(given, resolved)
-    assert said.true is ready
-    assert mentions(said.message, *facts)
-    assert ready or said.reason == Reason.UPSTREAM_GROUPS
-    wording(said.message)
+    results, _ = conditions_of(given, resolved)
+    assert results.true is ready
+    assert mentions(results.message, *facts)
+    assert ready or results.reason == Reason.UPSTREAM_GROUPS
+    wording(results.message)

@@ -1,4 +1,4 @@
-"""The tree a policy asks for, beside the groups that the marks on the pod templates make."""
+"""The tree of groups in a policy, compared with the groups that the marks on pod templates make."""
 
 from __future__ import annotations
 
@@ -67,8 +67,12 @@ def told(tree: tuple[Group, ...] | GroupingFailure) -> Any:
     """A tree in few words: name, gang count or basic, and either sizes or children."""
     assert not isinstance(tree, GroupingFailure), tree
     return [
-        (one.name, one.template_min_count if one.gang else "basic", told(one.children) or dict(one.sizes))
-        for one in tree
+        (
+            group.name,
+            group.template_min_count if group.gang else "basic",
+            told(group.children) or dict(group.sizes),
+        )
+        for group in tree
     ]
 
 

@@ -37,7 +37,7 @@ from tests.support.planning import (
     plan_workload,
     resolve,
 )
-from tests.support.priorities import seen as a_class
+from tests.support.priorities import a_priority_class_view as a_class
 
 CLASSES = (
     a_class("hi", 1000),

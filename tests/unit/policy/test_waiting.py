@@ -1,4 +1,4 @@
-"""patch_pods on groups that are placed together: new pods of one of them wait for those of the others."""
+"""patch_pods with CompositePodGroups: new pods of one group wait for those of the other groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.builders import (
     succeeded,
     with_condition,
 )
-from tests.support.lifting import Held, assert_let_go, let_go
+from tests.support.lifting import Held, assert_ungated, ungated
 from tests.support.messages import mentions
 from tests.support.planning import Observed, held_groups, plan_pods
 from tests.support.trees import (
@@ -38,7 +38,7 @@ from tests.support.trees import (
     a_composite,
     a_policy,
     below,
-    seen,
+    observed_tree,
 )
 
 SHORT = Held(Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
@@ -55,55 +55,57 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
 @pytest.mark.parametrize(
     ("given", "decision"),
     [
-        pytest.param(seen([*NEW_PREFILL, *NEW_DECODE]), ALL, id="all are there: all gates at once"),
-        pytest.param(seen([*NEW_PREFILL, *HANGING]), SHORT, id="pods of a sibling still terminate"),
+        pytest.param(observed_tree([*NEW_PREFILL, *NEW_DECODE]), ALL, id="all are there: all gates at once"),
+        pytest.param(observed_tree([*NEW_PREFILL, *HANGING]), SHORT, id="pods of a sibling still terminate"),
         pytest.param(
-            seen([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL, GOING]),
+            observed_tree([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL, GOING]),
             SHORT,
             id="the sibling's Job is on its way out, its pods do not know it yet",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL]),
+            observed_tree([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL]),
             SHORT,
             id="the sibling's Job is gone, its pods do not know it yet",
         ),
         pytest.param(
-            seen(NEW_PREFILL, jobs=[PREFILL]),
+            observed_tree(NEW_PREFILL, jobs=[PREFILL]),
             ALL[:2],
             id="nothing of the sibling is left: the scheduler counts nothing wrongly and waits by itself",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *NEW_DECODE], quorum=1),
+            observed_tree([*NEW_PREFILL, *NEW_DECODE], quorum=1),
             Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="the quorum fell before the restart and is not raised yet",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], quorum=1),
+            observed_tree([*NEW_PREFILL, *HANGING], quorum=1),
             Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="nor is it while old pods terminate",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *NEW_DECODE], composites=()),
+            observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()),
             Held(Reason.AWAITING_POD_GROUP, (CHAT,)),
             id="the composite is being replaced",
         ),
         pytest.param(
-            seen([*pods_of(PREFILL, bound), *NEW_DECODE]),
+            observed_tree([*pods_of(PREFILL, bound), *NEW_DECODE]),
             ALL[2:],
             id="one child is restarted while its sibling runs",
         ),
         pytest.param(
-            seen([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
+            observed_tree([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
             Held(Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
             id="one child is restarted and an old pod of it still terminates",
         ),
         pytest.param(
-            seen([NEW_PREFILL[0], *pods_of(PREFILL, bound)[1:], NEW_DECODE[0], *pods_of(DECODE, bound)[1:]]),
+            observed_tree(
+                [NEW_PREFILL[0], *pods_of(PREFILL, bound)[1:], NEW_DECODE[0], *pods_of(DECODE, bound)[1:]]
+            ),
             [ALL[0], ALL[2]],
             id="a replacement in each",
         ),
         pytest.param(
-            seen(
+            observed_tree(
                 [NEW_PREFILL[0], *pods_of(DECODE, succeeded)],
                 quorum=1,
                 jobs=[PREFILL, ENDED],
@@ -113,37 +115,41 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
             id="a sibling that has ended is not waited for",
         ),
         pytest.param(
-            seen([NEW_PREFILL[0], *pods_of(DECODE, succeeded)], jobs=[PREFILL, ENDED], sizes={"decode": 1}),
+            observed_tree(
+                [NEW_PREFILL[0], *pods_of(DECODE, succeeded)], jobs=[PREFILL, ENDED], sizes={"decode": 1}
+            ),
             Held(Reason.AWAITING_RESIZE, (CHAT, 2, 1)),
             id="though not before the quorum has fallen",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], sizes={"prefill": None, "decode": None}),
+            observed_tree([*NEW_PREFILL, *HANGING], sizes={"prefill": None, "decode": None}),
             SHORT,
             id="basic groups below a gang are placed together too",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], quorum=None, policy=a_policy(schedulingPolicy={"basic": {}})),
+            observed_tree(
+                [*NEW_PREFILL, *HANGING], quorum=None, policy=a_policy(schedulingPolicy={"basic": {}})
+            ),
             ALL[:2],
             id="gangs below a basic root wait for nobody but themselves",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], quorum=1, policy=ONE_IS_ENOUGH),
+            observed_tree([*NEW_PREFILL, *HANGING], quorum=1, policy=ONE_IS_ENOUGH),
             ALL[:2],
             id="one group is enough by the policy",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, NEW_DECODE[0]], quorum=1, policy=ONE_IS_ENOUGH),
+            observed_tree([*NEW_PREFILL, NEW_DECODE[0]], quorum=1, policy=ONE_IS_ENOUGH),
             ALL[:3],
             id="a group that is short of pods and not needed does not hold back the tree by its gates",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, NEW_DECODE[0], HANGING[1]], quorum=1, policy=ONE_IS_ENOUGH),
+            observed_tree([*NEW_PREFILL, NEW_DECODE[0], HANGING[1]], quorum=1, policy=ONE_IS_ENOUGH),
             ALL[:2],
             id="unless it would be placed beside old pods of its own",
         ),
         pytest.param(
-            seen(
+            observed_tree(
                 [NEW_PREFILL[0], *pods_of(PREFILL, bound, being_deleted, of_uid("hanging"))[1:]],
                 quorum=None,
                 policy=a_policy(schedulingPolicy={"basic": {}}),
@@ -156,17 +162,17 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
 )
 def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Held, wording: Wording) -> None:
     """Never a part of it while it could not be whole, and never stuck."""
-    assert_let_go(given, decision, wording)
+    assert_ungated(given, decision, wording)
 
 
 def never_placed(*pods: Object) -> Observed:
     """The tree before the scheduler found a place for it."""
-    return seen(pods, quorum=1, groups=[a_child_group(name, once=False) for name in GROUPS])
+    return observed_tree(pods, quorum=1, groups=[a_child_group(name, once=False) for name in GROUPS])
 
 
 def test_a_tree_that_was_never_placed() -> None:
     """The scheduler sees to it that all or nothing is placed."""
-    assert let_go(never_placed(*NEW_PREFILL)) == ALL[:2]
+    assert ungated(never_placed(*NEW_PREFILL)) == ALL[:2]
 
 
 OWN = a_users_workload(root=JOBSET)
@@ -186,21 +192,25 @@ OWN["spec"] |= {
     ("given", "decision"),
     [
         pytest.param(
-            seen([*NEW_PREFILL, *NEW_DECODE], quorum=1, policy=FLAG), ALL, id="the policy says Flag"
+            observed_tree([*NEW_PREFILL, *NEW_DECODE], quorum=1, policy=FLAG), ALL, id="the policy says Flag"
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], policy=FLAG), SHORT, id="the policy says Flag, old pods terminate"
+            observed_tree([*NEW_PREFILL, *HANGING], policy=FLAG),
+            SHORT,
+            id="the policy says Flag, old pods terminate",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], quorum=1, others=[OWN]), ALL[:2], id="the user's own Workload"
+            observed_tree([*NEW_PREFILL, *HANGING], quorum=1, others=[OWN]),
+            ALL[:2],
+            id="the user's own Workload",
         ),
         pytest.param(
-            seen([*NEW_PREFILL, *HANGING], others=[OWN]),
+            observed_tree([*NEW_PREFILL, *HANGING], others=[OWN]),
             SHORT,
             id="the user's own CompositePodGroup, old pods terminate",
         ),
         pytest.param(
-            seen(NEW_PREFILL, composites=(), others=[OWN]),
+            observed_tree(NEW_PREFILL, composites=(), others=[OWN]),
             ALL[:2],
             id="the user's own CompositePodGroup is still to come",
         ),
@@ -208,7 +218,7 @@ OWN["spec"] |= {
 )
 def test_numbers_that_never_follow(given: Observed, decision: list[str] | Held, wording: Wording) -> None:
     """No pod waits for a resize that never comes; the others of its tree it waits for all the same."""
-    assert_let_go(given, decision, wording)
+    assert_ungated(given, decision, wording)
 
 
 STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
@@ -218,25 +228,25 @@ STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
     "given",
     [
         pytest.param(
-            seen(
+            observed_tree(
                 NEW_PREFILL,
                 groups=[a_child_group("prefill", STRANGER, min_count=1), a_child_group("decode")],
             ),
             id="a PodGroup of somebody else",
         ),
         pytest.param(
-            seen(
+            observed_tree(
                 NEW_PREFILL,
                 groups=[a_child_group("prefill", being_deleted, min_count=1), a_child_group("decode")],
             ),
             id="a PodGroup on its way out, which its pods hold",
         ),
         pytest.param(
-            seen(NEW_PREFILL, composites=(a_composite(CHAT, 1, STRANGER),)),
+            observed_tree(NEW_PREFILL, composites=(a_composite(CHAT, 1, STRANGER),)),
             id="a CompositePodGroup of somebody else",
         ),
         pytest.param(
-            seen(
+            observed_tree(
                 NEW_PREFILL,
                 groups=[a_child_group("prefill", STRANGER, below("theirs"))],
             ),
@@ -246,12 +256,12 @@ STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
 )
 def test_groups_that_nobody_resizes(given: Observed) -> None:
     """resize_gang leaves them as they are, so their pods do not wait for it."""
-    assert let_go(given) == ALL[:2]
+    assert ungated(given) == ALL[:2]
 
 
 def test_the_reply_names_the_whole(wording: Wording) -> None:
     """One event for all pods that were let go: the root of the tree, and its owner."""
-    decision = plan_pods(seen([*NEW_PREFILL, *NEW_DECODE]), NOW)
+    decision = plan_pods(observed_tree([*NEW_PREFILL, *NEW_DECODE]), NOW)
     assert not isinstance(decision, NoOp)
     assert mentions(decision.message, 4, CHAT)
     wording(decision.message)
@@ -265,18 +275,20 @@ def test_a_gang_of_gangs_below_another_one_waits_for_itself() -> None:
     inner = (a_composite(CHAT, 1, below("root")), a_composite("other", 2, below("root")))
     groups = [a_child_group("prefill"), a_child_group("decode", below("other"))]
     root = a_composite("root", 1)
-    given = seen([*NEW_PREFILL, *NEW_DECODE, *HANGING], composites=(root, *inner), groups=groups, policy=FLAG)
-    assert let_go(given) == ALL[:2]
+    given = observed_tree(
+        [*NEW_PREFILL, *NEW_DECODE, *HANGING], composites=(root, *inner), groups=groups, policy=FLAG
+    )
+    assert ungated(given) == ALL[:2]
 
 
 def test_which_groups_are_placed_together() -> None:
     """All below one root; a group without a parent is on its own."""
     loose = a_child_group("decode", below(""))
-    given = seen([], groups=[a_child_group("prefill"), loose])
+    given = observed_tree([], groups=[a_child_group("prefill"), loose])
     prefill, decode = given.groups
     assert placed_together(given.members, prefill) == (prefill,)
     assert placed_together(given.members, decode) == (decode,)
-    both = seen([])
+    both = observed_tree([])
     assert placed_together(both.members, both.groups[0]) == both.groups
     assert placed_together(both.members, both.composites[0]) == both.groups
 
@@ -292,14 +304,14 @@ def test_a_failed_sibling_counts_in_full() -> None:
     """Its JobSet makes it anew, so the quorum does not fall in between."""
     failed = {**DECODE, "status": {}}
     with_condition("Failed")(failed)
-    given = seen([NEW_PREFILL[0], *pods_of(DECODE, bound)], jobs=[PREFILL, failed])
-    assert let_go(given) == ALL[:1]
+    given = observed_tree([NEW_PREFILL[0], *pods_of(DECODE, bound)], jobs=[PREFILL, failed])
+    assert ungated(given) == ALL[:1]
 
 
 def test_what_a_tree_of_a_thousand_groups_costs() -> None:
     """Each group is looked at a few times, not once for each of the others."""
     groups = [a_child_group("prefill", named(f"group-{number}")) for number in range(1000)]
-    given = seen(NEW_PREFILL, groups=groups, quorum=1000)
+    given = observed_tree(NEW_PREFILL, groups=groups, quorum=1000)
     began = time.process_time()
     assert placed_together(given.members, given.groups[0]) == given.groups
     assert len(held_groups(given)) == 1000

@@ -1,4 +1,4 @@
-"""create_workload: the Workload of an owner, whole; and everything that may stand under its name."""
+"""create_workload: the Workload of an owner, and existing objects of the same name."""
 
 from __future__ import annotations
 
@@ -315,13 +315,17 @@ def test_stamped_pods_of_a_skipped_owner_get_stand_ins(wording: Wording) -> None
     assert mentions(skipped.message, *MANAGED_FACTS)
     assert group.body == stand_in("llama-a-22222222", MANAGED, f"ManagedElsewhere: {skipped.message}", "hi")
     assert condition.body is not None
-    told = condition.body["status"]["conditions"][0]
-    assert (told["type"], told["status"], told["reason"]) == ("PodGroupsReady", "False", "ManagedElsewhere")
-    assert mentions(told["message"], "llama-a-22222222", *MANAGED_FACTS)
+    written = condition.body["status"]["conditions"][0]
+    assert (written["type"], written["status"], written["reason"]) == (
+        "PodGroupsReady",
+        "False",
+        "ManagedElsewhere",
+    )
+    assert mentions(written["message"], "llama-a-22222222", *MANAGED_FACTS)
     assert event.optional
     assert plan.reason == Reason.STAND_INS_CREATED
     assert mentions(plan.message, *MANAGED_FACTS)
-    for message in (skipped.message, told["message"], plan.message):
+    for message in (skipped.message, written["message"], plan.message):
         wording(message)
 
 

@@ -1,4 +1,4 @@
-"""Which answer each end of an event gets. A broker decides by it whether the event comes again."""
+"""The HTTP answer for each outcome, by which a broker decides whether to deliver the event again."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_every_class_of_error_has_a_meaning() -> None:
     """A class added to the cluster's errors must be given its answer."""
 
     def below(kind: type[errors.ClusterError]) -> set[type[errors.ClusterError]]:
-        return {kind}.union(*(below(one) for one in kind.__subclasses__()))
+        return {kind}.union(*(below(subclass) for subclass in kind.__subclasses__()))
 
     named = {kind for kind in below(errors.ClusterError) if kind.__module__ == errors.__name__}
     assert (named - {errors.ClusterError}) | {DeadlineExceeded} == set(MEANINGS)

@@ -1,4 +1,4 @@
-"""The Flask app: what it takes, by which path, in which size."""
+"""The Flask app: accepted methods, paths and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings come from the environment, and a bad one is named."""
+"""Settings are read from the environment, and an error names the variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that no function took are kept, so many of them, on the embedded API server."""
+"""The dead-letter function stores events on the embedded API server, up to a limit."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def keeper(client: Any, limit: int = 100) -> DeadLetters:
 
 def kept(client: Client) -> list[str]:
     """The ids of the events that are kept, sorted."""
-    found = client.list(CONFIGMAPS, HOME, labels=SELECTOR)
-    return sorted(str(from_config_map(one).event["id"]) for one in found)
+    config_maps = client.list(CONFIGMAPS, HOME, labels=SELECTOR)
+    return sorted(str(from_config_map(config_map).event["id"]) for config_map in config_maps)
 
 
 def send(letters: DeadLetters, **change: Any) -> int:
@@ -137,16 +137,16 @@ def test_behind_the_broker_of_eventing(client: Client, answer: Answer | NoAnswer
         return answer
 
     def buries(headers: Any, body: bytes, _timeout: float | None) -> Answer:
-        said = letters.handle(headers, body)
-        return Answer(said.status, said.headers, said.body)
+        answer = letters.handle(headers, body)
+        return Answer(answer.status, answer.headers, answer.body)
 
     services = {trigger.subscriber: fails for trigger in wiring.triggers}
     broker = Broker(wiring, {**services, "dead-letter": buries}, workers=0)
     job_added = EVENT | {"apiversion": "batch/v1"}
     broker.publish(CloudEvent.from_structured(job_added))
     broker.pump()
-    found = [from_config_map(one) for one in client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
+    letters_left = [from_config_map(obj) for obj in client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
     heard = {"create-workload", "create-pod-groups"}
-    assert {letter.function for letter in found} == (heard if code else {""})
-    assert {letter.code for letter in found} == {code}
-    assert all(letter.event == job_added for letter in found)
+    assert {letter.function for letter in letters_left} == (heard if code else {""})
+    assert {letter.code for letter in letters_left} == {code}
+    assert all(letter.event == job_added for letter in letters_left)

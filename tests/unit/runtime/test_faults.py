@@ -1,4 +1,4 @@
-"""What an API server may answer, over a real socket, and what becomes of the event then."""
+"""Errors of an API server over a real socket, and the outcome of the event."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def _groups(cluster: Cluster) -> list[str]:
 def test_the_group_of_a_new_block_is_made_by_the_next_sweep(cluster: Cluster) -> None:
     """No step takes the Job's update for it: each look would cost reads, at every change of a status."""
     create, resize = map(steps.step_named, ("create_pod_groups", "resize_gang"))
-    told = create.predicate(ResourceEvent("1", Happened.UPDATE, ref(GROWN), GROWN))
-    assert isinstance(told, NoOp)
-    assert told.reason == Reason.NOT_FOR_THIS_STEP
+    subject = create.predicate(ResourceEvent("1", Happened.UPDATE, ref(GROWN), GROWN))
+    assert isinstance(subject, NoOp)
+    assert subject.reason == Reason.NOT_FOR_THIS_STEP
     assert run_step(resize, cluster, ref(GROWN), wall_clock).reason == Reason.UP_TO_DATE
     assert _groups(cluster) == [BLOCK(0)]
     headers, _ = an_event(type="dev.muster.sweep")

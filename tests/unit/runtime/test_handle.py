@@ -1,4 +1,4 @@
-"""One event through one step: what is called, with what, and for how long."""
+"""Handling one event by one step: the calls, their arguments, and the deadline."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def test_slow_reads_leave_no_time_to_write() -> None:
     cluster = FakeCluster()
 
     def slowly(bounded: Any, subject: ObjectRef) -> ObjectRef:
-        found = observe(bounded, subject)
+        observed = observe(bounded, subject)
         while not bounded.time_is_over:
             time.sleep(0.005)
-        return found
+        return observed
 
     answer = a_handler(a_step(observe=slowly), cluster, deadline_seconds=0.02).handle(*an_event())
     assert answer.status == 503

@@ -1,4 +1,4 @@
-"""A sweep waits a little first, so that not all functions list at the same moment."""
+"""A sweep starts after a random delay, so that functions do not list at the same moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step under func's middleware: ASGI on one event loop, the Flask app in threads behind it."""
+"""A step under func's middleware: ASGI on one event loop, and the Flask app in threads."""
 
 from __future__ import annotations
 

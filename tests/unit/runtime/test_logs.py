@@ -1,4 +1,4 @@
-"""One line of JSON per event, which says all that is needed to find it again, and never a whole object."""
+"""One line of JSON per event with the identity of the event and its object, never a whole object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /metrics of a function: what it did, as Prometheus reads it."""
+"""GET /metrics of a function, in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ def send(client: FlaskClient, body: bytes | None = None, **change: Any) -> int:
 def read(client: FlaskClient, name: str) -> dict[tuple[str, ...], float]:
     """All samples of a metric: the values of its labels, without the function, and its own value."""
     families = text_string_to_metric_families(client.get("/metrics").text)
-    samples = [one for family in families for one in family.samples if one.name == name]
-    assert all(one.labels["function"] == "patch_pods" for one in samples)
-    return {tuple(one.labels[label] for label in ORDER if label in one.labels): one.value for one in samples}
+    samples = [sample for family in families for sample in family.samples if sample.name == name]
+    assert all(sample.labels["function"] == "patch_pods" for sample in samples)
+    return {
+        tuple(sample.labels[label] for label in ORDER if label in sample.labels): sample.value
+        for sample in samples
+    }
 
 
 def test_format_is_what_prometheus_asks_for() -> None:
@@ -150,8 +153,8 @@ def test_functions_of_one_process_count_apart() -> None:
 def test_what_decides_does_not_know_of_metrics() -> None:
     """Neither policy, nor events, nor the cluster room load prometheus_client."""
     imports = "import muster.policy.plans.patch_pods, muster.events.predicates, muster.cluster.execute"
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", f"{imports}\nimport sys\nprint('prometheus_client' in sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert told.stdout == "False\n"
+    assert output.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""A function whose rights end at a namespace asks for nothing beyond it."""
+"""A function with permissions for one namespace sends no request about others."""
 
 from __future__ import annotations
 
@@ -41,12 +41,15 @@ def _server() -> Iterator[ApiServer]:
 def test_a_sweep_looks_at(server: ApiServer, namespace: str, found: list[str]) -> None:
     """A Role does not allow a list of all namespaces, and a sweep that asked for it would be refused."""
     cluster = connect(Settings(api_server=server.url, namespace=namespace))
-    subjects = [one if isinstance(one, ObjectRef) else one.subject for one in STEP.responsible_for(cluster)]
-    assert sorted(one.name for one in subjects) == found
+    subjects = [
+        subject if isinstance(subject, ObjectRef) else subject.subject
+        for subject in STEP.responsible_for(cluster)
+    ]
+    assert sorted(subject.name for subject in subjects) == found
 
 
 def test_other_lists_are_as_asked_for(server: ApiServer) -> None:
     """A namespace that the caller names stays, and what is in no namespace has none."""
     cluster = connect(Settings(api_server=server.url, namespace="team-a"))
-    assert [one["metadata"]["name"] for one in cluster.list(JOBS, "team-b")] == ["in-team-b"]
-    assert [one["metadata"]["name"] for one in cluster.list(NODES)] == ["n"]
+    assert [job["metadata"]["name"] for job in cluster.list(JOBS, "team-b")] == ["in-team-b"]
+    assert [obj["metadata"]["name"] for obj in cluster.list(NODES)] == ["n"]

@@ -1,4 +1,4 @@
-"""Whether a function says that it is ready, and what it says when the cluster is not."""
+"""The readiness probe of a function, and its message when the cluster is not usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step as a process of its own, behind waitress, on a real socket, with an API server that is away."""
+"""A step as a process behind waitress on a real socket, without an API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep runs the step on everything it is responsible for."""
+"""A sweep runs the step for everything it is responsible for."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def swept(handler: Handler, event_id: str = "7") -> HttpAnswer:
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
     """Outcome, reason and object of each log line."""
-    found: list[dict[str, Any]] = [record.__dict__["fields"] for record in caplog.records]
-    return [(line["outcome"], line["reason"], line.get("name", "")) for line in found]
+    lines: list[dict[str, Any]] = [record.__dict__["fields"] for record in caplog.records]
+    return [(line["outcome"], line["reason"], line.get("name", "")) for line in lines]
 
 
 def counted(handler: Handler) -> dict[str, int]:

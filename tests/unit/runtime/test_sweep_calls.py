@@ -1,4 +1,4 @@
-"""What a sweep asks of the API server: pages, one question for each namespace, and what it repairs."""
+"""The requests of a sweep: pages, one read per namespace, and the repairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks.world import LOST_ONE_IN, NAMESPACES, World
+from tests.benchmarks.world import LOST_ONE_IN, NAMESPACES, BenchmarkCluster
 
 PAGE = 100
 """Objects to a page here: the count of pages is what matters, and making 500 gangs takes long."""
@@ -52,11 +52,11 @@ READS_PER_REPAIR = 8
 
 
 @pytest.fixture(name="world", scope="module")
-def _world() -> Iterator[tuple[ApiServer, World]]:
+def _world() -> Iterator[tuple[ApiServer, BenchmarkCluster]]:
     with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "PAGE", PAGE)
         server.load(resource_definitions())
-        world = World(server, OWNERS)
+        world = BenchmarkCluster(server, OWNERS)
         world.fill()
         yield server, world
 
@@ -69,22 +69,24 @@ def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
     headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep", "ce-id": "1"}
     assert handler.handle(headers, b"").status == 202
     families = text_string_to_metric_families(handler.metrics.exposition().decode())
-    calls = [one for family in families for one in family.samples if one.name == "muster_api_calls_total"]
-    assert {one.labels["status"] for one in calls if one.labels["verb"] not in {"get", "list"}} <= {"ok"}
-    return Counter({f"{one.labels['verb']} {one.labels['resource']}": int(one.value) for one in calls})
+    calls = [
+        sample for family in families for sample in family.samples if sample.name == "muster_api_calls_total"
+    ]
+    assert {call.labels["status"] for call in calls if call.labels["verb"] not in {"get", "list"}} <= {"ok"}
+    return Counter({f"{call.labels['verb']} {call.labels['resource']}": int(call.value) for call in calls})
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_sweep_with_nothing_to_do_reads_pages(world: tuple[ApiServer, World], name: str) -> None:
+def test_a_sweep_with_nothing_to_do_reads_pages(world: tuple[ApiServer, BenchmarkCluster], name: str) -> None:
     """And whether each namespace opted in; nothing for each owner. Where 1 % was lost, that alone is made."""
     server, cluster = world
     namespaces = {} if name in {"patch_pods", "mark_runtime"} else OF_NAMESPACES
     assert calls_of_a_sweep(server, name) == PAGES[name] | namespaces
     cluster.lose(name)
-    told = calls_of_a_sweep(server, name)
+    calls = calls_of_a_sweep(server, name)
     cluster.repair()
-    writes = {what: count for what, count in told.items() if what.split()[0] not in {"get", "list"}}
+    writes = {what: count for what, count in calls.items() if what.split()[0] not in {"get", "list"}}
     assert writes == WRITES[name]
-    assert told.total() <= sum(PAGES[name].values()) + NAMESPACES + 1 + LOST * READS_PER_REPAIR + sum(
+    assert calls.total() <= sum(PAGES[name].values()) + NAMESPACES + 1 + LOST * READS_PER_REPAIR + sum(
         writes.values()
     )

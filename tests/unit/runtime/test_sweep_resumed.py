@@ -1,4 +1,4 @@
-"""Every function goes on with the next sweep where its limit ended the last one."""
+"""The next sweep resumes where the limit ended the last one."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.benchmarks import world
-from tests.benchmarks.world import STEPS, World
+from tests.benchmarks.world import STEPS, BenchmarkCluster
 
 GANGS = 3
 """So many run, and so many more have each lost something."""
 
 
 @pytest.fixture(name="server", scope="module")
-def _server() -> Iterator[tuple[ApiServer, World]]:
+def _server() -> Iterator[tuple[ApiServer, BenchmarkCluster]]:
     with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(world, "LOST_ONE_IN", 1)
         server.load(resource_definitions())
-        made = World(server, GANGS)
+        made = BenchmarkCluster(server, GANGS)
         made.fill()
         yield server, made
 
 
 @pytest.mark.xdist_group("sweep-resumed")
 @pytest.mark.parametrize("name", STEPS)
-def test_one_object_a_sweep_until_all_are_repaired(server: tuple[ApiServer, World], name: str) -> None:
+def test_one_object_a_sweep_until_all_are_repaired(
+    server: tuple[ApiServer, BenchmarkCluster], name: str
+) -> None:
     """With room for one each sweep repairs another one, and none twice."""
     api, gangs = server
     gangs.lose(name)
@@ -56,5 +58,7 @@ def test_one_object_a_sweep_until_all_are_repaired(server: tuple[ApiServer, Worl
 def _writes(handler: Handler) -> int:
     """How often the function has written so far, as its own metrics have it."""
     families = text_string_to_metric_families(handler.metrics.exposition().decode())
-    calls = [one for family in families for one in family.samples if one.name == "muster_api_calls_total"]
-    return sum(int(one.value) for one in calls if one.labels["verb"] not in {"get", "list"})
+    calls = [
+        sample for family in families for sample in family.samples if sample.name == "muster_api_calls_total"
+    ]
+    return sum(int(call.value) for call in calls if call.labels["verb"] not in {"get", "list"})

@@ -1,4 +1,4 @@
-"""One span for each event, under the sender's, with its parts and its calls inside."""
+"""One span for each event, with the sender's span as parent, and child spans for its parts and requests."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_broken_traceparent_begins_a_trace(traced: Traced) -> None:
 def test_span_says_what_became_of_the_event(traced: Traced) -> None:
     """As the log line does, so that one leads to the other."""
     event, *_ = traced.spans()
-    told = dict(event.attributes or {})
-    assert (told["muster.event"], told["muster.outcome"], told["muster.reason"]) == (
+    attributes = dict(event.attributes or {})
+    assert (attributes["muster.event"], attributes["muster.outcome"], attributes["muster.reason"]) == (
         "421c",
         "done",
         "GatesLifted",
@@ -130,7 +130,7 @@ def test_opentelemetry_is_loaded_only_when_asked_for() -> None:
         "made = tracing.configured('otlp', 'patch_pods')\n"
         "print(before, made is tracing.no_spans)\n"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", statement], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert told.stdout == "False False\n"
+    assert output.stdout == "False False\n"

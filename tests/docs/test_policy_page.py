@@ -1,0 +1,80 @@
+"""What docs/policy.md shows is true."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from muster.cli import main
+from muster.policy.sources import schema
+from muster.policy.sources.schema import GroupPolicy
+from muster.policy.sources.source import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY
+from tests.conftest import Wording
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "policy.md").read_text()
+POLICIES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+COMMANDS = [
+    line[2:] for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()
+]
+
+
+def test_there_are_examples() -> None:
+    """The expressions above find what they look for."""
+    assert len(POLICIES) >= 7
+    assert len(COMMANDS) >= 5
+
+
+@pytest.mark.parametrize("text", POLICIES)
+def test_a_policy_of_the_page_is_valid(text: str) -> None:
+    """It can be copied as it stands."""
+    schema.parse(text)
+
+
+def test_every_field_of_the_schema_is_on_the_page() -> None:
+    """A field that nobody reads about is a field that nobody uses."""
+    fields = {*GroupPolicy.model_json_schema()["$defs"]["GroupPolicy"]["properties"]}
+    fields |= {"onScale", "onFailure", "kaiScheduler", "minGroupCount", "coscheduling", "volcano"}
+    assert {name for name in fields if name not in PAGE} == set()
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\((\.\./[^)#]+)\)", PAGE))
+def test_links_lead_somewhere(link: str) -> None:
+    """Relative to docs/."""
+    assert (ROOT / "docs" / link).exists()
+
+
+def test_explain_runs_as_shown(wording: Wording) -> None:
+    """The first command needs no cluster."""
+    _, *arguments = shlex.split(COMMANDS[0])
+    result = CliRunner().invoke(
+        main, [str(ROOT / argument) if "/" in argument else argument for argument in arguments]
+    )
+    assert result.exit_code == 0
+    (zone,) = (line for line in result.output.splitlines() if line.strip().startswith("zone:"))
+    assert re.findall(r"\d+", zone) == ["2", "2"]
+    wording(zone.strip())
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("kubectl")])
+def test_a_command_writes_a_policy_into_a_home(command: str) -> None:
+    """The key is the one that is read, the value a policy."""
+    key, _, text = next(
+        word for word in shlex.split(command) if "=" in word and "workload" in word
+    ).partition("=")
+    if key == "--from-literal":
+        assert CONFIG_MAP in command
+        key, _, text = text.partition("=")
+    assert key in {ANNOTATION, CONFIG_MAP_KEY}
+    schema.parse(text)
+
+
+def test_what_a_file_of_the_page_becomes_can_be_asked_for_twice() -> None:
+    """Explaining writes nothing: the same file is explained the same way again."""
+    example = ROOT / "eventing" / "examples" / "racks.yaml"
+    texts = {CliRunner().invoke(main, ["explain", str(example)]).stdout for _ in range(2)}
+    assert len(texts) == 1

@@ -1,0 +1,107 @@
+"""Golden files: what each example, and each runtime that the Trainer ships, is explained and compiled to.
+
+python -m tests.examples.golden     writes them anew; review the diff
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from muster import steps
+from muster.files import EVENTING
+from muster.objects.meta import KubernetesObject
+from muster.operator.explain import as_text, explain
+from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
+from muster.operator.plan import to_document
+from muster.policy.model import Plan
+from muster.replay.snapshots import Objects, first, read_snapshots
+from muster.simulator.controllers import shipped_runtimes
+
+EXAMPLES = sorted((EVENTING / "examples").glob("*.yaml"))
+RUNTIMES = sorted(runtime["metadata"]["name"] for runtime in shipped_runtimes())
+FOLDER = Path(__file__).parent / "golden"
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+
+def objects_of(example: Path) -> Objects:
+    """The objects of an example."""
+    return first(read_snapshots([example])).objects
+
+
+def a_trainjob_on(runtime: str) -> Objects:
+    """A TrainJob of four nodes on a shipped runtime."""
+    spec = {"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 4}}
+    return [
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "job", "namespace": "team-a"},
+            "spec": spec,
+        }
+    ]
+
+
+def explained(objects: Objects) -> str:
+    """The explanations of all owners in a file."""
+    assumed = assume_cluster(objects)
+    references = (KubernetesObject.read(owner).ref for owner in assumed.owners)
+    return "\n".join(as_text(explain(DryRunCluster(assumed.objects), owner, NOW)) for owner in references)
+
+
+def made(objects: Objects) -> list[dict[str, Any]]:
+    """The Workload and the groups that come of a file, as their bodies are sent."""
+    return list(_made(objects))
+
+
+def _made(objects: Objects) -> Iterator[dict[str, Any]]:
+    assumed = assume_cluster(objects)
+    for owner in assumed.owners:
+        cluster = DryRunCluster(assumed.objects)
+        for name in ("create_workload", "create_pod_groups"):
+            step = steps.step_named(name)
+            plan = step.plan(step.observe(cluster, KubernetesObject.read(owner).ref), NOW)
+            if isinstance(plan, Plan):
+                yield from (to_document(step, plan)["actions"][index]["body"] for index in _all(plan))
+                cluster = cluster.after(plan)
+
+
+def _all(plan: Plan) -> range:
+    return range(len(plan.actions))
+
+
+NAMES = [*(example.stem for example in EXAMPLES), *(f"runtime-{name}" for name in RUNTIMES)]
+GOLDENS = [FOLDER / f"{name}.{kind}" for name in NAMES for kind in ("txt", "yaml")]
+
+
+def named(name: str) -> Objects:
+    """What the golden files of a name are about: an example, or a TrainJob on a runtime."""
+    if name.startswith("runtime-"):
+        return a_trainjob_on(name.removeprefix("runtime-"))
+    return objects_of(next(path for path in EXAMPLES if path.stem == name))
+
+
+def content(path: Path) -> str:
+    """What belongs in a golden file today."""
+    objects = named(path.stem)
+    if path.suffix == ".txt":
+        return explained(objects)
+    text: str = yaml.safe_dump_all(made(objects), sort_keys=False, width=110)
+    return text
+
+
+def main() -> None:
+    """Write all of them, and remove those of examples that are gone."""
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.iterdir():
+        path.unlink()
+    for path in GOLDENS:
+        path.write_text(content(path))
+
+
+if __name__ == "__main__":
+    main()

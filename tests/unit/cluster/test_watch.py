@@ -1,0 +1,64 @@
+"""A watch of the client against a scripted HTTP server: lines, pieces of lines, and how it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muster.cluster import errors
+from muster.cluster.client import Client
+from muster.objects.resources import PODS
+from tests.unit.cluster.scripted import ScriptedResponse, serving, status
+
+
+def _line(kind: str, name: str) -> bytes:
+    return json.dumps({"type": kind, "object": {"metadata": {"name": name}}}).encode() + b"\n"
+
+
+class TestWatch:
+    """Lines of JSON that come in pieces, until the server ends them."""
+
+    def test_lines_may_be_split_over_chunks(self) -> None:
+        """A chunk may hold half a line, or one and a half; empty lines are nothing."""
+        text = _line("ADDED", "a") + b"\n" + _line("MODIFIED", "ü") + _line("DELETED", "c")
+        pieces = (text[:10], text[10:70], text[70:71], text[71:])
+        with serving(ScriptedResponse(chunks=pieces)) as server:
+            seen = list(Client.for_server(server.url).watch(PODS, "team-a", labels="x", resource_version="9"))
+        assert [(kind, body["metadata"]["name"]) for kind, body in seen] == [
+            ("ADDED", "a"),
+            ("MODIFIED", "ü"),
+            ("DELETED", "c"),
+        ]
+        assert server.requests[0].query == {
+            "watch": "true",
+            "labelSelector": "x",
+            "resourceVersion": "9",
+            "timeoutSeconds": "300",
+            "allowWatchBookmarks": "true",
+        }
+
+    def test_a_line_that_was_cut_off_is_dropped(self) -> None:
+        """The caller resumes from the last whole one."""
+        with serving(ScriptedResponse(chunks=(_line("ADDED", "a"), b'{"type": "MOD'))) as server:
+            assert len(list(Client.for_server(server.url).watch(PODS))) == 1
+
+    def test_a_version_that_is_too_old_in_the_stream(self) -> None:
+        """An ERROR event of 410 after others: list again."""
+        error = json.dumps({"type": "ERROR", "object": status(410, "Expired", "too old")}).encode() + b"\n"
+        with serving(ScriptedResponse(chunks=(_line("ADDED", "a"), error))) as server:
+            stream = Client.for_server(server.url).watch(PODS)
+            assert next(stream)[0] == "ADDED"
+            with pytest.raises(errors.Expired, match="too old"):
+                next(stream)
+
+    def test_a_version_that_is_too_old_at_the_start(self) -> None:
+        """An answer of 410 means the same."""
+        with serving(ScriptedResponse(410, status(410, "Expired"))) as server, pytest.raises(errors.Expired):
+            next(Client.for_server(server.url).watch(PODS, resource_version="1"))
+
+    def test_an_answer_that_breaks_off_ends_the_watch(self) -> None:
+        """Without an error: whoever watches resumes."""
+        body = _line("ADDED", "a")
+        with serving(ScriptedResponse(body=body, headers={"Content-Length": str(len(body) + 50)})) as server:
+            assert len(list(Client.for_server(server.url).watch(PODS))) <= 1

@@ -1,0 +1,30 @@
+"""Activities are read from the log lines of functions about events, and from no other lines."""
+
+from __future__ import annotations
+
+from muster.policy.reasons import Reason
+from muster.replay.activity import Activity, ActivityHandler
+from muster.runtime import logs
+from muster.runtime.outcome import Outcome, OutcomeKind
+
+
+def test_what_became_of_an_event_is_heard() -> None:
+    """One activity for each line that says how an event ended."""
+    heard: list[Activity] = []
+    with ActivityHandler(heard.append):
+        logs.outcome_line(
+            "patch_pods", Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED, "2 gates lifted", actions=2)
+        )
+    (activity,) = heard
+    assert (activity.step, activity.outcome, activity.message) == ("patch_pods", "done", "2 gates lifted")
+    assert activity.acted
+
+
+def test_a_line_about_no_event_is_left_alone() -> None:
+    """Such as readiness writes of permissions: whoever asks for it must get an answer."""
+    heard: list[Activity] = []
+    with ActivityHandler(heard.append):
+        fields = {"step": "patch_pods", "reason": Reason.PERMISSION_MISSING}
+        logs.LOGGER.error("may not patch pods", extra={"fields": fields})
+        logs.LOGGER.info("no fields at all")
+    assert heard == []

@@ -1,0 +1,114 @@
+"""The objects beside a recording: the kinds that sources watch and functions read, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.cluster.client import Client
+from muster.kustomize import load, of_kind
+from muster.replay.files import AppendedFile
+from muster.replay.recording.checkpoints import CheckpointWriter
+from muster.replay.snapshots import Object, read_snapshots
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.source import SourceSpec
+
+SPECS = tuple(map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource")))
+ENV = [{"name": "TOKEN", "value": "hunter2"}]
+
+
+def an_object(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
+    """Any object."""
+    metadata = {"name": name, "uid": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def a_pod(name: str, **labels: str) -> Object:
+    """A pod with a token in its environment."""
+    made = an_object("v1", "Pod", name, "team", spec={"containers": [{"name": "main", "env": ENV}]})
+    made["metadata"]["labels"] = labels
+    return made
+
+
+CLUSTER = [
+    an_object("v1", "Namespace", "team"),
+    an_object("v1", "Namespace", "elsewhere"),
+    an_object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "torch"),
+    an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", "team", spec={"trainer": {"env": ENV}}),
+    a_pod("marked", **{"muster.dev/group": "trainer"}),
+    a_pod("unmarked"),
+    an_object("v1", "ConfigMap", "muster-policy", "team", data={"policy": "workload: {}", "more": "hunter2"}),
+    an_object(
+        "v1", "ConfigMap", "llama-runtime-snapshot", "team", data={"runtime": yaml.safe_dump({"env": ENV})}
+    ),
+    an_object("v1", "ConfigMap", "other", "team", data={"password": "hunter2"}),
+]
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> Iterator[CheckpointWriter]:
+    """Of the cluster above."""
+    with ApiServer() as server:
+        server.load(resource_definitions())
+        server.load(CLUSTER)
+        pieces = AppendedFile(tmp_path / "objects.yaml")
+        yield CheckpointWriter(pieces, Client.for_server(server.url), SPECS, every=0.0)
+        pieces.close()
+
+
+def names(objects: list[Object]) -> set[str]:
+    """`Pod marked`."""
+    return {f"{obj['kind']} {obj['metadata']['name']}" for obj in objects}
+
+
+def test_a_moment_is_what_the_sources_watch_and_the_functions_read(
+    moments: CheckpointWriter, tmp_path: Path
+) -> None:
+    """The selectors hold; of namespaces and ConfigMaps only those that an owner has to do with."""
+    moments.write("start")
+    moments.write("end")
+    start, end = read_snapshots([tmp_path / "objects.yaml"])
+    assert (start.checkpoint, end.checkpoint) == ("start", "end")
+    assert (
+        names(start.objects)
+        == names(end.objects)
+        == {
+            "Namespace team",
+            "ClusterTrainingRuntime torch",
+            "TrainJob llama",
+            "Pod marked",
+            "ConfigMap muster-policy",
+            "ConfigMap llama-runtime-snapshot",
+        }
+    )
+
+
+def test_nothing_secret_is_in_a_moment(moments: CheckpointWriter, tmp_path: Path) -> None:
+    """Not in the Trainer's copy of a runtime either, nor in keys of a ConfigMap that are not Muster's."""
+    moments.write("start")
+    text = (tmp_path / "objects.yaml").read_text()
+    assert "hunter2" not in text
+    assert text.count("<left out>") == 3
+    (world,) = read_snapshots([tmp_path / "objects.yaml"])
+    (policy,) = (obj for obj in world.objects if obj["metadata"]["name"] == "muster-policy")
+    assert policy["data"] == {"policy": "workload: {}"}
+
+
+def test_a_moment_is_taken_only_where_an_event_came(moments: CheckpointWriter) -> None:
+    """A quiet cluster is not listed again and again."""
+    for events in (0, 1, 1, 2):
+        moments.write_if_due(events)
+    assert len(moments.names) == 2
+
+
+def test_an_api_server_that_goes_away_does_not_end_the_recording(
+    moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment is left out; at the beginning it is an error."""
+    monkeypatch.setattr(moments, "_client", Client.for_server("http://127.0.0.1:1"))
+    moments.try_write("end")
+    assert moments.names == []

@@ -1,0 +1,203 @@
+"""A recording contains complete lines of complete events, and ends when it is full."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.replay.files import AppendedFile
+from muster.replay.recorded_requests import read_events
+from muster.replay.recording.events import NOT_JSON, SECRET, EventRecorder
+from muster.replay.snapshots import Object
+from muster.simulator.broker import CloudEvent
+
+JOB: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "sweep"}}
+ATTRIBUTES = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "https://kubernetes",
+    "type": "dev.knative.apiserver.resource.update",
+    "apiversion": "batch/v1",
+    "kind": "Job",
+    "name": "sweep",
+    "namespace": "team",
+    "datacontenttype": "application/json",
+}
+
+
+def an_event(data: Any = JOB, **attributes: str) -> CloudEvent:
+    """What ApiServerSource sends about a Job; bytes as data are sent as they are."""
+    body = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return CloudEvent({**ATTRIBUTES, **attributes}, body)
+
+
+@pytest.fixture
+def pieces(tmp_path: Path) -> Iterator[AppendedFile]:
+    """A file that is not packed."""
+    made = AppendedFile(tmp_path / "events.jsonl")
+    yield made
+    made.close()
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The events of a file."""
+    return [json.loads(capture.body) for capture in read_events(path)]
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
+def test_an_event_is_a_line_as_it_was_sent(tmp_path: Path, name: str) -> None:
+    """Attributes and data, in order of arrival, as `muster replay` and the recordings in tests have them."""
+    pieces = AppendedFile(tmp_path / name)
+    recording = EventRecorder(pieces)
+    assert recording.take(an_event())
+    assert recording.take(an_event(id="2", type="dev.muster.sweep", kind="", name="", namespace=""))
+    pieces.close()
+    first, second = lines(tmp_path / name)
+    assert first == {**ATTRIBUTES, "data": JOB}
+    assert second["id"] == "2"
+    assert dict(recording.recorded) == {("Job", "update"): 1, ("dev.muster.sweep", ""): 1}
+
+
+def test_a_broker_s_own_attributes_are_left_out(pieces: AppendedFile) -> None:
+    """Sent again, the event gets them anew; with an old count of hops it might be dropped."""
+    EventRecorder(pieces).take(an_event(knativebrokerttl="254", knativearrivaltime="2026-11-21T08:17:25Z"))
+    assert lines(pieces.path) == [{**ATTRIBUTES, "data": JOB}]
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        pytest.param(
+            an_event({"data": {}}, kind="Secret", apiversion="v1"), SECRET, id="a Secret by its kind"
+        ),
+        pytest.param(
+            an_event({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}}, kind="", apiversion=""),
+            SECRET,
+            id="a Secret in an event that does not say so",
+        ),
+        pytest.param(an_event(b"{", id="2"), NOT_JSON, id="data that is broken JSON"),
+        pytest.param(an_event(b"\x00", datacontenttype="image/png"), NOT_JSON, id="data of another type"),
+    ],
+)
+def test_what_is_secret_or_cannot_be_looked_into_is_taken_and_left_out(
+    pieces: AppendedFile, event: CloudEvent, why: str
+) -> None:
+    """The sender did nothing wrong, and a broker would store what is refused as a dead letter."""
+    recording = EventRecorder(pieces)
+    assert recording.take(event)
+    assert dict(recording.left_out) == {why: 1}
+    assert pieces.path.read_bytes() == b""
+
+
+def test_objects_are_cleaned(pieces: AppendedFile) -> None:
+    """As tests/unit/replay/test_redaction.py shows in full."""
+    job: Object = {
+        **JOB,
+        "metadata": {**JOB["metadata"], "managedFields": [{}]},
+        "env": [{"name": "A", "value": "x"}],
+    }
+    EventRecorder(pieces).take(an_event(job))
+    (line,) = lines(pieces.path)
+    assert line["data"] == {**JOB, "env": [{"name": "A", "value": "<left out>"}]}
+
+
+def test_a_string_may_hold_what_unicode_takes_for_an_end_of_line(pieces: AppendedFile) -> None:
+    """One event stays one line."""
+    EventRecorder(pieces).take(an_event({**JOB, "said": "a\u2028b\u0085c"}))
+    (line,) = lines(pieces.path)
+    assert line["data"]["said"] == "a\u2028b\u0085c"
+
+
+def test_a_full_recording_takes_nothing_more_and_says_so_once(pieces: AppendedFile) -> None:
+    """Events that are left out do not count."""
+    messages: list[str] = []
+    recording = EventRecorder(pieces, limit=2, full=lambda: messages.append("full"))
+    secret = an_event(kind="Secret", apiversion="v1")
+    taken = [recording.take(event) for event in (an_event(), secret, secret, an_event(), an_event(), secret)]
+    assert taken == [True, True, True, True, False, False]
+    assert len(lines(pieces.path)) == 2
+    assert messages == ["full"]
+
+
+def test_events_of_several_threads_do_not_run_into_each_other(tmp_path: Path) -> None:
+    """Every watched kind has a thread of its own."""
+    packed = AppendedFile(tmp_path / "events.jsonl.gz")
+    recording = EventRecorder(packed)
+
+    def send(name: str) -> None:
+        for number in range(50):
+            recording.take(an_event(id=f"{name}-{number}"))
+
+    threads = [threading.Thread(target=send, args=(str(number),)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    packed.close()
+    assert recording.recorded.total() == 200
+    assert len({line["id"] for line in lines(packed.path)}) == 200
+
+
+class _FullDisk:
+    """A file of which every write stops in the middle, once the disk is full."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.full = False
+
+    def write(self, content: Any) -> int:
+        if not self.full:
+            return int(self._file.write(content))
+        if len(content) < 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return int(self._file.write(content[: len(content) // 2]))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def test_a_line_that_does_not_fit_on_the_disk_is_not_begun(
+    pieces: AppendedFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recording ends with the last whole line, and with what the disk said."""
+    disk = _FullDisk(pieces._file)
+    monkeypatch.setattr(pieces, "_file", disk)
+    messages: list[str] = []
+    recording = EventRecorder(pieces, full=lambda: messages.append("full"))
+    assert recording.take(an_event())
+    disk.full = True
+    assert not recording.take(an_event(id="2"))
+    assert not recording.take(an_event(id="3"))
+    assert [line["id"] for line in lines(pieces.path)] == ["1"]
+    assert recording.error is not None
+    assert recording.error.errno == errno.ENOSPC
+    assert messages == ["full"]
+
+
+def test_a_packed_file_can_be_read_after_every_piece(tmp_path: Path) -> None:
+    """Also where the recorder was killed and never wrote the end."""
+    pieces = AppendedFile(tmp_path / "text.gz")
+    for piece in (b"one\n", b"two\n"):
+        pieces.append(piece)
+    assert zlib.decompressobj(wbits=31).decompress((tmp_path / "text.gz").read_bytes()) == b"one\ntwo\n"
+    pieces.close()
+    assert gzip.decompress((tmp_path / "text.gz").read_bytes()) == b"one\ntwo\n"
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    """Unless that is asked for."""
+    path = tmp_path / "events.jsonl"
+    path.write_text("kept\n")
+    with pytest.raises(FileExistsError):
+        AppendedFile(path)
+    assert path.read_text() == "kept\n"
+    AppendedFile(path, overwrite=True).close()
+    assert path.read_text() == ""

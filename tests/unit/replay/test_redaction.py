@@ -1,0 +1,116 @@
+"""Redaction keeps the shape of an object and removes every value that can be secret."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.replay.recording.redaction import LEFT_OUT, is_secret, redact_runtime_snapshot, without_secrets
+
+CONTAINER = {
+    "name": "main",
+    "image": "example.com/train",
+    "command": ["sh", "-c", "train --token hunter2"],
+    "args": ["--password=hunter2"],
+    "env": [
+        {"name": "HF_TOKEN", "value": "hunter2"},
+        {"name": "EMPTY", "value": ""},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}},
+    ],
+    "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "Bearer hunter2"}]}},
+    "readinessProbe": {"exec": {"command": ["check", "hunter2"]}},
+}
+CLEAN = {
+    "name": "main",
+    "image": "example.com/train",
+    "command": [LEFT_OUT] * 3,
+    "args": [LEFT_OUT],
+    "env": [
+        {"name": "HF_TOKEN", "value": LEFT_OUT},
+        {"name": "EMPTY", "value": ""},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}},
+    ],
+    "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": LEFT_OUT}]}},
+    "readinessProbe": {"exec": {"command": [LEFT_OUT] * 2}},
+}
+
+
+def a_job(**annotations: str) -> dict[str, Any]:
+    """A Job with one container, as `kubectl apply` leaves it."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "sweep",
+            "uid": "1",
+            "resourceVersion": "7",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hunter2", **annotations},
+            "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}],
+        },
+        "spec": {"template": {"spec": {"containers": [CONTAINER]}}},
+    }
+
+
+def test_an_object_keeps_its_shape_and_loses_what_can_be_secret() -> None:
+    """Values of variables and headers, words of commands, the applied object, managedFields; nothing else."""
+    job = a_job(**{"muster.dev/gate": "off"})
+    before = copy.deepcopy(job)
+    cleaned = without_secrets(job)
+    assert job == before
+    assert cleaned["metadata"] == {
+        "name": "sweep",
+        "uid": "1",
+        "resourceVersion": "7",
+        "annotations": {"muster.dev/gate": "off"},
+    }
+    assert cleaned["spec"]["template"]["spec"]["containers"] == [CLEAN]
+    assert "hunter2" not in json.dumps(cleaned)
+
+
+def test_the_trainers_own_fields_are_cleaned_too() -> None:
+    """A TrainJob has env and args outside of any container; fields of these names with other types stay."""
+    spec = {"trainer": {"numNodes": 2, "env": [{"name": "A", "value": "x"}], "args": ["x"]}, "env": "prod"}
+    assert without_secrets(spec) == {
+        "trainer": {"numNodes": 2, "env": [{"name": "A", "value": LEFT_OUT}], "args": [LEFT_OUT]},
+        "env": "prod",
+    }
+
+
+def test_a_secret_inside_another_object_loses_its_data() -> None:
+    """Objects that carry manifests may carry Secrets."""
+    inner = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"k": "hunter2"}}
+    assert without_secrets({"manifests": [inner]}) == {
+        "manifests": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("obj", "secret"),
+    [
+        pytest.param({"apiVersion": "v1", "kind": "Secret"}, True, id="a Secret"),
+        pytest.param({"kind": "Secret"}, True, id="a Secret that does not say its version"),
+        pytest.param(
+            {"apiVersion": "example.com/v1", "kind": "Secret"}, False, id="a Secret of another group"
+        ),
+        pytest.param({"apiVersion": "v1", "kind": "Pod"}, False, id="a Pod"),
+    ],
+)
+def test_what_is_a_secret(obj: dict[str, Any], secret: bool) -> None:
+    """The core group's kind, and only that."""
+    assert is_secret(obj) == secret
+
+
+@pytest.mark.parametrize("text", [json.dumps(a_job()), yaml.safe_dump(a_job())], ids=["JSON", "YAML"])
+def test_the_runtime_that_the_trainer_kept_is_cleaned_as_text(text: str) -> None:
+    """It holds a whole runtime, environment included."""
+    cleaned = yaml.safe_load(redact_runtime_snapshot(text))
+    assert cleaned == without_secrets(a_job())
+
+
+def test_a_runtime_that_cannot_be_read_is_left_out() -> None:
+    """What cannot be looked into cannot be cleaned."""
+    assert redact_runtime_snapshot("a: [hunter2") == LEFT_OUT

@@ -1,0 +1,225 @@
+"""The local source sees and loses the same changes as the real adapter."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from muster.cluster.errors import Expired, Unavailable
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
+from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind
+from muster.simulator.source import source as source_module
+from muster.simulator.source.events import guess_resource
+from tests.conftest import Wording
+
+SECONDS = 5
+Object = dict[str, Any]
+
+
+@dataclass
+class _Cluster:
+    """A scripted API server: `changes` holds changes, errors to raise, and None for the end of a watch."""
+
+    existing: list[Object] = field(default_factory=list)
+    versions: list[str] = field(default_factory=lambda: ["10"])
+    served: dict[str, bool] = field(default_factory=lambda: {"jobs": True, "pods": True})
+    changes: queue.Queue[Any] = field(default_factory=queue.Queue)
+    watches: list[tuple[str, str, str]] = field(default_factory=list)
+    served_at_first: bool = True
+
+    def raw(self, _method: str, _path: str) -> tuple[int, Any]:
+        """What the group-version serves."""
+        if not self.served_at_first:
+            self.served_at_first = True
+            return 404, "404 page not found"
+        return 200, {
+            "resources": [{"name": name, "namespaced": spaced} for name, spaced in self.served.items()]
+        }
+
+    def list_with_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Any:
+        """What exists; each list is newer than the one before."""
+        del resource, namespace, labels
+        return self.existing, self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        resource_version: str = "",
+        timeout_seconds: int = 300,
+    ) -> Iterator[tuple[str, Object]]:
+        """The scripted changes."""
+        del timeout_seconds
+        self.watches.append((resource.path(namespace=namespace), labels, resource_version))
+        while True:
+            change = self.changes.get(timeout=SECONDS)
+            if change is None:
+                return
+            if isinstance(change, Exception):
+                raise change
+            yield change
+
+
+class _Broker:
+    """A sink that keeps what it takes."""
+
+    def __init__(self) -> None:
+        self.events: queue.Queue[dict[str, str]] = queue.Queue()
+
+    def __call__(self, headers: Any, _body: bytes) -> int:
+        self.events.put(dict(headers))
+        return 202
+
+    def next(self) -> tuple[str, str]:
+        """Verb and name of the next event."""
+        event = self.events.get(timeout=SECONDS)
+        return event["Ce-Type"].rpartition(".")[2], event["Ce-Name"]
+
+
+def _job(name: str, version: str) -> Object:
+    metadata = {"name": name, "namespace": "team-a", "resourceVersion": version}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+
+
+def _spec(resource: Resource = JOBS, *, selector: str = "", namespaces: str | None = "") -> SourceSpec:
+    kinds = (WatchedKind(guess_resource(resource.api_version, resource.kind), selector),)
+    return SourceSpec("jobs", "muster-system", Mode.RESOURCE, kinds, namespaces)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Source, _Broker]]]:
+    """Start sources, with pauses too short to matter, and stop them afterwards."""
+    monkeypatch.setattr(source_module, "RETRY_SECONDS", 0.01)
+    running: list[tuple[Source, _Cluster]] = []
+
+    def start(cluster: _Cluster, spec: SourceSpec | None = None) -> tuple[Source, _Broker]:
+        broker = _Broker()
+        source = Source(spec or _spec(), cluster, broker, api_server="https://10.96.0.1:443")
+        running.append((source, cluster))
+        assert source.start(ready_within=SECONDS)
+        return source, broker
+
+    yield start
+    for source, cluster in running:
+        source.stop()
+        cluster.changes.put(None)
+
+
+Start = Callable[..., tuple[Source, _Broker]]
+
+
+def test_what_exists_at_the_start_is_never_sent(started: Start) -> None:
+    """The list only tells where the watch begins; the first event is the first change after it."""
+    cluster = _Cluster(existing=[_job("old", "9")])
+    _, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("new", "11")))
+    assert broker.next() == ("add", "new")
+    assert cluster.watches == [("/apis/batch/v1/jobs", "", "10")]
+
+
+def test_changes_become_add_update_and_delete(started: Start) -> None:
+    """The three words of a watch are the three words of an event; bookmarks are nobody's business."""
+    cluster = _Cluster()
+    _, broker = started(cluster)
+    for change in ("ADDED", "MODIFIED", "BOOKMARK", "DELETED"):
+        cluster.changes.put((change, _job("llama", "11")))
+    assert [broker.next() for _ in range(3)] == [("add", "llama"), ("update", "llama"), ("delete", "llama")]
+
+
+def test_a_watch_that_ends_goes_on_where_it_was(started: Start) -> None:
+    """Every watch request ends some time; the next begins at the last version seen, also in a bookmark."""
+    cluster = _Cluster()
+    _, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("first", "11")))
+    cluster.changes.put(("BOOKMARK", _job("", "15")))
+    cluster.changes.put(None)
+    cluster.changes.put(("ADDED", _job("second", "16")))
+    assert [broker.next(), broker.next()] == [("add", "first"), ("add", "second")]
+    assert [version for _, _, version in cluster.watches] == ["10", "15"]
+
+
+def test_a_server_that_is_away_costs_nothing_but_time(started: Start) -> None:
+    """After a refused connection the watch goes on at the version it had, also in the middle of a watch."""
+    cluster = _Cluster()
+    _, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("first", "11")))
+    cluster.changes.put(Unavailable("refused"))
+    cluster.changes.put(("ADDED", _job("second", "12")))
+    assert [broker.next(), broker.next()] == [("add", "first"), ("add", "second")]
+    assert [version for _, _, version in cluster.watches] == ["10", "11"]
+
+
+def test_a_watch_that_fell_behind_loses_what_was_between(started: Start) -> None:
+    """410: a new list tells where to go on, and what it holds is not sent."""
+    cluster = _Cluster(versions=["10", "90"])
+    _, broker = started(cluster)
+    cluster.changes.put(Expired("too old", status=410))
+    cluster.changes.put(("ADDED", _job("after", "91")))
+    assert broker.next() == ("add", "after")
+    assert [version for _, _, version in cluster.watches] == ["10", "90"]
+
+
+def test_the_selector_is_the_servers_business(started: Start) -> None:
+    """The label selector goes into the watch; the server makes add and delete of entering and leaving it."""
+    cluster = _Cluster()
+    _, broker = started(cluster, _spec(PODS, selector="muster.dev/group"))
+    cluster.changes.put(("ADDED", _job("any", "11")))
+    broker.next()
+    assert cluster.watches == [("/api/v1/pods", "muster.dev/group", "10")]
+
+
+def test_without_a_namespace_selector_only_its_own_is_watched(started: Start) -> None:
+    """Unset means the source's namespace, as in Knative."""
+    cluster = _Cluster()
+    _, broker = started(cluster, _spec(namespaces=None))
+    cluster.changes.put(("ADDED", _job("any", "11")))
+    broker.next()
+    assert cluster.watches == [("/apis/batch/v1/namespaces/muster-system/jobs", "", "10")]
+
+
+def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:
+    """Two chosen namespaces do not send a cluster-scoped object twice."""
+    spaces = [{"metadata": {"name": name}} for name in ("team-a", "team-b")]
+    cluster = _Cluster(existing=spaces, served={"clustertrainingruntimes": False})
+    _, broker = started(cluster, _spec(CLUSTER_TRAINING_RUNTIMES, namespaces="team"))
+    cluster.changes.put(("ADDED", _job("any", "11")))
+    broker.next()
+    assert cluster.watches == [("/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes", "", "10")]
+
+
+def test_an_api_that_is_not_served_is_waited_for(started: Start) -> None:
+    """The adapter restarts until the API is there; here the source waits."""
+    cluster = _Cluster(served_at_first=False)
+    _, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("any", "11")))
+    assert broker.next() == ("add", "any")
+
+
+def test_a_kind_missing_in_a_served_group_is_left_out(
+    started: Start, caplog: pytest.LogCaptureFixture, wording: Wording
+) -> None:
+    """It is logged and never watched, and does not keep the source from being ready."""
+    cluster = _Cluster(served={"cronjobs": True})
+    started(cluster)
+    assert cluster.watches == []
+    (record,) = (record for record in caplog.records if "batch/v1" in record.getMessage())
+    assert "jobs" in record.getMessage()
+    wording(record.getMessage())
+
+
+def test_a_stopped_source_sends_nothing_more(started: Start) -> None:
+    """A change that was already on its way is dropped."""
+    cluster = _Cluster()
+    source, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("first", "11")))
+    assert broker.next() == ("add", "first")
+    source.stop()
+    cluster.changes.put(("ADDED", _job("late", "12")))
+    with pytest.raises(queue.Empty):
+        broker.events.get(timeout=0.1)

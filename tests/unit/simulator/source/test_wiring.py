@@ -1,0 +1,74 @@
+"""An ApiServerSource is parsed as Knative parses it, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.kustomize import UnsupportedManifestError
+from muster.simulator.source import Mode, SourceSpec
+from muster.simulator.source.wiring import selector_text
+from tests.conftest import Wording
+
+
+def _source(**spec: Any) -> dict[str, Any]:
+    metadata = {"name": "groups", "namespace": "muster-system"}
+    return {"metadata": metadata, "spec": {"resources": [{"apiVersion": "v1", "kind": "Pod"}], **spec}}
+
+
+def test_reference_is_the_mode_nobody_named() -> None:
+    """Knative's default sends references."""
+    assert SourceSpec.from_manifest(_source()).mode is Mode.REFERENCE
+    assert SourceSpec.from_manifest(_source(mode="Resource")).mode is Mode.RESOURCE
+
+
+def test_no_namespace_selector_and_an_empty_one_are_opposites() -> None:
+    """Unset is the source's own namespace, `{}` is every one."""
+    assert SourceSpec.from_manifest(_source()).namespaces is None
+    assert SourceSpec.from_manifest(_source(namespaceSelector={})).namespaces == ""
+    chosen = SourceSpec.from_manifest(_source(namespaceSelector={"matchLabels": {"team": "a"}}))
+    assert chosen.namespaces == "team=a"
+
+
+def test_overrides_are_put_on_every_event() -> None:
+    """`ceOverrides.extensions` tells clusters apart whose API servers have the same address."""
+    spec = SourceSpec.from_manifest(_source(ceOverrides={"extensions": {"cluster": "east"}}))
+    assert spec.extensions == {"cluster": "east"}
+
+
+@pytest.mark.parametrize("field", ["owner", "filters", "unheard"])
+def test_what_would_be_ignored_is_refused(wording: Wording, field: str) -> None:
+    """A source that quietly sends more than its YAML asks for would hide a mistake until it is deployed."""
+    with pytest.raises(UnsupportedManifestError, match=rf"\bgroups\b.*\b{field}\b") as refused:
+        SourceSpec.from_manifest(_source(**{field: {}}))
+    wording(str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        pytest.param({}, "", id="nothing selects everything"),
+        pytest.param({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2", id="labels are equalities"),
+        pytest.param({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, "a", id="Exists is the key"),
+        pytest.param(
+            {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, "!a", id="DoesNotExist is !key"
+        ),
+        pytest.param(
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]},
+            "a in (1,2)",
+            id="In lists the values",
+        ),
+        pytest.param(
+            {
+                "matchLabels": {"b": "1"},
+                "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["none"]}],
+            },
+            "b=1,a notin (none)",
+            id="labels and expressions are joined",
+        ),
+    ],
+)
+def test_selectors_are_spelled_as_a_query(selector: dict[str, Any], text: str) -> None:
+    """A LabelSelector and its query parameter mean the same."""
+    assert selector_text(selector) == text

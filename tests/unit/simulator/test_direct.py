@@ -1,0 +1,87 @@
+"""The client without HTTP returns the same as the client over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from muster.cluster.client import Client
+from muster.cluster.errors import ClusterError
+from muster.objects.patches import PatchType
+from muster.objects.resources import NAMESPACES, PODS
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.direct import Direct
+from tests.support.builders import a_pod
+
+POD = a_pod()
+NAME, TEAM = POD["metadata"]["name"], POD["metadata"]["namespace"]
+HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
+OTHER = {**HOME, "metadata": {"name": "team-b"}}
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """A server with a namespace and a pod."""
+    with ApiServer() as server:
+        server.load([HOME, POD])
+        yield server
+
+
+CALLS: dict[str, Callable[[Client], Any]] = {
+    "an object": lambda client: client.get(PODS, NAME, TEAM),
+    "an object that does not exist": lambda client: client.get(PODS, "none", TEAM),
+    "a list, and from where to watch": lambda client: client.list_with_version(PODS, labels="!none"),
+    "a create that is refused": lambda client: client.create(NAMESPACES, HOME, manager="m"),
+    "a patch that is refused": lambda client: client.patch(
+        PODS, NAME, TEAM, {"spec": {"hostname": "x"}}, patch=PatchType.MERGE, manager="m"
+    ),
+    "a patch of a kind that is not known": lambda client: client.patch(
+        PODS,
+        NAME,
+        TEAM,
+        {},
+        patch="text/plain",  # type: ignore[arg-type]  # the point
+        manager="m",
+    ),
+    "a page that is not there": lambda client: client.raw("GET", "/apis/none.example/v1"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_it_is_told_the_same(server: ApiServer, call: Callable[[Client], Any]) -> None:
+    """Whatever is answered, errors with their words among it."""
+    assert _told(call, Direct.to(server)) == _told(call, Client.for_server(server.url))
+
+
+def _told(call: Callable[[Client], Any], client: Client) -> Any:
+    try:
+        return call(client)
+    except ClusterError as error:
+        return type(error), str(error)
+
+
+def test_it_is_known_by_its_name(server: ApiServer) -> None:
+    """The user agent counts as it does over HTTP."""
+    Direct.to(server, user_agent="muster-test").get(PODS, NAME, TEAM)
+    assert server.calls() == {("muster-test", "get", "pods"): 1}
+
+
+def test_nothing_is_shared_with_the_server(server: ApiServer) -> None:
+    """What is changed on this side is not changed on the other, in what was sent as in what was got."""
+    client, sent = Direct.to(server), {**OTHER, "metadata": {"name": "team-b", "labels": {"a": "b"}}}
+    made = client.create(NAMESPACES, sent, manager="m")
+    sent["metadata"]["labels"]["a"] = made["metadata"]["labels"]["a"] = "c"  # type: ignore[index]
+    namespace = client.get(NAMESPACES, "team-b")
+    assert namespace is not None
+    assert namespace["metadata"]["labels"]["a"] == "b"
+
+
+def test_it_watches_over_http(server: ApiServer) -> None:
+    """A watch goes the long way, and sees what was written the short one."""
+    client = Direct.to(server)
+    _, version = client.list_with_version(NAMESPACES)
+    client.create(NAMESPACES, OTHER, manager="m")
+    change, found = next(client.watch(NAMESPACES, resource_version=version))
+    assert (change, found["metadata"]["name"]) == ("ADDED", "team-b")
