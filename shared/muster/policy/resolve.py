@@ -167,7 +167,7 @@ class IdentifiedOwner:
 
 def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     """The owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
-    # Skip an owner that is gone, deleted or finished, managed elsewhere, without a JobSet, or grouped upstream.
+    # Skip an owner that is gone, deleted, finished, managed elsewhere, without a JobSet, or grouped upstream.
     skipped = reason_to_skip(live)
     if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
         return skipped or NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist")
