@@ -1,7 +1,7 @@
-"""Put each function together as func needs it: `make stage`.
+"""Assemble the func project of each function: `make stage`.
 
-A staged project holds the function's own code, what all functions share (functions/template) and the packages
-of `muster` that a function runs. Simulators, the command and what people run from it stay out of images.
+A staged project has the function's own code, the files that all functions share (functions/template) and the
+packages of `muster` that functions import. Simulators, the CLI and its subcommands stay out of images.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FUNCTIONS = Path(__file__).parent
 TEMPLATE = FUNCTIONS / "template"
 MUSTER = FUNCTIONS.parent / "shared" / "muster"
 PACKAGES = ("objects", "policy", "events", "cluster", "runtime")
-"""What a function imports; a test holds the list to the imports."""
+"""The packages that functions import; a test compares the list with the imports."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -39,7 +39,7 @@ _WITHOUT_BYTECODE = shutil.ignore_patterns("__pycache__")
 
 
 def main(out: Path) -> None:
-    """Write a project of every function to `out`, which is emptied first."""
+    """Write the project of every function to `out`, which is emptied first."""
     shutil.rmtree(out, ignore_errors=True)
     for func in sorted(FUNCTIONS.glob("*/func.yaml")):
         stage(func.parent, out / func.parent.name)
@@ -61,11 +61,11 @@ def stage(function: Path, project: Path) -> None:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two mappings as one, level by level; `above` wins."""
+    """Merge two mappings recursively; values of `above` win."""
     result = dict(below)
     for name, value in above.items():
-        both = isinstance(value, Mapping) and isinstance(result.get(name), Mapping)
-        result[name] = merged(result[name], value) if both else value
+        both_are_mappings = isinstance(value, Mapping) and isinstance(result.get(name), Mapping)
+        result[name] = merged(result[name], value) if both_are_mappings else value
     return result
 
 

@@ -1,7 +1,7 @@
-"""The steps: found by their folder in functions/, loaded by their file.
+"""Loading steps from the folders of functions/.
 
 A func project is no package (its code is called `function` in every folder), so a step is loaded from its
-path. In a checkout the folders lie beside shared/, in an installed package below muster/data.
+path. A checkout has the folders beside shared/, an installed package below muster/data.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def step_names() -> list[str]:
 
 
 def step_named(name: str) -> Step:
-    """The step of a function, `create_workload` or `create-workload`.
+    """The step of that name, `create_workload` or `create-workload`.
 
     Raises:
-        LookupError: there is no such function; the message lists all names.
+        LookupError: there is no such step; the message lists all names.
     """
     folder = name.replace("-", "_")
     if folder not in step_names():
@@ -41,5 +41,5 @@ def load_step(path: Path) -> Step:
 
 
 def fresh_step(path: Path) -> Step:
-    """The `STEP` of a file, which is executed anew."""
+    """The `STEP` of a file; the file is executed at every call."""
     return cast(Step, runpy.run_path(str(path))["STEP"])

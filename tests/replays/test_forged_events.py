@@ -270,7 +270,7 @@ BROKERS_WORDS = st.fixed_dictionaries(
         ),
         "knativeerrorcode": st.sampled_from(["400", "0", "-1", "words"]),
         "knativeerrordata": st.sampled_from(["bm8=", "not base64", ""]),
-        dead_letters.TURN: st.sampled_from(["1", "x", "../one"]),
+        dead_letters.REDRIVES: st.sampled_from(["1", "x", "../one"]),
         "id": st.text(min_size=1, max_size=20),
     },
 )

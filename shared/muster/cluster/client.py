@@ -1,8 +1,8 @@
-"""The one implementation of `RawCluster`: it reaches an API server.
+"""The client of an API server: the implementation of `RawCluster`.
 
-It takes configuration, credentials, TLS and the connection pool from the `kubernetes` package and speaks raw
-JSON over them. The package's API classes are left out on purpose: each costs up to 0.3 s of import, and their
-models drop fields they do not know when an object makes a round trip.
+Configuration, credentials, TLS and the connection pool come from the `kubernetes` package; requests are raw
+JSON. The package's API classes are not used: each takes up to 0.3 s to import, and their models drop unknown
+fields of an object that is read and written back.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kubernetes.config.kube_config import load_kube_config
 from muster.cluster import errors
 from muster.cluster.deadline import seconds_left
 from muster.cluster.interface import Object, Objects, PatchType
-from muster.cluster.paging import Page, whole
+from muster.cluster.paging import Page, all_pages
 from muster.objects.resources import NAME, Resource, by_kind
 from muster.policy.model import Action, Verb
 
 CONNECTIONS = 64
-"""The most that are kept open for the next call: as many as anybody gives a function workers.
+"""The most connections that are kept open: at least the workers of a function.
 
 The package keeps five for each CPU; every call beyond those would cost a connection and a TLS handshake.
 """
@@ -35,28 +35,29 @@ CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
 """Less than a trigger waits for its function (PT10S in eventing/triggers)."""
 LEAST_READ_SECONDS = 0.1
-"""A call that is begun in the last moment has a chance still."""
+"""The minimum, so that a call just before the deadline can still succeed."""
 
 PAGE = 500
-"""Objects asked for in one page of a list."""
+"""Objects in one page of a list."""
 
 
 class Client:
     """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads.
 
     Args:
-        configuration: where, and with which credentials.
-        user_agent: how the API server's audit log names the caller.
-        namespace: where a Role is all there is: lists of every namespace become lists of this one.
+        configuration: the API server's address, and the credentials.
+        user_agent: the caller's name in the API server's audit log.
+        namespace: the only namespace that is listed, for an installation with Roles; empty for all.
 
     Attributes:
-        user_agent: as given.
+        user_agent: the caller's name in the API server's audit log.
     """
 
     def __init__(
         self, configuration: Configuration, *, user_agent: str = "muster", namespace: str = ""
     ) -> None:
-        # Without the last word urllib3 would turn a 429 or 503 with Retry-After into an error of its own.
+        # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
+        # own.
         configuration.retries = urllib3.Retry(
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
         )
@@ -89,13 +90,14 @@ class Client:
 
     @property
     def url(self) -> str:
-        """Where the API server is."""
+        """The URL of the API server."""
         return str(self._configuration.host)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None when there is none of that name.
+        """The live object, or None if there is none of that name.
 
-        An ownerReference may say anything, also `../../team-b/trainjobs/llama`: no object is called that.
+        None also for an invalid name: an ownerReference may have any text, such as
+        `../../team-b/trainjobs/llama`, which must not get into a URL.
         """
         if not NAME.fullmatch(name):
             return None
@@ -107,15 +109,17 @@ class Client:
             return None
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """All objects of a kind, page by page; each carries its apiVersion and kind as a GET would give."""
+        """All objects of a kind, each with its apiVersion and kind as from a GET."""
         return self.list_with_version(resource, namespace, labels=labels, fields=fields)[0]
 
     def list_with_version(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[Objects, str]:
-        """All objects of a kind and the resourceVersion from which a watch sees what comes after."""
-        found = whole(lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token))
-        return found.objects, found.version
+        """All objects of a kind, and the resourceVersion from which a watch sees later changes."""
+        joined = all_pages(
+            lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token)
+        )
+        return joined.objects, joined.version
 
     def page(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
@@ -123,7 +127,7 @@ class Client:
         """The next 500 objects of a kind.
 
         Raises:
-            Expired: the token is too old; the error has one that goes on from there, at a later moment.
+            Expired: the token is too old; the error has one that continues from there, at a later moment.
         """
         if resource.namespaced:
             namespace = namespace or self._namespace
@@ -165,7 +169,7 @@ class Client:
                 )
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
-        """The stored object."""
+        """Create an object; returns it as it is stored."""
         path = resource.path(namespace=body["metadata"].get("namespace", ""))
         return self._call("POST", path, query={"fieldManager": manager}, body=body)
 
@@ -180,12 +184,12 @@ class Client:
         manager: str,
         subresource: str = "",
     ) -> Object:
-        """The object after the patch."""
+        """Patch an object; returns it as it is stored."""
         path = resource.path(name, namespace, subresource)
         return self._call("PATCH", path, query={"fieldManager": manager}, body=body, content_type=patch)
 
     def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
-        """The object after a PUT; the body carries the resourceVersion it was read with."""
+        """Replace an object, whose body has a resourceVersion; returns it as it is stored."""
         metadata = body["metadata"]
         path = resource.path(metadata["name"], metadata.get("namespace", ""), subresource)
         return self._call("PUT", path, query={"fieldManager": manager}, body=body)
@@ -199,7 +203,7 @@ class Client:
         uid: str = "",
         propagation: str = "Background",
     ) -> None:
-        """Delete an object, only that of `uid` where one is given; one that is gone already is fine."""
+        """Delete an object, only that of `uid` if it is given; an object that is gone is no error."""
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -211,7 +215,7 @@ class Client:
             return
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """The versions of an API group and what they serve, as `v1beta1/podgroups`; empty when none is."""
+        """The served versions of an API group with their resources, as `v1beta1/podgroups`; empty if none."""
         try:
             versions = self._call("GET", f"/apis/{group}").get("versions") or []
         except errors.Gone:
@@ -231,10 +235,10 @@ class Client:
         resource_version: str = "",
         timeout_seconds: int = 300,
     ) -> Iterator[tuple[str, Object]]:
-        """What happens to a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
+        """The changes of a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
 
-        A "BOOKMARK" tells only of a newer resourceVersion to resume from. Ends when the server ends the
-        watch, after `timeout_seconds` at the latest.
+        A "BOOKMARK" has only a newer resourceVersion to resume from. Ends when the server ends the watch,
+        after `timeout_seconds` at the latest.
 
         Raises:
             Expired: the resourceVersion is too old; list again.
@@ -267,7 +271,7 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> tuple[int, Any]:
-        """Any request; the status and the parsed body, whatever they are."""
+        """Send any request; returns the status and the parsed body, also of an error."""
         status, answer, _ = self.exchange(method, path, query or {}, body, content_type)
         return status, answer
 
@@ -290,10 +294,10 @@ class Client:
     def exchange(
         self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """Status, parsed body and headers of an answer, whatever the status.
+        """Send a request; returns status, parsed body and headers, also of an error.
 
-        All but watches goes through here, so a client of a server in the same process replaces this alone.
-        It waits READ_SECONDS, or until the answer is of no use any more (`muster.cluster.deadline`).
+        All requests but watches use this method, so a client of a server in the same process overrides only
+        this one. It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.deadline`).
         """
         seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
         response = self._send(method, path, query, body, seconds, content_type)
@@ -316,11 +320,11 @@ class Client:
         headers = {"Accept": "application/json", "User-Agent": self.user_agent} | self._credentials()
         if body is not None:
             headers["Content-Type"] = content_type
-        given = urlencode({name: value for name, value in query.items() if value})
+        parameters = urlencode({name: value for name, value in query.items() if value})
         try:
             return self._pool.request(
                 method,
-                f"{self._configuration.host}{path}" + (f"?{given}" if given else ""),
+                f"{self._configuration.host}{path}" + (f"?{parameters}" if parameters else ""),
                 body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, read_seconds), total=read_seconds),
@@ -339,7 +343,7 @@ class Client:
 
 
 def parsed(data: bytes) -> Any:
-    """The JSON of an answer; its text where it is none."""
+    """The parsed JSON of an answer; its text if it is no JSON."""
     try:
         return json.loads(data)
     except ValueError:
@@ -353,4 +357,4 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
             *complete, rest = (rest + chunk).split(b"\n")
             yield from (line for line in complete if line.strip())
     except urllib3.exceptions.HTTPError:
-        return  # the server or the read time-out ended the watch; the caller resumes from its last version
+        return  # the server or the read timeout ended the watch; the caller resumes from its last version

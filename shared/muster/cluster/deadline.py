@@ -1,4 +1,4 @@
-"""Until when an answer is of use to whoever asks, so that a client waits no longer for it."""
+"""The deadline of the calling thread, up to which a client waits for answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _end: ContextVar[float] = ContextVar("end", default=inf)
 
 @contextmanager
 def until(end: float) -> Iterator[None]:
-    """Calls that this thread makes within wait for their answers until `end` (of time.monotonic) at most."""
-    before = _end.set(end)
+    """Set the deadline of calls in the `with` block to `end` (of time.monotonic)."""
+    token = _end.set(end)
     try:
         yield
     finally:
-        _end.reset(before)
+        _end.reset(token)
 
 
 def seconds_left() -> float:
-    """How long an answer is of use from now on; infinite where nobody said, below 0 when it is too late."""
+    """Seconds until the deadline, negative after it; inf if unset."""
     return _end.get() - time.monotonic()

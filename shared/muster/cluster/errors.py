@@ -1,7 +1,7 @@
-"""What can go wrong with the API server, told apart once.
+"""Errors of the API server, one class for each kind.
 
-Every answer that is no success becomes one of these classes here and nowhere else; the rest of Muster asks
-for the class, never for a number. `muster.runtime.responses` maps the classes to HTTP answers.
+This module alone maps HTTP statuses to classes; all other modules check the class, never the status.
+`muster.runtime.responses` maps the classes to answers to events.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 MESSAGE_LIMIT = 1024
-"""Characters kept of a server's message, so that logs and conditions leak little of a body."""
+"""Characters kept of a server's message, so that logs and conditions show little of a body."""
 
 
 class ClusterError(Exception):
-    """The API server did not do what was asked.
+    """The API server refused a request, or did not answer it.
 
     Attributes:
-        status: the HTTP status; 0 when no answer came.
+        status: the HTTP status; 0 without an answer.
         reason: `reason` of the Kubernetes Status object, as the API spells it; may be empty.
-        message: what the server said, cut to 1024 characters.
-        retry_after: seconds the server asked to wait; None when it did not say.
+        message: the server's message, cut to 1024 characters.
+        retry_after: the Retry-After in seconds; None if the server sent none.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ClusterError(Exception):
 
 
 class Gone(ClusterError):
-    """404: the object, or the whole API, is not there."""
+    """404: the object does not exist, or its API is not served."""
 
 
 class ApiGone(Gone):
@@ -46,7 +46,7 @@ class AlreadyExists(ClusterError):
 
 
 class Conflict(ClusterError):
-    """409, any other reason: somebody wrote in between, or the object is being deleted."""
+    """409, any other reason: the object was written in between, or is being deleted."""
 
 
 class Invalid(ClusterError):
@@ -54,7 +54,7 @@ class Invalid(ClusterError):
 
 
 class Forbidden(ClusterError):
-    """403: a missing role, an admission plugin or a quota says no."""
+    """403: refused by RBAC, an admission plugin or a quota."""
 
 
 class Terminating(Forbidden):
@@ -66,19 +66,18 @@ class Unauthorized(ClusterError):
 
 
 class TooManyRequests(ClusterError):
-    """429: the server asks for patience."""
+    """429: the server limits the rate of requests."""
 
 
 class Unavailable(ClusterError):
-    """5xx, a time-out, or no connection: nobody knows whether the request was carried out."""
+    """5xx, a timeout, or no connection: the request may or may not have been carried out."""
 
 
 class Expired(ClusterError):
     """410: a resourceVersion or a continue token is too old; list again.
 
     Attributes:
-        token: with it a list goes on where the old token pointed to, showing what is there now; empty where
-            the server gave none.
+        token: a continue token at the same position of the list as it is now; "" if the server sent none.
     """
 
     token = ""
@@ -89,26 +88,28 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterEr
 
     Args:
         status: the HTTP status code.
-        body: the parsed body, a Kubernetes Status object when the API server wrote it.
+        body: the parsed body: a Kubernetes Status object if it comes from the API server.
         headers: the response headers; `Retry-After` in seconds is read.
     """
-    known: Mapping[str, Any] = body if isinstance(body, Mapping) and body.get("kind") == "Status" else {}
-    reason = str(known.get("reason") or "")
-    message = str(known.get("message") or body or f"HTTP {status}")
-    error = _class_of(status, reason, known)(
+    status_object: Mapping[str, Any] = (
+        body if isinstance(body, Mapping) and body.get("kind") == "Status" else {}
+    )
+    reason = str(status_object.get("reason") or "")
+    message = str(status_object.get("message") or body or f"HTTP {status}")
+    error = _class_of(status, reason, status_object)(
         message, status=status, reason=reason, retry_after=_seconds(headers.get("Retry-After"))
     )
     if isinstance(error, Expired):
-        error.token = str((known.get("metadata") or {}).get("continue") or "")
+        error.token = str((status_object.get("metadata") or {}).get("continue") or "")
     return error
 
 
-def _class_of(status: int, reason: str, known: Mapping[str, Any]) -> type[ClusterError]:
+def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> type[ClusterError]:
     if status == 404:
-        return Gone if (known.get("details") or {}).get("name") else ApiGone
+        return Gone if (status_object.get("details") or {}).get("name") else ApiGone
     if status == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
-    if status == 403 and _namespace_terminating(known):
+    if status == 403 and _namespace_terminating(status_object):
         return Terminating
     by_status: dict[int, type[ClusterError]] = {
         401: Unauthorized,
@@ -122,8 +123,8 @@ def _class_of(status: int, reason: str, known: Mapping[str, Any]) -> type[Cluste
     return Unavailable if status >= 500 else Invalid
 
 
-def _namespace_terminating(known: Mapping[str, Any]) -> bool:
-    causes = (known.get("details") or {}).get("causes") or []
+def _namespace_terminating(status_object: Mapping[str, Any]) -> bool:
+    causes = (status_object.get("details") or {}).get("causes") or []
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 

@@ -1,4 +1,4 @@
-"""Executing a plan: one request per action, each safe to repeat."""
+"""Executing a plan: one request per action, each safe to repeat after a retry."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _REFUSALS = (errors.Invalid, errors.Forbidden)
 
 
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry the actions out one after another; the first that fails ends it.
+    """Carry out the actions of a plan in order, up to the first failure.
 
     Returns:
-        The plan as it was carried out: a refused action is replaced by what was done instead.
+        The plan with the actions that succeeded: those of `if_refused` in place of a refused action.
 
     Raises:
         ClusterError: an action failed; those before it are done, and the event must be delivered again.
     """
     done: list[Action] = []
-    made: set[ObjectRef] = set()
+    created: set[ObjectRef] = set()
     for action in plan.actions:
-        if action.verb is Verb.CREATE and action.target in made:
-            continue  # in place of one that was refused
+        if action.verb is Verb.CREATE and action.target in created:
+            continue  # created already in place of a refused action
         written = _carry_out(cluster, action, manager)
         done += written
-        made.update(one.target for one in written)
+        created.update(action.target for action in written)
     return replace(plan, actions=tuple(done))
 
 
 def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry every action out, whatever becomes of the others; an object that is gone is fine.
+    """Carry out every action of a plan, also after failures of others; an object that is gone is no error.
 
     Raises:
         ClusterError: the first failure, after all actions were tried.
@@ -47,7 +47,7 @@ def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
         except errors.Gone:
             continue
         except errors.Invalid as error:
-            if "metadata.uid" not in error.message:  # a pod of another UID has the name by now
+            if "metadata.uid" not in error.message:  # else a new pod of another UID has the name
                 failures.append(error)
         except errors.ClusterError as error:
             failures.append(error)
@@ -64,8 +64,8 @@ def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
             return []
         if not action.if_refused:
             raise
-        instead = [quoting(one, error.message) for one in action.if_refused]
-        return [written for one in instead for written in _carry_out_fallback(cluster, one, manager)]
+        fallbacks = [quoting(fallback, error.message) for fallback in action.if_refused]
+        return [done for fallback in fallbacks for done in _carry_out_fallback(cluster, fallback, manager)]
     except errors.ClusterError:
         if not action.optional:
             raise
@@ -74,7 +74,7 @@ def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
 
 
 def _carry_out_fallback(cluster: Cluster, action: Action, manager: str) -> list[Action]:
-    """Carry out the replacement of a refused action, which an earlier delivery may have done already."""
+    """Carry out an action of `if_refused`, which an earlier delivery may have done already."""
     try:
         return _carry_out(cluster, action, manager)
     except errors.AlreadyExists:

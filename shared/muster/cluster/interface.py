@@ -76,5 +76,5 @@ class Cluster(RawCluster, Protocol):
         ...
 
     def refresh(self) -> None:
-        """Discover the served versions anew at the next need."""
+        """Discover the served versions again at the next need."""
         ...

@@ -1,4 +1,4 @@
-"""A cluster as lists showed it: what a sweep decides from, without a call for each object."""
+"""A read-only cluster backed by lists, from which a sweep plans without a call for each object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muster.objects.resources import EVENTS, Resource, SchedulingApi
 from muster.policy.group_labels import JOB_NAME, JOBSET_NAME
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)
-"""Labels by which the Jobs and pods of one owner are chosen."""
+"""Labels that select the Jobs and pods of an owner."""
 
 _INVOLVED = "involvedObject.uid"
 
@@ -32,10 +32,10 @@ class Listing:
     """One list, page by page.
 
     Attributes:
-        resource: of which kind.
-        view: the fields that are kept of each object; None keeps all of it.
-        labels: selector that the API server is asked with.
-        fields: likewise.
+        resource: the resource to list.
+        view: the fields that are kept of each object; None keeps all.
+        labels: the label selector of the request.
+        fields: the field selector of the request.
     """
 
     resource: Resource
@@ -44,35 +44,35 @@ class Listing:
     fields: str = ""
 
     def kept(self, body: Object) -> bytes:
-        """An object as it is kept: a tenth of its size as parsed JSON, so that many fit into a small pod."""
+        """The bytes to keep of an object: a tenth of the memory of parsed JSON."""
         if self.view is not None:
             try:
                 return self.view.read(body).model_dump_json(by_alias=True, exclude_unset=True).encode()
             except ValidationError:
-                pass  # whole, so that whoever looks at this one object finds what is wrong with it
+                pass  # kept in full, so that a plan about this object reports the invalid field
         return json.dumps(body, separators=(",", ":")).encode()
 
 
 class _Table:
-    """The objects of one list, found by name, by owner or by namespace."""
+    """The objects of one list, indexed by name, owner and namespace."""
 
     def __init__(self) -> None:
         self._objects: dict[_Key, bytes] = {}
-        self._places: defaultdict[_Key, dict[_Key, None]] = defaultdict(dict)
-        """By ("", namespace) and by (label, value)."""
-        self._chosen: dict[tuple[str, str, str], list[_Key]] = {}
+        self._index: defaultdict[_Key, dict[_Key, None]] = defaultdict(dict)
+        """Keys of objects by ("", namespace) and by (label, value)."""
+        self._selected: dict[tuple[str, str, str], list[_Key]] = {}
 
     def add(self, body: Object, kept: bytes) -> None:
         metadata = body["metadata"]
         key = (metadata.get("namespace") or "", metadata["name"])
         self._objects[key] = kept
-        self._places["", key[0]][key] = None
+        self._index["", key[0]][key] = None
         labels = metadata.get("labels") or {}
         for label in _INDEXED:
             if label in labels:
-                self._places[label, labels[label]][key] = None
+                self._index[label, labels[label]][key] = None
         if body["kind"] == EVENTS.kind:
-            self._places[_INVOLVED, body["involvedObject"].get("uid", "")][key] = None
+            self._index[_INVOLVED, body["involvedObject"].get("uid", "")][key] = None
 
     def get(self, key: _Key) -> Object | None:
         kept = self._objects.get(key)
@@ -88,36 +88,36 @@ class _Table:
         label, equals, value = selector.partition(",")[0].partition("=")
         if not equals or label not in (*_INDEXED, _INVOLVED):
             return None
-        return self._places.get((label, value), {})
+        return self._index.get((label, value), {})
 
     def _searched(self, namespace: str, labels: str, fields: str) -> Iterable[_Key]:
-        """Searched for once: the selectors that are left are few, and the same for all owners."""
-        asked = (namespace, labels, fields)
-        if asked not in self._chosen:
-            among = self._places.get(("", namespace), {}) if namespace else self._objects
-            self._chosen[asked] = [
+        """Cached: the remaining selectors are few, and the same for all owners."""
+        query = (namespace, labels, fields)
+        if query not in self._selected:
+            among = self._index.get(("", namespace), {}) if namespace else self._objects
+            self._selected[query] = [
                 key for key in among if selected(json.loads(self._objects[key]), labels, fields)
             ]
-        return self._chosen[asked]
+        return self._selected[query]
 
 
 class ListCache(ReadOnly):
-    """Reads from lists; what was not listed is read live, once.
+    """Reads from lists; resources that are not listed are read live, once.
 
-    The lists are of different moments, and old by the time they are complete. So they tell where there is
-    something to do, and whoever does it looks again.
+    The lists are of different moments, and old by the time they are complete. So they only show which objects
+    need a write; the step then reads those live.
 
     Args:
-        cluster: where to read.
-        listings: what to list, in this order.
+        cluster: the cluster to read.
+        listings: the lists to read, in this order.
 
     Attributes:
-        cluster: the same; each sweep that goes on with the lists has its own.
-        pages: how many were read.
+        cluster: the cluster to read; replaced by each sweep that continues the lists.
+        pages: the number of pages read.
     """
 
     single_reads = 1_000_000
-    """A read costs nothing."""
+    """Reads from memory cost nothing."""
 
     def __init__(self, cluster: Cluster, listings: Iterable[Listing]) -> None:
         self.cluster = cluster
@@ -130,17 +130,17 @@ class ListCache(ReadOnly):
 
     @property
     def complete(self) -> bool:
-        """Whether all lists were read to their end."""
+        """Whether all lists were read to the end."""
         return not self._to_read
 
     def read_page(self) -> None:
-        """Read the next page; where it fails, nothing has changed and it can be read again.
+        """Read the next page; after a failure it can be read again.
 
-        A continue token that is too old (410) is answered with one that goes on at a later moment. Objects
-        that were there all the time are in such a list as well, because pages are cut by name.
+        An expired continue token (410) is replaced by the one in the answer, which continues the list at a
+        later moment. No object that existed all the time is missed, because pages are ordered by name.
 
         Raises:
-            ClusterError: the page cannot be had.
+            ClusterError: the page cannot be read.
         """
         listing = self._to_read[0]
         try:
@@ -164,36 +164,36 @@ class ListCache(ReadOnly):
             self._to_read.popleft()
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The object as the list had it."""
+        """The object as it was listed."""
         table = self._table(resource)
         if table is not None:
             return table.get((namespace, name))
-        found: Object | None = self._once(
+        body: Object | None = self._once(
             ("get", resource.plural, namespace, name), lambda: self.cluster.get(resource, name, namespace)
         )
-        return found
+        return body
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """Those of the list that the selectors choose."""
+        """The listed objects that match the selectors."""
         table = self._table(resource)
         if table is not None:
             return list(table.choose(namespace, labels, fields))
-        found: Objects = self._once(
+        bodies: Objects = self._once(
             ("list", resource.plural, namespace, labels, fields),
             lambda: self.cluster.list(resource, namespace, labels=labels, fields=fields),
         )
-        return found
+        return bodies
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """As the cluster's."""
+        """See `Cluster`."""
         return self.cluster.served_versions(group)
 
     def scheduling(self) -> SchedulingApi:
-        """As the cluster's."""
+        """See `Cluster`."""
         return self.cluster.scheduling()
 
     def refresh(self) -> None:
-        """As the cluster's."""
+        """See `Cluster`."""
         self.cluster.refresh()
 
     def _table(self, resource: Resource) -> _Table | None:
@@ -201,7 +201,7 @@ class ListCache(ReadOnly):
             raise self._not_served[resource]
         return self._tables.get(resource)
 
-    def _once(self, question: tuple[str, ...], ask: Callable[[], Any]) -> Any:
-        if question not in self._answers:
-            self._answers[question] = ask()
-        return self._answers[question]
+    def _once(self, key: tuple[str, ...], read: Callable[[], Any]) -> Any:
+        if key not in self._answers:
+            self._answers[key] = read()
+        return self._answers[key]

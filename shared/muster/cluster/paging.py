@@ -1,6 +1,6 @@
-"""Lists that come in pages.
+"""Paged lists of the API server.
 
-The rules are Kubernetes' own: docs/reference/using-api/api-concepts, "Retrieving large results sets in
+See the Kubernetes documentation, docs/reference/using-api/api-concepts, "Retrieving large results sets in
 chunks".
 """
 
@@ -15,12 +15,12 @@ from muster.cluster import errors
 
 @dataclass(frozen=True)
 class Page:
-    """One answer to a list.
+    """One page of a list.
 
     Attributes:
-        objects: parsed JSON, each with its apiVersion and kind, as a GET would give it.
-        token: where the next page begins; empty on the last one.
-        version: the resourceVersion from which a watch sees what comes after the list.
+        objects: parsed JSON, each with apiVersion and kind, as from a GET.
+        token: the continue token of the next page; "" on the last page.
+        version: the resourceVersion from which a watch sees the changes after the list.
     """
 
     objects: list[dict[str, Any]]
@@ -28,17 +28,17 @@ class Page:
     version: str = ""
 
 
-def whole(page_at: Callable[[str], Page]) -> Page:
-    """All pages as one.
+def all_pages(page_at: Callable[[str], Page]) -> Page:
+    """All pages of a list, joined into one.
 
-    They are of one moment. Where that moment is forgotten before the last page (410 after five minutes, or a
-    compaction), the list is begun once more.
+    All pages show the list at one resourceVersion. If that expires before the last page (410 after five
+    minutes, or after a compaction), the list is read once more from the beginning.
 
     Args:
-        page_at: fetches the page of a token; the empty token begins a list.
+        page_at: fetches the page of a continue token; "" begins a list.
 
     Raises:
-        Expired: it was forgotten twice.
+        Expired: the resourceVersion expired twice.
     """
     try:
         return _joined(page_at)
@@ -48,8 +48,8 @@ def whole(page_at: Callable[[str], Page]) -> Page:
 
 def _joined(page_at: Callable[[str], Page]) -> Page:
     page = page_at("")
-    found = list(page.objects)
+    objects = list(page.objects)
     while page.token:
         page = page_at(page.token)
-        found += page.objects
-    return Page(found, "", page.version)
+        objects += page.objects
+    return Page(objects, "", page.version)

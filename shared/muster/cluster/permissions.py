@@ -1,6 +1,6 @@
-"""The permissions that a function needs, and asking the API server for them.
+"""The permissions that a function needs, and checking them at the API server.
 
-Each step names its permissions in its step.py; a test compares them with its role in eventing/rbac.
+Each step has its permissions in its step.py; a test compares them with its role in eventing/rbac.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from muster.policy.owners import KINDS
 
 @dataclass(frozen=True)
 class Permission:
-    """One verb on one resource, as RBAC has them.
+    """One verb on one resource, as in RBAC.
 
     Attributes:
         verb: `get`, `list`, `create`, `update`, `patch` or `delete`.
-        resource: of what; RBAC does not look at its version.
+        resource: the resource; RBAC ignores its version.
         subresource: `status`, or empty for the object itself.
     """
 
@@ -42,15 +42,15 @@ class Permission:
 
     def __str__(self) -> str:
         plural, group = self.resource.plural, self.resource.group
-        spelled = f"{self.verb} {plural}.{group}" if group else f"{self.verb} {plural}"
-        return f"{spelled}/{self.subresource}" if self.subresource else spelled
+        text = f"{self.verb} {plural}.{group}" if group else f"{self.verb} {plural}"
+        return f"{text}/{self.subresource}" if self.subresource else text
 
 
 Permissions = frozenset[Permission]
 
 
 def may(verbs: str, *resources: Resource, subresource: str = "") -> Permissions:
-    """Permissions for each of some verbs, separated by blanks, on each of some resources."""
+    """Permissions for each verb of a list such as `"get list"`, on each resource."""
     return frozenset(
         Permission(verb, resource, subresource) for verb in verbs.split() for resource in resources
     )
@@ -67,7 +67,7 @@ READ_OWNER = (
 """To read an owner, its policy and its groups (`muster.cluster.read`)."""
 
 READ_OWNERS = READ_OWNER | may("list", *_OWNERS)
-"""The same, and all owners in a sweep."""
+"""To read an owner, and to list all owners in a sweep."""
 
 READ_COMPOSITES = may("get", COMPOSITE_POD_GROUPS)
 """To read the CompositePodGroups of an owner."""
@@ -76,34 +76,38 @@ REPORT_TO_OWNERS = may("patch", *_OWNERS, *_JOBS, subresource="status") | may("c
 """To write conditions of owners, and Events about them."""
 
 
-def lacking(cluster: RawCluster, needed: Iterable[Permission], namespace: str, manager: str) -> Permissions:
-    """Those permissions that the caller does not have: one SelfSubjectAccessReview for each.
+def missing_permissions(
+    cluster: RawCluster, needed: Iterable[Permission], namespace: str, manager: str
+) -> Permissions:
+    """The needed permissions that the caller does not have: one SelfSubjectAccessReview for each.
 
-    A SelfSubjectRulesReview would be one call, but it tells of one namespace, not what is granted in all of
-    them, and may be incomplete where RBAC is not the only authorizer.
+    A SelfSubjectRulesReview would be one call, but it covers one namespace, not permissions in all of them,
+    and may be incomplete if RBAC is not the only authorizer.
 
     Args:
-        cluster: where; who is asked about is whoever its credentials name.
-        needed: what to ask for.
-        namespace: where a Role is all there is; empty asks for all namespaces.
-        manager: the field manager, as for every create.
+        cluster: the cluster; its credentials name the caller.
+        needed: the permissions to check.
+        namespace: the namespace to check, for an installation with Roles; empty for all namespaces.
+        manager: the field manager of the reviews.
 
     Raises:
-        ClusterError: the API server does not answer, or does not let the caller ask.
+        ClusterError: the API server does not answer, or forbids the review.
     """
-    return frozenset(one for one in needed if not _allowed(cluster, one, namespace, manager))
+    return frozenset(
+        permission for permission in needed if not _is_allowed(cluster, permission, namespace, manager)
+    )
 
 
-def _allowed(cluster: RawCluster, permission: Permission, namespace: str, manager: str) -> bool:
+def _is_allowed(cluster: RawCluster, permission: Permission, namespace: str, manager: str) -> bool:
     resource = permission.resource
     # A request for a Namespace itself counts as one inside it, so that a Role can grant it.
-    inside = namespace if resource.namespaced or resource == NAMESPACES else ""
+    checked_namespace = namespace if resource.namespaced or resource == NAMESPACES else ""
     attributes = {
         "verb": permission.verb,
         "group": resource.group,
         "resource": resource.plural,
         "subresource": permission.subresource,
-        "namespace": inside,
+        "namespace": checked_namespace,
     }
     identity = {
         "apiVersion": SELF_SUBJECT_ACCESS_REVIEWS.api_version,

@@ -1,6 +1,6 @@
-"""Reading what the plans need: the owner of an object, its groups, and what exists of them.
+"""Reading the inputs of plans: the owner of an object, its groups, and their existing objects.
 
-An object that is not found is None or missing from a tuple; one of another UID than the event's is not found.
+A missing object is None or left out of a tuple; an object of another UID than the event's counts as missing.
 """
 
 from __future__ import annotations
@@ -213,18 +213,18 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> tuple[OwnerObject | None, OwnerO
     if kind is None:
         above = _owner_ref(cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace), ref)
         return (None, None) if above is None else _climb(cluster, above)
-    found = get(cluster, kind.view, kind.resource, ref)
-    if found is None:
+    owner_object = get(cluster, kind.view, kind.resource, ref)
+    if owner_object is None:
         return None, None
     if kind.runs_as is not None:
-        return found, _runner_of(cluster, found, kind)
-    parent = parent_of(found)
+        return owner_object, _runner_of(cluster, owner_object, kind)
+    parent = parent_of(owner_object)
     if parent is None:
-        return found, found
+        return owner_object, owner_object
     if kind.is_job:
         return _climb(cluster, parent)
     parent_kind = known_kind_of(parent)
-    return get(cluster, parent_kind.view, parent_kind.resource, parent), found
+    return get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object
 
 
 def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObject | None:

@@ -1,4 +1,4 @@
-"""A cluster made of files: the objects of `muster plan`, read without any server."""
+"""A read-only cluster made of files, for `muster plan` and replays."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?
 
 
 class ReadOnlyError(Exception):
-    """A step tried to write to a snapshot; only planning happens on one."""
+    """A step tried to write to a read-only cluster."""
 
 
 class ReadOnly(ABC):
-    """A cluster that is only read from, and whose lists have one page."""
+    """A cluster without writes, whose lists have one page."""
 
     @abstractmethod
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """The objects of a kind that the selectors choose."""
+        """The objects of a kind that match the selectors."""
 
     def page(
         self,
@@ -35,11 +35,11 @@ class ReadOnly(ABC):
         fields: str = "",
         token: str = "",  # noqa: ARG002 - there is one page
     ) -> Page:
-        """All of a list."""
+        """The whole list as one page."""
         return Page(self.list(resource, namespace, labels=labels, fields=fields))
 
     def write(self, action: Action, manager: str) -> Object:
-        """Refused."""
+        """Raise ReadOnlyError."""
         raise ReadOnlyError(f"{manager} may not {action.verb} {action.target}")
 
 
@@ -54,7 +54,7 @@ class Snapshot(ReadOnly):
             try:
                 resource = by_kind(body["apiVersion"], body["kind"])
             except LookupError:
-                continue  # a file may hold more than Muster reads
+                continue  # files may have kinds that Muster does not read
             metadata = body["metadata"]
             key = (resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
             self._objects[key] = body
@@ -64,56 +64,56 @@ class Snapshot(ReadOnly):
         return self._objects.get((resource.group, resource.kind, namespace, name))
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """All objects of a kind that the selectors choose."""
+        """All objects of a kind that match the selectors."""
         return [
             body
-            for (group, kind, where, _), body in self._objects.items()
+            for (group, kind, object_namespace, _), body in self._objects.items()
             if (group, kind) == (resource.group, resource.kind)
-            and namespace in {"", where}
+            and namespace in {"", object_namespace}
             and selected(body, labels, fields)
         ]
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """As a cluster of Kubernetes 1.37 with every gate on."""
+        """As Kubernetes 1.37 with all feature gates serves it."""
         served = {"v1beta1/workloads", "v1beta1/podgroups", "v1alpha3/compositepodgroups"}
         return frozenset(served if group == "scheduling.k8s.io" else ())
 
     def scheduling(self) -> SchedulingApi:
-        """As a cluster of Kubernetes 1.37 with every gate on."""
+        """As Kubernetes 1.37 with all feature gates serves it."""
         return SchedulingApi()
 
     def refresh(self) -> None:
-        """Nothing was discovered that could change."""
+        """Do nothing: the served versions are fixed."""
 
 
 def selected(body: Object, labels: str = "", fields: str = "") -> bool:
-    """Whether the selectors choose an object; a field that is not there is empty, as the API server has it.
+    """Whether an object matches the selectors; an absent field equals "", as in the API server.
 
     Raises:
-        ValueError: a selector is of a form that Muster does not use.
+        ValueError: a selector has a form that Muster does not use.
     """
-    return _holds(labels, body["metadata"].get("labels") or {}, None) and (
-        not fields or _holds(fields, _flat(body), "")
+    return _matches(labels, body["metadata"].get("labels") or {}, None) and (
+        not fields or _matches(fields, _flat(body), "")
     )
 
 
-def _holds(selector: str, values: Mapping[str, str], absent: str | None) -> bool:
+def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bool:
     for requirement in filter(None, selector.split(",")):
         match = _REQUIREMENT.fullmatch(requirement)
         if match is None:
             raise ValueError(f"selector {requirement!r} cannot be read")
         key, operator = match["key"], match["operator"]
         if operator is None:
-            holds = (key in values) != bool(match["absent"])
+            matches = (key in values) != bool(match["absent"])
         else:
-            holds = (values.get(key, absent) == match["value"]) != operator.startswith("!")
-        if not holds:
+            matches = (values.get(key, absent) == match["value"]) != operator.startswith("!")
+        if not matches:
             return False
     return True
 
 
 def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """The fields of an object by their dotted paths, lists left out."""
+    """The fields of an object by dotted path, without lists."""
     flat: dict[str, str] = {}
     for name, value in body.items():
         if isinstance(value, Mapping):

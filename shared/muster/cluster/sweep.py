@@ -85,7 +85,7 @@ def objects_of(cluster: Cluster, *resources: Resource) -> Iterator[ObjectRef]:
 def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
     """One pod of every group that exists and has pods with our gate, and every such pod without a group.
 
-    Where the API is off no group exists, and every such pod is let go.
+    If the API is not served no group exists, and every such pod loses its gate.
     """
     seen: set[tuple[str, str]] = set()
     if cluster.scheduling().served:

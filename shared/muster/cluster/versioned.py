@@ -1,4 +1,4 @@
-"""A cluster whose Workloads and PodGroups are read and written in the version it serves."""
+"""A cluster that translates Workloads and PodGroups to the version that the API server serves."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _Answer = TypeVar("_Answer")
 
 
 class Versioned:
-    """A `Cluster` that speaks v1beta1 to us and whatever is served to the API server.
+    """A `Cluster` with v1beta1 objects on the outside and the served version in its requests.
 
-    What is served is asked at the first need, again when the API answers 404 and after `refresh`, and always
-    while there are no PodGroups at all: an API that is switched on later is used without a restart.
+    The served versions are discovered at the first need, again after a 404 of the API and after `refresh`,
+    and at every need while PodGroups are not served: an API that is switched on later is used without a
+    restart.
     """
 
     single_reads = SINGLE_READS
@@ -30,36 +31,36 @@ class Versioned:
         self._api: SchedulingApi | None = None
 
     def scheduling(self) -> SchedulingApi:
-        """What the API server serves of scheduling.k8s.io."""
+        """The versions of scheduling.k8s.io that the API server serves."""
         api = self._api
         if api is None:
             api = versions.choose(self._cluster.served_versions(versions.GROUP))
-            # "Not served" is not remembered: until the next sweep pods would be let go without their group.
-            # And another thread may refresh at any time, so the answer is what this one asked.
+            # "Not served" is not cached: until the next sweep pods would lose their gates without a group.
+            # The local variable is returned, because another thread may refresh at any time.
             self._api = api if api.served else None
         return api
 
     def refresh(self) -> None:
-        """Ask again at the next need what is served."""
+        """Discover the served versions again at the next need."""
         self._api = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None when there is none of that name."""
-        body = self._asking(resource, lambda served: self._cluster.get(served, name, namespace))
+        """The live object, or None if there is none of that name."""
+        body = self._with_served_version(resource, lambda served: self._cluster.get(served, name, namespace))
         return versions.from_served(body) if body else None
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """All objects of a kind that the selectors choose."""
-        found = self._asking(
+        """All objects of a kind that match the selectors."""
+        bodies = self._with_served_version(
             resource, lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields)
         )
-        return [versions.from_served(body) for body in found]
+        return [versions.from_served(body) for body in bodies]
 
     def page(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
     ) -> Page:
-        """One page of the same."""
-        page = self._asking(
+        """One page of such a list."""
+        page = self._with_served_version(
             resource,
             lambda served: self._cluster.page(served, namespace, labels=labels, fields=fields, token=token),
         )
@@ -75,10 +76,10 @@ class Versioned:
             body = None if action.body is None else _to_served(served, action.body)
             return self._cluster.write(replace(action, target=versioned, body=body), manager)
 
-        return versions.from_served(self._asking(resource, send))
+        return versions.from_served(self._with_served_version(resource, send))
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """The versions of an API group and what they serve."""
+        """The served versions of an API group with their resources."""
         return self._cluster.served_versions(group)
 
     def _served(self, resource: Resource) -> Resource:
@@ -89,8 +90,8 @@ class Versioned:
             raise errors.ApiGone(f"{resource.plural}: {versions.HOW_TO_SWITCH_ON}", status=404)
         return replace(resource, version=version)
 
-    def _asking(self, resource: Resource, call: Callable[[Resource], _Answer]) -> _Answer:
-        """Call with the served version; once more after a 404 of the whole API, which may have changed."""
+    def _with_served_version(self, resource: Resource, call: Callable[[Resource], _Answer]) -> _Answer:
+        """Call with the served version; once more after a 404 of the API, whose version may have changed."""
         try:
             return call(self._served(resource))
         except errors.ApiGone:
@@ -101,6 +102,6 @@ class Versioned:
 
 
 def _to_served(served: Resource, body: Any) -> Any:
-    """A body or patch as this version wants it; a JSON patch is a list of paths that are the same in both."""
+    """A body or patch in the served version; a JSON patch stays, because its paths are the same in all."""
     is_object = served.group == versions.GROUP and isinstance(body, Mapping)
     return versions.to_served(SchedulingApi(served.version), body) if is_object else body

@@ -1,1 +1,1 @@
-"""CloudEvents become facts here: what happened to which object. Pure."""
+"""Parsing of CloudEvents, predicates on them, and reply events. Pure."""

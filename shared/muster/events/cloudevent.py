@@ -1,8 +1,8 @@
-"""An HTTP request becomes a CloudEvent, or a clear complaint.
+"""Strict decoding of a CloudEvent from an HTTP request.
 
-The SDK (cloudevents.core, v2.2.0) checks the attributes, but only after the checks below: by itself it
-invents an id, a specversion and a time where there is none, chooses the mode by any `ce-` header instead of
-by the content type, and takes broken JSON for a string.
+The checks below come before those of the SDK (cloudevents.core, v2.2.0), because by itself it fills in a
+missing id, specversion and time, detects the mode by any `ce-` header instead of the content type, and takes
+broken JSON for a string.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ BATCH = "application/cloudevents-batch"
 JSON_TYPE = re.compile(r"(application|text)/([a-z0-9.-]+\+)?json")
 REQUIRED = ("specversion", "id", "source", "type")
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What CloudEvents 1.0 keeps out of strings (spec.md, type system)."""
+"""Characters that CloudEvents 1.0 forbids in strings (spec.md, type system)."""
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
-"""RFC 3339: Python reads more of ISO 8601 than that."""
+"""RFC 3339; Python's parser accepts more of ISO 8601."""
 MEDIA_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+\s*(;.*)?")
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
 
 
 class UnreadableEvent(ValueError):
-    """The request is no CloudEvent that could be acted on; sending it again would not help.
+    """The request is no valid CloudEvent, or has invalid data; sending it again would not help.
 
     Attributes:
         message: what is wrong.
-        path: where, as the sender wrote it: `ce-id`, `content-type`, `data.metadata.name`.
+        path: the header or field as the sender wrote it: `ce-id`, `content-type`, `data.metadata.name`.
     """
 
     def __init__(self, message: str, path: str) -> None:
@@ -48,12 +48,12 @@ class UnreadableEvent(ValueError):
 
 @dataclass(frozen=True)
 class Received:
-    """A valid CloudEvent: what Muster reads of its attributes, and its data.
+    """A valid CloudEvent: the attributes that Muster reads, and the data.
 
     Attributes:
         id: the attribute of that name.
         type: the attribute of that name.
-        data: parsed JSON; bytes where the content type is another one; None where there is none.
+        data: parsed JSON; bytes if the content type is not JSON; None without data.
     """
 
     id: str
@@ -62,20 +62,20 @@ class Received:
 
 
 def receive(headers: Mapping[str, str], body: bytes) -> Received:
-    """The CloudEvent in a request, in binary or structured mode; the content type tells which.
+    """The CloudEvent of a request, in binary or structured mode by its content type.
 
     Raises:
         UnreadableEvent: there is none, or it breaks a rule of CloudEvents 1.0 (HTTP binding, JSON format).
     """
-    known = {name.lower(): value for name, value in headers.items()}
-    media_type = _media_type(known.get("content-type", ""))
+    lower_case = {name.lower(): value for name, value in headers.items()}
+    media_type = _media_type(lower_case.get("content-type", ""))
     if media_type.startswith(BATCH):
         raise UnreadableEvent("a batch of events is not accepted, send them one by one", "content-type")
     if media_type == STRUCTURED:
         return _structured(body)
     if media_type.startswith("application/cloudevents"):
         raise UnreadableEvent(f"events are read in JSON format only, {STRUCTURED}", "content-type")
-    return _binary(known, media_type, body)
+    return _binary(lower_case, media_type, body)
 
 
 def _binary(headers: Mapping[str, str], media_type: str, body: bytes) -> Received:
@@ -112,7 +112,7 @@ def _structured(body: bytes) -> Received:
     media_type = attributes.get("datacontenttype")
     if media_type and not MEDIA_TYPE.fullmatch(media_type):
         raise UnreadableEvent(f"{shown(media_type)} is no media type", "datacontenttype")
-    # Without the data, which was parsed above and may be large.
+    # Without the data, which is parsed already and may be large.
     event = _checked(lambda: JSONFormat().read(CloudEvent, json.dumps(attributes)), "")
     return Received(event.get_id(), event.get_type(), _structured_data(members))
 
@@ -153,10 +153,10 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
     try:
         event = read()
     except CloudEventValidationError as error:
-        name, complaints = next(iter(error.errors.items()))
-        raise UnreadableEvent(str(complaints[0]), f"{prefix}{name}") from None
+        name, failures = next(iter(error.errors.items()))
+        raise UnreadableEvent(str(failures[0]), f"{prefix}{name}") from None
     except ValueError:
-        # The time is the only value that the SDK parses.
+        # The time is the only attribute that the SDK parses.
         raise UnreadableEvent("is not a time as in RFC 3339", f"{prefix}time") from None
     for name, value in event.get_attributes().items():
         if isinstance(value, str) and FORBIDDEN.search(value):
@@ -174,7 +174,7 @@ def _json(body: bytes, path: str) -> Any:
     except RecursionError:
         raise UnreadableEvent("is nested too deeply", path) from None
     except ValueError as error:
-        # A number of thousands of digits, which Python refuses to convert.
+        # An integer of thousands of digits, which Python refuses to convert.
         raise UnreadableEvent(f"is not JSON that can be read: {error}", path) from None
 
 
@@ -183,6 +183,6 @@ def _media_type(content_type: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as it may stand in a message: quoted, and cut where it is long."""
+    """A value as JSON for a message, cut to 80 characters."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - the width of a terminal

@@ -1,8 +1,8 @@
-"""Dead letters: an event that no function took, as a ConfigMap and back.
+"""Dead letters: undelivered events, converted to ConfigMaps and back.
 
-Knative sends the event as it was, with three extensions that tell who refused it and how (knative/eventing
-v0.47, pkg/kncloudevents/event_dispatcher.go). After a time-out, and where the answer's body was no event, it
-sends none of them.
+Knative sends the event unchanged, with three extensions that name the failed destination, its status and its
+answer (knative/eventing v0.47, pkg/kncloudevents/event_dispatcher.go). After a timeout, or if the answer had
+a body that is no event, it sends none of them.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from muster.objects.resources import CONFIGMAPS
 LABEL = "muster.dev/dead-letter"
 SELECTOR = f"{LABEL}=true"
 SIZE_LIMIT = 64 * 1024
-"""Bytes of an event that are kept; above them its data is left out, and the next sweep has to do."""
+"""Bytes of an event; a larger one is kept without its data, and the next sweep makes up for it."""
 
 DESTINATION, CODE, ANSWER = "knativeerrordest", "knativeerrorcode", "knativeerrordata"
 ARRIVAL, TTL = "knativearrivaltime", "knativebrokerttl"
-TURN = "musterredrive"
-"""Extension that counts how often an event was sent again."""
+REDRIVES = "musterredrive"
+"""Extension with the number of redrives of an event."""
 
-BROKERS_OWN = {DESTINATION, CODE, ANSWER, ARRIVAL, TTL}
-"""What a broker puts on an event; sent again, the event gets its own."""
+BROKER_EXTENSIONS = {DESTINATION, CODE, ANSWER, ARRIVAL, TTL}
+"""Extensions that a broker adds; they are removed before a redrive."""
 _EVENT = "event.json"
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An event that no function took.
+    """An event that was not delivered.
 
     Attributes:
-        event: the event as one JSON object (CloudEvents JSON format), without what the broker added.
-        function: the name of the Service that failed; empty where the broker did not say.
-        code: its HTTP status, as text; empty likewise.
-        answer: what it answered, at most 768 characters.
-        whole: False where the event was too large to keep its data.
+        event: the event as a JSON object (CloudEvents JSON format), without the broker's extensions.
+        function: the name of the Service that failed; "" if unknown.
+        code: the HTTP status of its answer as text; "" if unknown.
+        answer: the body of its answer, at most 768 characters.
+        whole: False if the event was too large to keep its data.
     """
 
     event: Mapping[str, Any]
@@ -53,34 +53,34 @@ class DeadLetter:
 
     @property
     def name(self) -> str:
-        """The name of its ConfigMap: one for each turn of an event, however often the broker delivers it."""
-        turn = self.event.get(TURN, "")
-        told = "\n".join(map(str, (self.event["source"], self.event["id"], self.function, turn)))
-        return f"dead-letter-{sha256(told.encode()).hexdigest()[:12]}"
+        """The name of its ConfigMap, the same for repeated deliveries, another one after each redrive."""
+        redrives = self.event.get(REDRIVES, "")
+        identity = "\n".join(map(str, (self.event["source"], self.event["id"], self.function, redrives)))
+        return f"dead-letter-{sha256(identity.encode()).hexdigest()[:12]}"
 
     @property
     def about(self) -> str:
-        """The object of the event, as `Job team-a/llama`; its subject or nothing where it names none."""
+        """The object of the event, such as `Job team-a/llama`; without one the event's subject, or ""."""
         attributes = self.event
         if attributes.get("kind") and attributes.get("name"):
-            place = f"{attributes['namespace']}/" if attributes.get("namespace") else ""
-            return f"{attributes['kind']} {place}{attributes['name']}"
+            prefix = f"{attributes['namespace']}/" if attributes.get("namespace") else ""
+            return f"{attributes['kind']} {prefix}{attributes['name']}"
         return str(attributes.get("subject", ""))
 
     def again(self) -> dict[str, Any]:
-        """The event to send once more."""
-        turn = str(self.event.get(TURN, "0"))
-        return {**self.event, TURN: str(int(turn) + 1 if turn.isdecimal() else 1)}
+        """The event with its number of redrives increased, to be sent again."""
+        redrives = str(self.event.get(REDRIVES, "0"))
+        return {**self.event, REDRIVES: str(int(redrives) + 1 if redrives.isdecimal() else 1)}
 
 
 def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
-    """The dead letter in a request, in binary or structured mode.
+    """The dead letter of a request, in binary or structured mode.
 
     Raises:
-        UnreadableEvent: it is no CloudEvent.
+        UnreadableEvent: the request is no CloudEvent.
     """
     event = _event(headers, body)
-    kept = {name: value for name, value in event.items() if name not in BROKERS_OWN}
+    kept = {name: value for name, value in event.items() if name not in BROKER_EXTENSIONS}
     whole = len(json.dumps(kept)) <= SIZE_LIMIT
     if not whole:
         kept = {name: value for name, value in kept.items() if not name.startswith("data")}
@@ -91,8 +91,13 @@ def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
 
 
 def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
-    """The ConfigMap that keeps a dead letter."""
-    told = {"function": letter.function, "code": letter.code, "answer": letter.answer, "about": letter.about}
+    """The ConfigMap of a dead letter."""
+    details = {
+        "function": letter.function,
+        "code": letter.code,
+        "answer": letter.answer,
+        "about": letter.about,
+    }
     return {
         "apiVersion": CONFIGMAPS.api_version,
         "kind": CONFIGMAPS.kind,
@@ -102,7 +107,7 @@ def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
             "labels": {"app.kubernetes.io/managed-by": "muster", LABEL: "true"},
         },
         "data": {
-            **{key: value for key, value in told.items() if value},
+            **{key: value for key, value in details.items() if value},
             "whole": str(letter.whole).lower(),
             _EVENT: json.dumps(letter.event, indent=1),
         },
@@ -110,10 +115,10 @@ def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
 
 
 def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
-    """The dead letter that a ConfigMap keeps.
+    """The dead letter of a ConfigMap.
 
     Raises:
-        ValueError: somebody changed it, and it holds no event any more.
+        ValueError: the ConfigMap was changed and has no valid event any more.
     """
     data = config_map.get("data") or {}
     try:
@@ -121,18 +126,18 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
         receive({"content-type": STRUCTURED}, data[_EVENT].encode())
     except (UnreadableEvent, json.JSONDecodeError) as error:
         raise ValueError(f"{config_map['metadata']['name']}: {_EVENT} is no CloudEvent: {error}") from None
-    told = {key: data.get(key, "") for key in ("function", "code", "answer")}
-    return DeadLetter(event, **told, whole=data.get("whole") != "false")
+    details = {key: data.get(key, "") for key in ("function", "code", "answer")}
+    return DeadLetter(event, **details, whole=data.get("whole") != "false")
 
 
 def _event(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     received = receive(headers, body)
-    known = {name.lower(): value for name, value in headers.items()}
-    content_type = known.get("content-type", "")
+    lower_case = {name.lower(): value for name, value in headers.items()}
+    content_type = lower_case.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() == STRUCTURED:
         return {name: value for name, value in json.loads(body).items() if value is not None}
     event: dict[str, Any] = {
-        name[3:]: unquote(value) for name, value in known.items() if name.startswith("ce-")
+        name[3:]: unquote(value) for name, value in lower_case.items() if name.startswith("ce-")
     }
     if content_type:
         event["datacontenttype"] = content_type
@@ -142,7 +147,7 @@ def _event(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> str:
-    """What the broker cut off after 1024 characters of base64, as far as it goes."""
+    """The decoded text of base64 that the broker cut at 1024 characters."""
     try:
         return base64.b64decode(text[: len(text) // 4 * 4]).decode(errors="replace").strip("\x00")
     except ValueError:

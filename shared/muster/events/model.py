@@ -1,4 +1,4 @@
-"""What an event says, once it could be read."""
+"""The kinds of events that Muster distinguishes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.objects.meta import ObjectRef
 
 
 class Happened(StrEnum):
-    """The last word of an ApiServerSource event's type."""
+    """The last part of the type of an ApiServerSource event."""
 
     ADD = "add"
     UPDATE = "update"
@@ -20,13 +20,13 @@ class Happened(StrEnum):
 
 @dataclass(frozen=True)
 class ResourceEvent:
-    """Something happened to an object. A hint: the object may be another one by now.
+    """A change of an object. Only a hint: the object may have changed again since.
 
     Attributes:
-        id: the CloudEvent's id, for logs; a retry keeps it, a second adapter does not.
-        happened: what.
-        ref: to which object; the UID is known in Resource mode only.
-        object: the object as it was, in Resource mode; None in Reference mode.
+        id: the CloudEvent's id, for logs; the same for retries, another one from a second adapter.
+        happened: whether the object was added, updated or deleted.
+        ref: the object; with its UID in Resource mode only.
+        object: the object at the time of the event, in Resource mode; None in Reference mode.
     """
 
     id: str
@@ -37,14 +37,14 @@ class ResourceEvent:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The time has come to look at everything a step is responsible for."""
+    """A request to run the step on all objects that it is responsible for."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A valid CloudEvent that says nothing about a Kubernetes object."""
+    """A valid CloudEvent of a type that Muster does not know."""
 
     id: str
     type: str

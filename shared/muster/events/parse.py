@@ -1,7 +1,7 @@
-"""What an event means: something happened to an object, sweep, or none of our business.
+"""Parsing of events: the change of an object, a sweep, or a foreign event.
 
 Types and data as Knative's ApiServerSource sends them (knative/eventing v0.47,
-pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the whole object,
+pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the with_object object,
 `dev.knative.apiserver.ref.*` its apiVersion, kind, namespace and name.
 """
 
@@ -19,11 +19,11 @@ from muster.objects.resources import NAME
 __all__ = ["SWEEPS", "UnreadableEvent", "parse"]
 
 SWEEPS = frozenset({"dev.muster.sweep", "dev.knative.sources.ping"})
-"""The types that mean: look at everything you are responsible for. Their data is not read."""
+"""The types of sweep events; their data is not read."""
 
 RESOURCE_TYPE = re.compile(r"dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)")
 
-# What ends up in a URL path is held to what Kubernetes lets be a name, so that no event leads elsewhere.
+# Everything that gets into a URL path must be a valid name of Kubernetes, so that it cannot change the path.
 API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[a-z0-9]+")
 KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 NAMESPACE = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
@@ -31,11 +31,10 @@ UID = re.compile(r"[A-Za-z0-9-]{0,64}")
 
 
 def parse(headers: Mapping[str, str], body: bytes) -> Event:
-    """The event in a request, in binary or structured mode.
+    """The event of a request, in binary or structured mode.
 
-    The extensions `kind`, `name`, `namespace` and `apiversion` are not read: brokers filter by them, and a
-    source's ceOverrides may have replaced them, while the data is what the API server said. Where they
-    disagree the data is right, and a step reads the live object before it writes anyway.
+    The object is taken from the data, not from the extensions `kind`, `name`, `namespace` and `apiversion`,
+    which a source's ceOverrides may have replaced.
 
     Raises:
         UnreadableEvent: the request is no CloudEvent 1.0, or an ApiServerSource event without its object.
@@ -47,23 +46,23 @@ def parse(headers: Mapping[str, str], body: bytes) -> Event:
     if matched is None:
         return Foreign(event.id, event.type)
     mode, happened = matched.groups()
-    return _resource_event(event, Happened(happened), whole=mode == "resource")
+    return _resource_event(event, Happened(happened), with_object=mode == "resource")
 
 
-def _resource_event(event: Received, happened: Happened, *, whole: bool) -> ResourceEvent:
-    data = named = _object(event.data, "data")
-    place = "data"
-    if whole:
-        place = "data.metadata"
-        named = _object(data.get("metadata"), place)
+def _resource_event(event: Received, happened: Happened, *, with_object: bool) -> ResourceEvent:
+    data = metadata = _object(event.data, "data")
+    metadata_path = "data"
+    if with_object:
+        metadata_path = "data.metadata"
+        metadata = _object(data.get("metadata"), metadata_path)
     ref = ObjectRef(
         api_version=_text(data, "data", "apiVersion", API_VERSION),
         kind=_text(data, "data", "kind", KIND),
-        namespace=_text(named, place, "namespace", NAMESPACE, optional=True),
-        name=_text(named, place, "name", NAME),
-        uid=_text(named, place, "uid", UID, optional=True),
+        namespace=_text(metadata, metadata_path, "namespace", NAMESPACE, optional=True),
+        name=_text(metadata, metadata_path, "name", NAME),
+        uid=_text(metadata, metadata_path, "uid", UID, optional=True),
     )
-    return ResourceEvent(event.id, happened, ref, data if whole else None)
+    return ResourceEvent(event.id, happened, ref, data if with_object else None)
 
 
 def _object(value: Any, path: str) -> Mapping[str, Any]:
@@ -75,10 +74,15 @@ def _object(value: Any, path: str) -> Mapping[str, Any]:
 
 
 def _text(
-    holder: Mapping[str, Any], place: str, field: str, pattern: re.Pattern[str], *, optional: bool = False
+    holder: Mapping[str, Any],
+    holder_path: str,
+    field: str,
+    pattern: re.Pattern[str],
+    *,
+    optional: bool = False,
 ) -> str:
     value = holder.get(field)
-    path = f"{place}.{field}"
+    path = f"{holder_path}.{field}"
     if value is None:
         if optional:
             return ""

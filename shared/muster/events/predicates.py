@@ -1,7 +1,7 @@
-"""Event predicates: from an event alone, the object to look at or the reason to do nothing.
+"""Event predicates: the object to look at, or the reason to do nothing, from the event alone.
 
-Most events need no look: a pod's life is an add, six to eight updates and a delete. In Resource mode the
-object in the event is enough to answer them without a call. Each step composes its predicate of these.
+Most events need no call: the life of a pod is an add, six to eight updates and a delete. In Resource mode the
+object in the event is enough to skip them. Each step composes its predicate of these.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from muster.policy.reasons import Reason
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
 
 
-def not_for_step(event: ResourceEvent, **heard: set[Happened]) -> NoOp | None:
-    """NotForThisStep unless the event is one of those that the step hears, by kind: `Job={ADD, UPDATE}`.
+def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None:
+    """NotForThisStep, or None if the event is among those of the step, by kind: `Job={ADD, UPDATE}`.
 
-    Kinds are told apart by API group: others have a Job, a Workload and a PodGroup too (Volcano, Kueue,
-    coscheduling, KAI).
+    Kinds are distinguished by API group: other projects have a Job, a Workload and a PodGroup too (Volcano,
+    Kueue, coscheduling, KAI).
     """
     try:
         kind = by_kind(event.ref.api_version, event.ref.kind).kind
     except LookupError:
         kind = ""
-    if event.happened in heard.get(kind, set()):
+    if event.happened in accepted.get(kind, set()):
         return None
     return NoOp(Reason.NOT_FOR_THIS_STEP, f"{event.ref} {event.happened}")
 

@@ -1,4 +1,7 @@
-"""What the reply events carry, for whoever hangs a step on them. Fields are added, never renamed."""
+"""The data of reply events. Fields are added, never renamed.
+
+Docstrings and descriptions are published in eventing/schemas.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CloudEvent a step answers with, so that others can hang their own steps on it."""
+"""Reply events: the CloudEvent in a step's answer, to which others can subscribe."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from muster.policy.model import Reply
 def reply_event(
     reply: Reply, *, step: str, event_id: str, now: datetime, cluster_name: str = ""
 ) -> HTTPMessage:
-    """Headers and body of the reply, in binary mode.
+    """Headers and body of the reply event, in binary mode.
 
     Args:
-        reply: what was done, for which owner.
+        reply: the reply of the plan.
         step: the name of the step, `create_workload`.
-        event_id: the id of the event that is answered. The reply's id is made of it and the step, so that the
-            answer to a retry is the same event to whoever tells events apart by source and id.
-        now: when it was done, with a time zone.
-        cluster_name: sent as the extension `cluster`, to tell clusters apart; "" sends none.
+        event_id: the id of the event that is answered. The reply's id consists of it and the step, so that
+            the answer to a retry has the same source and id.
+        now: the time of the reply, with a time zone.
+        cluster_name: the value of the extension `cluster`; "" sends none.
     """
     attributes: dict[str, Any] = {
         "specversion": "1.0",
         "id": f"{event_id}.{step}",
         "source": f"/muster/{step}",
-        "type": f"dev.muster.{step}.{reply.what}",
+        "type": f"dev.muster.{step}.{reply.type_suffix}",
         "subject": subject(reply.owner),
         "time": now,
         "datacontenttype": "application/json",
@@ -50,9 +50,9 @@ def reply_event(
 
 
 def subject(ref: ObjectRef) -> str:
-    """The subject of events about an object, spelled as ApiServerSource spells it, `/apis/v1` included.
+    """The subject of events about an object, in the form of ApiServerSource, `/apis/v1` included.
 
     A cluster-scoped object has an empty namespace: `.../namespaces//clustertrainingruntimes/torch`. The
-    plural is guessed, as there, so that an owner may be of a kind that Muster does not know.
+    plural is guessed, as there, because an owner may be of a kind that Muster does not know.
     """
     return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{guess_plural(ref.kind)}/{ref.name}"

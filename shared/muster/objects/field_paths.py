@@ -1,4 +1,4 @@
-"""Single fields of an object as parsed JSON: reading, writing, and who owns them by managedFields."""
+"""Reading and writing single fields of parsed JSON, and their owners by managedFields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FieldPath:
     path: Path
 
     def __str__(self) -> str:
-        """In short: the list entry it is in, if any, and its own key: `node: muster.dev/group`."""
+        """The list entry, if any, and the key: `node: muster.dev/group`."""
         entry = "".join(f"{part[1]}: " for part in self.path if isinstance(part, tuple))
         return f"{entry}{self.path[-1]}"
 
@@ -60,22 +60,22 @@ class FieldPath:
 def owned_by(body: Mapping[str, Any], manager: str) -> frozenset[FieldPath]:
     """The fields that a field manager owns, by `metadata.managedFields`.
 
-    A field that somebody else writes later leaves the entry: the API server keeps that record.
+    The API server removes a field from the entry of a manager when another manager writes it.
     """
     entries = (body.get("metadata") or {}).get("managedFields") or []
-    ours = [entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager]
-    return frozenset(FieldPath(path) for fields in ours for path in _paths(fields, body, ()))
+    entries_of_manager = [entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager]
+    return frozenset(FieldPath(path) for fields in entries_of_manager for path in _paths(fields, body, ()))
 
 
 def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
-    """The ends of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
+    """The leaves of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
     for key, below in fields.items():
         kind, _, name = key.partition(":")
         if kind == "f":
-            here = at.get(name) if isinstance(at, Mapping) else None
+            value = at.get(name) if isinstance(at, Mapping) else None
             inner = [name for name in below if name != "."]
             if inner:
-                yield from _paths(below, here, (*above, name))
+                yield from _paths(below, value, (*above, name))
             else:
                 yield (*above, name)
         elif kind == "k" and isinstance(at, list):

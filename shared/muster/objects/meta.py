@@ -1,4 +1,4 @@
-"""What all Kubernetes objects have in common."""
+"""Views of the fields that all Kubernetes objects have: metadata, owner references and conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 @dataclass(frozen=True)
 class ObjectRef:
-    """One object of the API; `uid` is empty where nobody knows or cares which of that name."""
+    """A reference to an object; `uid` is "" if unknown, or if any object of that name is meant."""
 
     api_version: str
     kind: str
@@ -26,14 +26,14 @@ class ObjectRef:
 
 
 class View(BaseModel):
-    """A frozen view of the fields Muster reads; what it does not name stays in the raw object."""
+    """A frozen view of the fields that Muster reads; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, data: Any) -> Any:
-        """Unset structs without omitempty come back as `null` (scheduling/v1beta1/types.go, v1.37.1)."""
+        """Drop nulls: unset structs without omitempty are `null` (scheduling/v1beta1/types.go, v1.37.1)."""
         if isinstance(data, Mapping) and None in data.values():
             return {name: value for name, value in data.items() if value is not None}
         return data
@@ -50,12 +50,12 @@ class OwnerReference(View):
 
     @property
     def group(self) -> str:
-        """The API group, without the version, which may differ between writers."""
+        """The API group; the version is dropped because it may differ between writers."""
         return self.api_version.rpartition("/")[0]
 
 
 class ObjectMeta(View):
-    """`metadata`, as far as it decides anything."""
+    """The fields of `metadata` that Muster reads."""
 
     name: str = ""
     namespace: str = ""
@@ -91,13 +91,13 @@ class KubernetesObject(View):
 
     @property
     def ref(self) -> ObjectRef:
-        """This very object."""
+        """The reference to this object, with its UID."""
         meta = self.metadata
         return ObjectRef(self.api_version, self.kind, meta.namespace, meta.name, meta.uid)
 
     @property
     def being_deleted(self) -> bool:
-        """Whether the API server only waits for finalizers or a grace period."""
+        """Whether it has a deletionTimestamp: only finalizers or a grace period keep it."""
         return bool(self.metadata.deletion_timestamp)
 
 
@@ -107,7 +107,7 @@ def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mappin
 
 
 def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
-    """When the condition of a type turned True; None while it is not, or where nobody said when."""
+    """When the condition of a type became True; None if it is not True or has no lastTransitionTime."""
     condition = find_condition(conditions, kind)
     if condition is None or condition.get("status") != "True" or not condition.get("lastTransitionTime"):
         return None

@@ -1,10 +1,10 @@
-"""The kinds of PATCH."""
+"""Patch types."""
 
 from enum import StrEnum
 
 
 class PatchType(StrEnum):
-    """The media types of a PATCH, as the API server tells them apart."""
+    """The media types of PATCH requests."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"

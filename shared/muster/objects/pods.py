@@ -10,11 +10,11 @@ from pydantic import Field
 from muster.objects.meta import KubernetesObject, ObjectMeta, View, became_true_at
 
 Conditions = tuple[dict[str, Any], ...]
-"""As parsed JSON: a status write returns the conditions of other writers exactly as they were."""
+"""Conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
 
 
 class Namespace(KubernetesObject):
-    """A Namespace, for its labels and whether it is being deleted."""
+    """A Namespace."""
 
 
 class SchedulingGate(View):
@@ -30,7 +30,7 @@ class SchedulingGroup(View):
 
 
 class PodSpec(View):
-    """What decides whether, where and with whom a pod may be placed."""
+    """The fields of a pod's spec that matter for scheduling."""
 
     scheduler_name: str = "default-scheduler"
     priority_class_name: str = ""
@@ -57,32 +57,32 @@ class Pod(KubernetesObject):
 
     @property
     def pod_group_name(self) -> str:
-        """The PodGroup it was stamped with at birth; "" when it has none."""
+        """The PodGroup that its schedulingGroup names; "" if it has none."""
         return self.spec.scheduling_group.pod_group_name if self.spec.scheduling_group else ""
 
     @property
     def gates(self) -> frozenset[str]:
-        """The names of the scheduling gates that still hold it."""
+        """The names of its scheduling gates."""
         return frozenset(gate.name for gate in self.spec.scheduling_gates)
 
     @property
     def finished(self) -> bool:
-        """Whether it will never run again; the scheduler no longer counts it."""
+        """Whether it has ended; the scheduler no longer counts it."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
     def bound(self) -> bool:
-        """Whether a node was chosen."""
+        """Whether it has a node."""
         return bool(self.spec.node_name)
 
     @property
     def bound_at(self) -> datetime | None:
-        """When a node was chosen; None while there is none, or where nobody said when."""
+        """When it was bound to a node; None if it is not, or if the time is unknown."""
         return became_true_at(self.status.conditions, "PodScheduled") if self.bound else None
 
 
 class PodTemplate(View):
-    """A pod template: what a controller stamps pods out of."""
+    """A pod template."""
 
     metadata: ObjectMeta = Field(default_factory=ObjectMeta)
     spec: PodSpec = Field(default_factory=PodSpec)

@@ -1,4 +1,4 @@
-"""Where each kind lives in the API: group, version and plural, spelled once."""
+"""The API resources that Muster uses: group, version, plural and kind."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass, field
 
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
-"""What Kubernetes lets be a name. Whatever else came into a URL's path might lead to another object."""
+"""Valid names of objects; any other text in a URL's path might address another object."""
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-"""What Kubernetes lets be the value of a label, but for the empty one."""
+"""Valid label values, without the empty one."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """Where a kind lives in the API; `api_version` is that of its objects: `v1`, `batch/v1`."""
+    """A resource of the API; `api_version` is that of its objects: `v1`, `batch/v1`."""
 
     group: str
     version: str
@@ -36,39 +36,39 @@ class Resource:
 
 
 ALL: list[Resource] = []
-"""Every kind that Muster reads or writes; a kind of owner that is added elsewhere appends its own."""
+"""Every resource that Muster reads or writes; an owner kind that is added elsewhere appends its own."""
 
 
-def _known(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource:
+def _register(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource:
     ALL.append(Resource(group, version, plural, kind, namespaced))
     return ALL[-1]
 
 
-NAMESPACES = _known("", "v1", "namespaces", "Namespace", namespaced=False)
-NODES = _known("", "v1", "nodes", "Node", namespaced=False)
-PODS = _known("", "v1", "pods", "Pod")
-EVENTS = _known("", "v1", "events", "Event")
-CONFIGMAPS = _known("", "v1", "configmaps", "ConfigMap")
-RESOURCE_QUOTAS = _known("", "v1", "resourcequotas", "ResourceQuota")
-PRIORITY_CLASSES = _known("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-JOBS = _known("batch", "v1", "jobs", "Job")
-JOBSETS = _known("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
-TRAINJOBS = _known("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-TRAINING_RUNTIMES = _known("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime")
-CLUSTER_TRAINING_RUNTIMES = _known(
+NAMESPACES = _register("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = _register("", "v1", "nodes", "Node", namespaced=False)
+PODS = _register("", "v1", "pods", "Pod")
+EVENTS = _register("", "v1", "events", "Event")
+CONFIGMAPS = _register("", "v1", "configmaps", "ConfigMap")
+RESOURCE_QUOTAS = _register("", "v1", "resourcequotas", "ResourceQuota")
+PRIORITY_CLASSES = _register("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+JOBS = _register("batch", "v1", "jobs", "Job")
+JOBSETS = _register("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+TRAINJOBS = _register("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+TRAINING_RUNTIMES = _register("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime")
+CLUSTER_TRAINING_RUNTIMES = _register(
     "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
 )
-WORKLOADS = _known("scheduling.k8s.io", "v1beta1", "workloads", "Workload")
-POD_GROUPS = _known("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
-COMPOSITE_POD_GROUPS = _known("scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup")
-MUTATING_ADMISSION_POLICIES = _known(
+WORKLOADS = _register("scheduling.k8s.io", "v1beta1", "workloads", "Workload")
+POD_GROUPS = _register("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
+COMPOSITE_POD_GROUPS = _register("scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup")
+MUTATING_ADMISSION_POLICIES = _register(
     "admissionregistration.k8s.io",
     "v1",
     "mutatingadmissionpolicies",
     "MutatingAdmissionPolicy",
     namespaced=False,
 )
-MUTATING_ADMISSION_POLICY_BINDINGS = _known(
+MUTATING_ADMISSION_POLICY_BINDINGS = _register(
     "admissionregistration.k8s.io",
     "v1",
     "mutatingadmissionpolicybindings",
@@ -76,7 +76,7 @@ MUTATING_ADMISSION_POLICY_BINDINGS = _known(
     namespaced=False,
 )
 
-SELF_SUBJECT_ACCESS_REVIEWS = _known(
+SELF_SUBJECT_ACCESS_REVIEWS = _register(
     "authorization.k8s.io",
     "v1",
     "selfsubjectaccessreviews",
@@ -90,10 +90,10 @@ V1ALPHA2 = "v1alpha2"
 
 @dataclass(frozen=True)
 class SchedulingApi:
-    """What an API server serves of scheduling.k8s.io.
+    """The versions of scheduling.k8s.io that an API server serves.
 
     Attributes:
-        version: of Workload and PodGroup; "" when they are not served.
+        version: the version of Workload and PodGroup; "" if they are not served.
         composites: whether CompositePodGroup is served (v1alpha3, gate CompositePodGroup).
     """
 
@@ -102,7 +102,7 @@ class SchedulingApi:
 
     @property
     def served(self) -> bool:
-        """Whether there are PodGroups at all."""
+        """Whether PodGroups are served."""
         return bool(self.version)
 
     @property
@@ -111,18 +111,18 @@ class SchedulingApi:
         return self.version != V1ALPHA2
 
     @property
-    def unasked(self) -> bool:
-        """Whether the Job controller, with its gate WorkloadWithJob, groups Jobs without being asked."""
+    def groups_plain_jobs(self) -> bool:
+        """Whether the Job controller, with its gate WorkloadWithJob, groups all Jobs by itself."""
         return self.version == V1ALPHA2
 
 
 def by_kind(api_version: str, kind: str) -> Resource:
     """The resource of an object's `apiVersion` and `kind`.
 
-    The version may be any that the group serves: kinds are told apart by group.
+    Kinds are distinguished by group; the version may be any.
 
     Raises:
-        LookupError: the kind is none that Muster reads or writes.
+        LookupError: Muster neither reads nor writes the kind.
     """
     group = api_version.rpartition("/")[0]
     for resource in ALL:
@@ -132,9 +132,9 @@ def by_kind(api_version: str, kind: str) -> Resource:
 
 
 def guess_plural(kind: str) -> str:
-    """The plural of a kind by its spelling, as events name it, also of kinds that Muster does not know.
+    """The plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
 
-    The rule is UnsafeGuessKindToResource's (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
+    The rule is that of UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
     """
     singular = kind.lower()
     if singular.endswith("endpoints"):

@@ -1,6 +1,6 @@
 """Views of Workload and PodGroup in the shape of scheduling.k8s.io/v1beta1 (Kubernetes v1.37.1).
 
-Muster thinks in this shape only; `muster.objects.versions` translates what another release serves.
+All of Muster uses this shape; `muster.objects.versions` translates other served versions.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from muster.objects.meta import KubernetesObject, View, became_true_at, find_con
 from muster.objects.pods import Conditions
 
 PLACED = "PodGroupInitiallyScheduled"
-"""True once the scheduler found a place for the group; it never turns back, not even on a restart."""
+"""True once the scheduler placed the group; it stays True, also after a restart of the pods."""
 
 
 class Gang(View):
-    """`gang: {minCount}`: that many pods are placed together or none."""
+    """`gang: {minCount}`: at least that many pods are placed together, or none."""
 
     min_count: int = 1
     min_group_count: int | None = None
@@ -38,7 +38,7 @@ class SchedulingPolicy(View):
 
     @property
     def needs(self) -> int:
-        """The minCount of a gang, of a composite one its minGroupCount; 0 for a basic group."""
+        """The minCount of a gang, or minGroupCount of a composite gang; 0 for a basic group."""
         if self.gang is None:
             return 0
         return self.gang.min_group_count or self.gang.min_count
@@ -47,7 +47,7 @@ class SchedulingPolicy(View):
 class PodGroupTemplate(View):
     """One entry of a Workload's `podGroupTemplates`.
 
-    The API server never compares a group with its template, so what is copied is up to who creates it.
+    The API server never compares a group with its template: the creator of the group copies the fields.
     """
 
     name: str
@@ -60,10 +60,10 @@ class PodGroupTemplate(View):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a group copies from its template as it is, as the API spells it."""
+        """The fields that a group copies unchanged from its template, as the API spells them."""
         names = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
-        given = self.model_dump(by_alias=True, exclude_none=True, include=names)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        fields = self.model_dump(by_alias=True, exclude_none=True, include=names)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
 class CompositePodGroupTemplate(PodGroupTemplate):
@@ -73,14 +73,14 @@ class CompositePodGroupTemplate(PodGroupTemplate):
     composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
     def leaves(self) -> Iterator[str]:
-        """The names of all templates below it that are of pods."""
+        """The names of all PodGroup templates below it."""
         for template, _ in _walk(self, self.name):
             if not isinstance(template, CompositePodGroupTemplate):
                 yield template.name
 
 
 class ControllerRef(View):
-    """Whose Workload it is: by group, kind and name, without version and UID."""
+    """The owner of a Workload by group, kind and name, without version and UID."""
 
     api_group: str = ""
     kind: str = ""
@@ -102,7 +102,7 @@ class Workload(KubernetesObject):
 
     @property
     def composite(self) -> bool:
-        """Whether it has groups of groups."""
+        """Whether it has composite templates."""
         return bool(self.spec.composite_pod_group_templates)
 
     def hierarchy(self) -> Iterator[tuple[PodGroupTemplate, str]]:
@@ -111,7 +111,7 @@ class Workload(KubernetesObject):
 
 
 class WorkloadRef(View):
-    """The template a PodGroup was made from; nothing checks that it exists."""
+    """The template of a PodGroup; the API server does not check that it exists."""
 
     workload_name: str = ""
     template_name: str = ""
@@ -127,7 +127,7 @@ class PodGroupSpec(View):
 
 
 class PodGroupStatus(View):
-    """The scheduler's word on a group."""
+    """The status of a PodGroup, written by the scheduler."""
 
     conditions: Conditions = ()
 
@@ -140,17 +140,17 @@ class PodGroup(KubernetesObject):
 
     @property
     def placed(self) -> bool:
-        """Whether the scheduler ever found a place for it."""
+        """Whether the scheduler has ever placed it."""
         return is_true(self.status.conditions, PLACED)
 
     @property
     def placed_at(self) -> datetime | None:
-        """When the scheduler first found a place for it; None while it has not."""
+        """When the scheduler first placed it; None if it has not."""
         return became_true_at(self.status.conditions, PLACED)
 
     @property
     def refusal(self) -> tuple[str, str] | None:
-        """Reason and message of the scheduler's last refusal, or None while there is none."""
+        """Reason and message of the scheduler's last refusal; None if there is none."""
         condition = find_condition(self.status.conditions, PLACED)
         if condition is None or condition.get("status") == "True":
             return None
@@ -158,13 +158,13 @@ class PodGroup(KubernetesObject):
 
 
 class CompositePodGroup(KubernetesObject):
-    """A CompositePodGroup; its spec never changes, and nobody writes its status in 1.37."""
+    """A CompositePodGroup; its spec is immutable, and no controller writes its status in 1.37."""
 
     spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
 
 
 class PriorityClass(KubernetesObject):
-    """A PriorityClass (scheduling.k8s.io/v1): what a name on a pod template comes to."""
+    """A PriorityClass (scheduling.k8s.io/v1)."""
 
     value: int = 0
     global_default: bool = False

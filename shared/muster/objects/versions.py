@@ -1,8 +1,8 @@
-"""The one module that knows versions of scheduling.k8s.io.
+"""Translation between the versions of scheduling.k8s.io. No other module depends on their differences.
 
-Muster thinks in the shape of 1.37's v1beta1. 1.36 serves v1alpha2 only, which spells four things differently
-(pkg/apis/scheduling/types.go, Kubernetes v1.36.3): the reference to a template, the disruption mode, the
-condition of a placed group, and it has neither composites nor a mutable minCount.
+Muster uses the shape of v1beta1 (1.37). 1.36 serves v1alpha2 only, in which the reference to a template, the
+disruption mode and the condition of a placed group are spelled differently, and which has neither composites
+nor a mutable minCount (pkg/apis/scheduling/types.go, Kubernetes v1.36.3).
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ _OLD_MODES = {"Pod": "single", "PodGroup": "all"}
 
 
 def choose(served: frozenset[str]) -> SchedulingApi:
-    """The version to speak.
+    """The versions to use.
 
     Args:
-        served: what discovery lists, as `v1beta1/podgroups`.
+        served: versions and resources by discovery, as `v1beta1/podgroups`.
     """
-    both = [
+    usable = [
         version
         for version in (WORKLOADS.version, V1ALPHA2)
         if {f"{version}/{WORKLOADS.plural}", f"{version}/{POD_GROUPS.plural}"} <= served
     ]
     composites = f"{COMPOSITE_POD_GROUPS.version}/{COMPOSITE_POD_GROUPS.plural}" in served
-    return SchedulingApi(both[0] if both else "", composites=composites)
+    return SchedulingApi(usable[0] if usable else "", composites=composites)
 
 
 def to_served(api: SchedulingApi, body: Mapping[str, Any]) -> dict[str, Any]:
-    """An object or patch in our shape as the API server wants it."""
+    """An object or patch of v1beta1, translated to the served version."""
     return _translated(body, api.version, _object_to_old) if api.version == V1ALPHA2 else dict(body)
 
 
 def from_served(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An object as the API server gave it in our shape."""
-    of_old = body.get("apiVersion") == f"{GROUP}/{V1ALPHA2}"  # JobSet has a v1alpha2 too
-    return _translated(body, WORKLOADS.version, _object_from_old) if of_old else dict(body)
+    """An object of the served version, translated to v1beta1."""
+    is_v1alpha2 = body.get("apiVersion") == f"{GROUP}/{V1ALPHA2}"  # JobSet has a v1alpha2 too
+    return _translated(body, WORKLOADS.version, _object_from_old) if is_v1alpha2 else dict(body)
 
 
 def _translated(
     body: Mapping[str, Any], version: str, translate: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    other = deepcopy(dict(body))
-    if "apiVersion" in other:
-        other["apiVersion"] = f"{GROUP}/{version}"
-    for owner in other.get("metadata", {}).get("ownerReferences") or []:
+    copy = deepcopy(dict(body))
+    if "apiVersion" in copy:
+        copy["apiVersion"] = f"{GROUP}/{version}"
+    for owner in copy.get("metadata", {}).get("ownerReferences") or []:
         if owner.get("apiVersion", "").startswith(f"{GROUP}/"):
             owner["apiVersion"] = f"{GROUP}/{version}"
-    translate(other)
-    return other
+    translate(copy)
+    return copy
 
 
 def _object_to_old(body: dict[str, Any]) -> None:

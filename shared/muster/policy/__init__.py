@@ -1,1 +1,1 @@
-"""Everything Muster decides. Pure: what was observed goes in, a plan comes out; no client, no clock."""
+"""The decisions of Muster. Pure: observed objects in, a plan out; no client, no clock."""

@@ -2,7 +2,7 @@
 
 The admission policies in eventing/admission write these labels and the names of PodGroups in the API server,
 because no event is fast enough for that; the embedded API server runs the same YAML. The planner needs the
-same names, so this module computes them too, and tests/contract holds it to what the policies wrote.
+same names, so this module computes them too; tests/contract compares both.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ GROUP_PER = "muster.dev/group-per"
 GROUP_SIZE = "muster.dev/group-size"
 LEADER_GROUP = "muster.dev/leader-group"
 GATE_SWITCH = "muster.dev/gate"
-"""Annotation of a pod template; `off` means no gate, for gangs so huge that lifting gates takes too long."""
+"""Annotation of a pod template; `off` means no gate, for gangs so large that gates delay them."""
 
 GATE = "muster.dev/pod-group"
-"""The scheduling gate that keeps a pod visibly waiting until its PodGroup exists."""
+"""The scheduling gate of stamped pods until their PodGroup exists."""
 
 OPTED_OUT = "none"
 NAMESPACE_SWITCH = "muster.dev/gang-jobs"
@@ -35,7 +35,7 @@ JOB_UID = "batch.kubernetes.io/controller-uid"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 UPSTREAM_TEMPLATE = "scheduling.k8s.io/group-template-name"
-"""Annotation by which the Job controller groups a Job itself (pkg/apis/scheduling, Kubernetes v1.37.1)."""
+"""Annotation of pods that the Job controller groups (pkg/apis/scheduling, Kubernetes v1.37.1)."""
 
 EVICTION_RESPONDERS = "evictionResponders"
 """Field of a pod's spec that the API refuses beside schedulingGroup (pkg/apis/core/validation, v1.37.1)."""
@@ -68,12 +68,12 @@ class GroupInstance(NamedTuple):
 def pod_group_name(owner: str, group: str, uid: str, suffix: str = "") -> str:
     """The name of a PodGroup, `<owner>-<group>-<uid8><suffix>`, as stamp-pods writes it on pods.
 
-    A changed recipe would orphan everything made under the old one.
+    Existing groups depend on this format, so it must not change.
 
     Args:
-        owner: name of the JobSet, or of the Job where there is no JobSet.
-        group: the group.
-        uid: UID of the same JobSet or Job; its first 8 characters tell rebuilt owners apart.
+        owner: the name of the JobSet, or of the Job without a JobSet.
+        group: the name of the group.
+        uid: the UID of the same JobSet or Job; its first 8 characters distinguish rebuilt owners.
         suffix: the instance suffix.
     """
     return f"{owner}-{group}-{uid[:UID_CHARACTERS]}{suffix}"
@@ -87,7 +87,7 @@ class GroupLabels:
         group: the group of every pod but a leader.
         per_job: one PodGroup for each Job of a replicatedJob.
         size: one PodGroup for each block of that many completion indexes; 0 means no blocks.
-        leader_group: the group of completion index 0; "" when it has none of its own.
+        leader_group: the group of completion index 0; "" if that is in the same group.
     """
 
     group: str
@@ -97,7 +97,7 @@ class GroupLabels:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Every group that pods with these labels may be in."""
+        """The groups that pods with these labels may be in."""
         return tuple(dict.fromkeys(filter(None, (self.leader_group, self.group))))
 
     def instance(self, job_index: int | str, completion_index: int) -> GroupInstance:
@@ -129,29 +129,29 @@ def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
 
 
 def stamped_name(labels: Mapping[str, str]) -> str:
-    """The PodGroup that stamp-pods names on a pod with these labels; "" where it would leave the pod alone.
+    """The PodGroup that stamp-pods sets on a pod with these labels; "" if it skips the pod.
 
-    A pod that names another group was not stamped: the group is its user's own.
+    A pod with another PodGroup was not stamped: that group is the user's own.
     """
-    read, owner = read_group_labels(labels), _named_by(labels)
-    if read is None or owner is None:
+    group_labels, owner = read_group_labels(labels), _naming_owner(labels)
+    if group_labels is None or owner is None:
         return ""
-    group, suffix = read.instance(_index_text(labels, JOB_INDEX), completion_index(labels))
+    group, suffix = group_labels.instance(_index_text(labels, JOB_INDEX), completion_index(labels))
     return pod_group_name(owner[0], group, owner[1], suffix)
 
 
 def completion_index(labels: Mapping[str, str]) -> int:
-    """The completion index on a pod; 0 where it has none that can be read."""
+    """The completion index of a pod; 0 if it has none or an invalid one."""
     return int(_index_text(labels, COMPLETION_INDEX))
 
 
 def job_index(labels: Mapping[str, str]) -> int:
-    """The index of a Job, or of a pod's Job, in its replicatedJob; 0 where it has none that can be read."""
+    """The index of a Job, or of a pod's Job, in its replicatedJob; 0 if it has none or an invalid one."""
     return int(_index_text(labels, JOB_INDEX))
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
-    """The group of a replicatedJob that nobody marked: its name, but the Trainer's `node` is `trainer`.
+    """The default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`.
 
     An MPI runtime's `node` has no ancestor step and keeps its name beside the `launcher`.
     """
@@ -166,14 +166,14 @@ def of_another_scheduler(
 
 
 def of_system_priority(priority_class_name: str) -> bool:
-    """Whether pods of the class are too important for a PodGroup, which the API would refuse."""
+    """Whether the class is a system-* class, for which the API refuses PodGroups."""
     return priority_class_name.startswith("system-")
 
 
-def _named_by(labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Name and UID of the JobSet or Job that a pod's group is named after.
+def _naming_owner(labels: Mapping[str, str]) -> tuple[str, str] | None:
+    """Name and UID of the JobSet or Job that is in the name of a pod's group; None if a label is invalid.
 
-    A forged label that would make an invalid name is no name: admission must not fail a pod for it.
+    Admission must not refuse a pod because of a forged label.
     """
     name, uid = (JOBSET_NAME, JOBSET_UID) if JOBSET_UID in labels else (JOB_NAME, JOB_UID)
     if not _SUBDOMAIN.fullmatch(labels.get(name, "")) or not _UID_HEAD.match(labels.get(uid, "")):

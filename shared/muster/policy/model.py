@@ -1,4 +1,4 @@
-"""The result of planning: writes to make, or the reason to make none."""
+"""Decisions of plans: writes to make, or the reason to make none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.policy.reasons import Reason
 
 
 class Verb(StrEnum):
-    """What an action does to an object, as RBAC spells it."""
+    """The verb of an action, as in RBAC."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -26,15 +26,15 @@ class Action:
     """One write.
 
     Attributes:
-        verb: what is done.
-        target: to which object; a UID in it is a precondition of a deletion.
-        body: the object to create, the whole object as it shall be, or the patch; None for a deletion.
+        verb: the kind of write.
+        target: the object; a UID in it is a precondition of a deletion.
+        body: the object to create or to put, or the patch; None for a deletion.
         patch: the media type of a patch.
-        operations: of a JSON patch, which has no body.
+        operations: the operations of a JSON patch, which has no body.
         subresource: "status", or "" for the object itself.
-        if_refused: done instead when the API server will never accept this (403, 422), so that no stamped
-            pod is left without a group; the server's words are put in for `{refusal}` in their messages.
-        optional: losing it costs nothing but a message; its failure does not stop the plan (Events).
+        if_refused: actions in place of this one if the API server refuses it (403, 422), so that no stamped
+            pod is left without a group; `{refusal}` in their messages becomes the server's message.
+        optional: whether its failure does not stop the plan, as for Events.
     """
 
     verb: Verb
@@ -49,19 +49,19 @@ class Action:
 
 @dataclass(frozen=True)
 class Reply:
-    """The CloudEvent a step answers with once its plan was carried out: `dev.muster.<step>.<what>`."""
+    """The reply event after a plan was carried out, of type `dev.muster.<step>.<type_suffix>`."""
 
-    what: str
+    type_suffix: str
     owner: ObjectRef
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes, in order, and why.
+    """Writes in order, with the reason.
 
     Attributes:
-        come_again: the writes only clear the way; the event must be delivered again.
+        requeue: whether the event must be delivered again after the writes.
     """
 
     reason: Reason
@@ -73,10 +73,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class NoOp:
-    """No write, and why.
+    """No write, with the reason.
 
     Attributes:
-        come_again: not yet; the event must be delivered again.
+        requeue: whether the event must be delivered again.
     """
 
     reason: Reason
@@ -93,7 +93,7 @@ class GroupingFailure:
 
     Attributes:
         reason: one of the reasons for giving up.
-        message: what was observed, with field paths.
+        message: the cause, with field paths.
         group: the group at fault; "" if it is none in particular.
     """
 

@@ -79,7 +79,7 @@ class ResolvedOwner:
     """An owner whose pods Muster groups.
 
     Attributes:
-        live: what it was resolved from.
+        live: the objects it was resolved from.
         owner: the root owner.
         pod_sets: its pod templates; none if they ask for too many groups.
         tree: its groups; empty if they are too many.
@@ -133,9 +133,9 @@ class IdentifiedOwner:
     """An owner whose pods Muster groups, before its groups are known.
 
     Attributes:
-        live: what was read.
+        live: the objects that were read.
         owner: the root owner.
-        pod_sets: its pod templates, their priorities told apart by class name only.
+        pod_sets: its pod templates, with priorities compared by class name only.
         policy: the policy in effect, or why it cannot be used.
         own: the user's own Workload; a failure if there are two.
         too_many: why its labels ask for too many groups.

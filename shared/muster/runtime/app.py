@@ -1,4 +1,4 @@
-"""The Flask app of a step: doors for events, health probes and metrics. The only module that uses Flask."""
+"""The Flask app of a step: events, health probes and metrics over HTTP. The only module that uses Flask."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from muster.runtime.step import Step
 
 
 def wall_clock() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)  # noqa: TID251 - this is the clock that is handed down
+    """The current time in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - the one clock, which is passed to everything else
 
 
 def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = wall_clock) -> Flask:
@@ -28,22 +28,22 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
     `POST /` takes one CloudEvent, in binary or structured mode, and answers
 
     - 202 without a body: done, or nothing to do
-    - 200 with one CloudEvent: done, and this is what was done
-    - 400, 413: the event cannot be read; it belongs into the dead letter
+    - 200 with one CloudEvent: done; the event describes the writes
+    - 400, 413: the event cannot be read, and goes to the dead letter sink
     - 409, 429, 503 with Retry-After: deliver it again
     - 500: a bug, with its trace in the log
 
-    Everything but 2xx says `{"reason": ..., "message": ...}`.
+    All but 2xx have the body `{"reason": ..., "message": ...}`.
     """
     handler = Handler(step, cluster, settings, clock)
     return app_of(handler, Readiness.of(handler, cluster))
 
 
 def app_of(handler: Receiver, readiness: Readiness) -> Flask:
-    """The app around a handler that its maker wants to hold on to."""
+    """The app of a receiver."""
     app = Flask(handler.name, static_folder=None)
     limit = handler.settings.body_limit_bytes
-    # Werkzeug cuts a body of unknown length at its maximum without a word; one byte too many tells.
+    # Werkzeug silently cuts a body of unknown length at its maximum; one byte above the limit shows that.
     app.config["MAX_CONTENT_LENGTH"] = limit + 1
 
     @app.post("/")
@@ -67,8 +67,8 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
 
     @app.get("/health/readiness")
     def readiness_now() -> Response:
-        ready, words = readiness.ask()
-        return _text(200 if ready else 503, words)
+        ready, message = readiness.ask()
+        return _text(200 if ready else 503, message)
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -88,10 +88,10 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
 def _response(answer: HttpAnswer) -> Response:
     response = Response(answer.body, answer.status, headers=dict(answer.headers))
     if not answer.body:
-        # Flask adds one; a broker would look for a CloudEvent of that type in an empty answer.
+        # Flask adds a content type, by which a broker would look for a CloudEvent in an empty answer.
         del response.headers["Content-Type"]
     return response
 
 
-def _text(status: int, words: str) -> Response:
-    return Response(f"{words}\n", status, content_type="text/plain; charset=utf-8")
+def _text(status: int, text: str) -> Response:
+    return Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")

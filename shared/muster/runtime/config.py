@@ -1,4 +1,4 @@
-"""The settings of a function. The only reader of the environment."""
+"""The settings of a function. The only module that reads the environment."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ class BadSettingError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a function runs. Each is set by `MUSTER_` and its name in capitals; `kubeconfig` by `KUBECONFIG`.
+    """The settings of a function: variables `MUSTER_<NAME>`, and `KUBECONFIG` for `kubeconfig`.
 
     Attributes:
-        log_level: from which level on log lines are written: DEBUG, INFO, WARNING, ERROR.
-        retry_after_seconds: what a sender is asked to wait when an event must come again.
+        log_level: the lowest level that is logged: DEBUG, INFO, WARNING, ERROR.
+        retry_after_seconds: the Retry-After of an event that must be delivered again.
         body_limit_bytes: the largest body that is read. An object has at most 1.5 MiB in etcd (its
             `--max-request-bytes`), and escapes in JSON may make it several times longer.
-        deadline_seconds: so long calls are made and waited for, for one event or one sweep. Below the
-            delivery timeout of the triggers, else a sender gives up on an event that is still worked on.
-        sweep_limit: the most objects that one sweep runs the step on; what its lists tell needs no run.
-        sweep_jitter_seconds: a sweep waits up to so long, or not at all, so that not all functions
-            list at the same moment.
-        workers: events worked on at the same time; not below `containerConcurrency`.
+        deadline_seconds: how long calls are made and awaited for one event or one sweep. Below the delivery
+            timeout of the triggers, else a broker gives up on an event that is still in work.
+        sweep_limit: the most objects that one sweep runs the step on; objects that are right by the lists do
+            not count.
+        sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
+            moment; 0 for none.
+        workers: events in work at the same time; not below `containerConcurrency`.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
-        cluster_name: in log lines and replies, to tell clusters apart.
-        namespace: the only namespace that sweeps look at, for an installation whose roles end there; all
-            namespaces where it is empty.
-        traces: `otlp` sends traces by OpenTelemetry where OTEL_EXPORTER_OTLP_ENDPOINT says; needs the extra
+        cluster_name: a name of the cluster for log lines and replies.
+        namespace: the only namespace that sweeps look at, if roles are limited to it; empty for all.
+        traces: `otlp` sends OpenTelemetry traces to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra
             muster[traces].
-        dead_letter_limit: the most dead letters that are kept; the oldest make room.
-        dead_letter_namespace: where dead letters are kept; where it is empty, the pod's own namespace.
+        dead_letter_limit: the most dead letters that are kept; the oldest are deleted first.
+        dead_letter_namespace: the namespace of dead letters; if empty, the pod's own.
     """
 
     log_level: str = "INFO"
@@ -63,18 +63,18 @@ class Settings:
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings that the environment asks for; what it leaves out or empty keeps its default.
+    """The settings of the environment; missing and empty variables keep their defaults.
 
     Raises:
-        BadSettingError: naming the variable, its value and what it should be.
+        BadSettingError: a value cannot be used; the message has the variable, its value and valid values.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for setting in fields(Settings):
         variable = "KUBECONFIG" if setting.name == "kubeconfig" else f"MUSTER_{setting.name.upper()}"
         text = environment.get(variable, "")
         if text:
-            given[setting.name] = _value(variable, text, type(setting.default))
-    return Settings(**given)
+            values[setting.name] = _value(variable, text, type(setting.default))
+    return Settings(**values)
 
 
 def _value(variable: str, text: str, kind: type[Any]) -> Any:
@@ -103,14 +103,14 @@ def own_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
 def connect(
     settings: Settings, user_agent: str = "muster", environment: Mapping[str, str] = os.environ
 ) -> Versioned:
-    """The cluster of an URL, else of a kubeconfig, else of the pod's own service account.
+    """The cluster by URL, else by kubeconfig, else by the pod's service account.
 
-    The URL comes first: only Muster's own stack sets it, while many people's shells have a KUBECONFIG.
+    The URL comes first: only the local stack sets it, while many shells have a KUBECONFIG.
 
     Raises:
-        BadSettingError: none of the three is there.
+        BadSettingError: none of the three is available.
     """
-    # The kubernetes package takes 0.4 s to import, which planning and tests can do without.
+    # The kubernetes package takes 0.4 s to import, which planning and tests do not need.
     from muster.cluster.client import Client  # noqa: PLC0415
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 

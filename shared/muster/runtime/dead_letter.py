@@ -1,7 +1,7 @@
-"""The end of events that no function took: each is kept as a ConfigMap until `muster redrive` sends it again.
+"""The sink of dead letters: keeps undelivered events as ConfigMaps until `muster redrive` sends them again.
 
-Not a `Step`: a step asks what an event means and observes the object it is about, while this has to keep what
-it cannot understand, such as the event that a step refused as unreadable. So only the serving is shared.
+Not a `Step`, because it must keep events that cannot be parsed, such as those that a step refused as
+unreadable. It shares only the serving with steps.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ PERMISSIONS = may("create list delete", CONFIGMAPS)
 
 
 class DeadLetters:
-    """Keeps the last so many dead letters; safe to use from several threads.
+    """Keeps the newest dead letters, up to a limit; safe to use from several threads.
 
     Args:
-        cluster: where they are kept.
-        settings: how many, in which namespace, and what is said in logs.
-        clock: tells the time, with a time zone.
+        cluster: the cluster that stores them.
+        settings: the limit and the namespace.
+        clock: returns the time, with a time zone.
 
     Attributes:
-        name: of the function, as a `Handler` has it.
-        manager: likewise.
-        permissions: likewise.
-        namespace: where they are kept.
-        in_flight: the events being worked on.
-        metrics: what became of them so far.
+        name: the name of the function, as in `Handler`.
+        manager: its field manager.
+        permissions: the permissions of its service account.
+        namespace: the namespace of the ConfigMaps.
+        in_flight: the events in work.
+        metrics: counters of the events handled so far.
     """
 
     def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
@@ -71,50 +71,51 @@ class DeadLetters:
             try:
                 letter = dead_letters.of_request(headers, body)
                 outcome = self._store(letter)
-            except Exception as error:  # noqa: BLE001 - the last door of all: what it does not answer is lost
+            except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
-            self._tell(headers, letter, outcome, time.perf_counter() - started)
+            self._report(headers, letter, outcome, time.perf_counter() - started)
             return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
         """The answer to a body above the limit, which is not read."""
         message = f"body: a dead letter of {length or 'unknown'} bytes is not kept"
         outcome = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
-        self._tell(headers, None, outcome, 0.0)
+        self._report(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     def _store(self, letter: DeadLetter) -> Outcome:
-        said = f"{letter.function or 'a function'} {_how(letter)}"
+        message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"
         with self._storing:
-            kept = self._known()
+            kept = self._stored_names()
             try:
                 body = dead_letters.to_config_map(letter, self.namespace)
                 self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), body), self.manager)
             except AlreadyExists:
-                return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, said)
+                return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, message)
             except Gone as error:
-                # For a step nothing is left to do where the namespace is gone; a letter would be lost.
+                # A missing namespace leaves a step nothing to do, but would lose a dead letter: retry.
                 raise Unavailable(error.message) from error
             kept.append(letter.name)
             while len(kept) > self.settings.dead_letter_limit:
                 self._cluster.write(Action(Verb.DELETE, self._ref(kept[0])), self.manager)
                 kept.popleft()
-        return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, said, actions=1)
+        return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, message, actions=1)
 
     def _ref(self, name: str) -> ObjectRef:
         return ObjectRef(CONFIGMAPS.api_version, CONFIGMAPS.kind, self.namespace, name)
 
-    def _known(self) -> deque[str]:
-        """The names of those that are kept, oldest first: listed once, because each may be 64 KiB.
+    def _stored_names(self) -> deque[str]:
+        """The names of the stored dead letters, oldest first; listed once, because each may have 64 KiB.
 
-        One that was sent again meanwhile stays listed until its turn to be deleted, which then does nothing.
+        The name of a letter that was redriven meanwhile stays until it is the oldest; deleting it then does
+        nothing.
         """
         if self._kept is None:
-            found = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
-            self._kept = deque(one["metadata"]["name"] for one in sorted(found, key=_age))
+            config_maps = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
+            self._kept = deque(body["metadata"]["name"] for body in sorted(config_maps, key=_age))
         return self._kept
 
-    def _tell(
+    def _report(
         self, headers: Mapping[str, str], letter: DeadLetter | None, outcome: Outcome, seconds: float
     ) -> None:
         self.metrics.answered(None, outcome, seconds, self._clock())
@@ -126,7 +127,7 @@ class DeadLetters:
         logs.outcome_line(NAME, outcome, **fields, duration_ms=round(seconds * 1000, 1))
 
 
-def _how(letter: DeadLetter) -> str:
+def _how_it_failed(letter: DeadLetter) -> str:
     if not letter.code:
         return "did not answer in time, or not with an event"
     return f"answered {letter.code}: {letter.answer}" if letter.answer else f"answered {letter.code}"

@@ -1,4 +1,4 @@
-"""A cluster for the length of one event: calls are counted, and refused after the deadline."""
+"""A cluster with a deadline: for one event, calls are counted, and refused after the deadline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 from muster.cluster import deadline
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
-from muster.cluster.paging import Page, whole
+from muster.cluster.paging import Page, all_pages
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 from muster.runtime.tracing import Spans, no_spans
@@ -18,27 +18,27 @@ from muster.runtime.tracing import Spans, no_spans
 T = TypeVar("T")
 
 CallListener = Callable[[str, str, str], None]
-"""Called for each call with verb, resource (`jobs/status`) and `ok`, the refusal's HTTP status, or `none`."""
+"""Takes verb, resource (`jobs/status`) and result of a call: `ok`, the HTTP status of an error, or `none`."""
 
 
 class DeadlineExceeded(Unavailable):
-    """The time for one event was over before this call was made, or before its answer came."""
+    """The deadline of the event passed before the call was made, or before its answer came."""
 
 
 class DeadlineClient:
-    """Passes calls on, counts them, and refuses them once the time is over.
+    """Forwards calls, counts them, and refuses them after the deadline.
 
-    A call that is under way waits for its answer no longer than that either: the broker, which gives up on
-    the event soon after, would have it worked on a second time beside the first.
+    No call waits beyond the deadline for its answer: the broker gives up on the event soon after, and would
+    deliver it a second time while the first delivery is still in work.
 
     Args:
-        cluster: the cluster itself.
-        seconds: how long calls are passed on, from now.
-        on_call: called after every call that was passed on.
-        spans: makes a span of each.
+        cluster: the cluster to call.
+        seconds: the time until the deadline.
+        on_call: called after every forwarded call.
+        spans: the factory of a span for each call.
 
     Attributes:
-        calls: the number of calls that were passed on.
+        calls: the number of forwarded calls.
     """
 
     single_reads = SINGLE_READS
@@ -55,57 +55,57 @@ class DeadlineClient:
         self._on_call = on_call
         self._seconds = seconds
         self._end = time.monotonic() + seconds
-        self._counting = Lock()
+        self._calls_lock = Lock()
         self.calls = 0
 
     @property
     def time_is_over(self) -> bool:
-        """Whether the next call would be refused."""
+        """Whether the deadline has passed."""
         return time.monotonic() >= self._end
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """As the cluster's."""
-        return self._pass_on("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
+        """See `Cluster`."""
+        return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """As the cluster's; each page is a call."""
-        return whole(
+        """See `Cluster`; each page is a call."""
+        return all_pages(
             lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token)
         ).objects
 
     def page(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
     ) -> Page:
-        """As the cluster's."""
-        return self._pass_on(
+        """See `Cluster`."""
+        return self._forward(
             "list",
             resource.plural,
             lambda: self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token),
         )
 
     def write(self, action: Action, manager: str) -> Object:
-        """As the cluster's."""
+        """See `Cluster`."""
         resource = by_kind(action.target.api_version, action.target.kind)
         path = f"{resource.plural}/{action.subresource}" if action.subresource else resource.plural
-        return self._pass_on(str(action.verb), path, lambda: self._cluster.write(action, manager))
+        return self._forward(str(action.verb), path, lambda: self._cluster.write(action, manager))
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """As the cluster's."""
-        return self._pass_on("discover", group, lambda: self._cluster.served_versions(group))
+        """See `Cluster`."""
+        return self._forward("discover", group, lambda: self._cluster.served_versions(group))
 
     def scheduling(self) -> SchedulingApi:
-        """As the cluster's; known already, as a rule, and then no call."""
+        """See `Cluster`; usually cached, so it counts as no call."""
         with deadline.until(self._end):
             return self._cluster.scheduling()
 
     def refresh(self) -> None:
-        """As the cluster's."""
+        """See `Cluster`."""
         self._cluster.refresh()
 
-    def _pass_on(self, verb: str, resource: str, call: Callable[[], T]) -> T:
+    def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
         if self.time_is_over:
             raise DeadlineExceeded(f"the {self._seconds:g} s for one event are over after {self.calls} calls")
-        with self._counting:
+        with self._calls_lock:
             self.calls += 1
         try:
             with self._spans(f"{verb} {resource}"), deadline.until(self._end):

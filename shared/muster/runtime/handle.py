@@ -1,4 +1,4 @@
-"""One event through one step: read, observe, plan, execute, answer, one line in the log."""
+"""Handling one event with one step: parse, observe, plan, execute, answer, log."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from muster.runtime.tracing import Spans, no_spans
 Clock = Callable[[], datetime]
 
 _TRIES = 4
-"""How often a step looks again where somebody wrote between its look and its write. A TrainJob's status is
-written several times a second while it starts: a broker's retries, seconds apart, would be used up."""
+"""Attempts of a step before a conflict goes to the broker. A TrainJob's status is written several times a
+second while it starts: a broker's retries, seconds apart, would be used up."""
 
-_WRITTEN_IN_BETWEEN = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
+_CONFLICTS = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
 
 
 def run_step(
     step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
-    """Observe an object, plan, and carry the plan out, each in a span of its own.
+    """Observe an object, plan, and execute the plan, each in a span of its own; never raises.
 
-    Where somebody else wrote or made the object in between all three are done again, a few times, unless the
-    caller has observed already. Nothing is raised: whatever goes wrong is an outcome.
+    All three are repeated a few times after a conflict with another writer, unless the caller has observed
+    already. Every error becomes an outcome.
     """
     for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
         outcome = _run_once(step, cluster, subject, clock, spans)
-        if outcome.reason not in _WRITTEN_IN_BETWEEN:
+        if outcome.reason not in _CONFLICTS:
             break
     return outcome
 
@@ -79,7 +79,7 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
 
 
 class InFlight:
-    """Counts the events that are being worked on, so that a stop can wait for them."""
+    """The number of events in work, so that a shutdown can wait for them."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -87,7 +87,7 @@ class InFlight:
 
     @property
     def count(self) -> int:
-        """How many there are now."""
+        """The number of events in work now."""
         return self._count
 
     def __enter__(self) -> None:
@@ -102,7 +102,7 @@ class InFlight:
             self._changed.notify_all()
 
     def wait_until_none(self, seconds: float) -> bool:
-        """Whether all were done within so many seconds."""
+        """Wait until no event is in work; False if that takes longer than `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: self._count == 0, timeout=seconds)
 
@@ -111,19 +111,19 @@ class Handler:
     """Answers the events of one step; safe to use from several threads.
 
     Args:
-        step: what to run.
-        cluster: where.
-        settings: limits, and what is said in logs and replies.
-        clock: tells the time, with a time zone.
-        spans: makes the spans of its traces; None leaves it to the settings.
+        step: the step to run.
+        cluster: the cluster to run it on.
+        settings: limits, and the cluster name for logs and replies.
+        clock: returns the time, with a time zone.
+        spans: the factory of trace spans; None takes the one that the settings select.
 
     Attributes:
-        name: of the function: the step's.
-        manager: likewise.
-        permissions: likewise.
-        namespace: the only one that it works in; empty for all.
-        in_flight: the events being worked on.
-        metrics: what became of them so far.
+        name: the step's name, which is the function's.
+        manager: the step's field manager.
+        permissions: the step's permissions.
+        namespace: the only namespace that it works in; empty for all.
+        in_flight: the events in work.
+        metrics: counters of the events handled so far.
     """
 
     def __init__(
@@ -145,13 +145,13 @@ class Handler:
             settings.sweep_limit,
             clock,
             run=self._run,
-            told=self.metrics.swept,
-            finished=lambda: self.metrics.swept_all(clock()),
+            on_outcome=self.metrics.swept,
+            on_finished=lambda: self.metrics.swept_all(clock()),
         )
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """The answer to a request that should be a CloudEvent; never raises."""
-        with self.in_flight, self._spans(self.name, headers) as note:
+        with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             cluster = DeadlineClient(
                 self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
@@ -162,25 +162,25 @@ class Handler:
                 event = parse(headers, body)
                 outcome = self._outcome(event, cluster)
                 reply = self._reply(event, outcome)
-            except Exception as error:  # noqa: BLE001 - the last door: behind it an event would be lost
+            except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             about = logs.about(event) if event else logs.claimed(headers)
-            self._tell(event, outcome, started, **about, api_calls=cluster.calls)
-            said = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
-            note({f"muster.{name}": str(value) for name, value in said.items()})
+            self._report(event, outcome, started, **about, api_calls=cluster.calls)
+            attributes = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
+            add_attributes({f"muster.{name}": str(value) for name, value in attributes.items()})
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
     def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
-        """The answer to a body above the limit, which is not read: 413 is not sent again by a broker."""
+        """The answer to a body above the limit, which is not read; brokers do not retry after a 413."""
         limit = self.settings.body_limit_bytes
-        said = f" of {length} bytes" if length else ""
+        size = f" of {length} bytes" if length else ""
         outcome = Outcome(
             OutcomeKind.UNREADABLE,
             Reason.BODY_TOO_LARGE,
-            f"body: the event{said} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
+            f"body: the event{size} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
             status=413,
         )
-        self._tell(None, outcome, time.perf_counter(), **logs.claimed(headers))
+        self._report(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     def _outcome(self, event: Event, cluster: DeadlineClient) -> Outcome:
@@ -210,7 +210,7 @@ class Handler:
             cluster_name=self.settings.cluster_name,
         )
 
-    def _tell(self, event: Event | None, outcome: Outcome, started: float, /, **fields: Any) -> None:
+    def _report(self, event: Event | None, outcome: Outcome, started: float, /, **fields: Any) -> None:
         seconds = time.perf_counter() - started
         self.metrics.answered(event, outcome, seconds, self._clock())
         fields["duration_ms"] = round(seconds * 1000, 1)
@@ -220,7 +220,7 @@ class Handler:
 
 
 def _subject(step: Step, event: ResourceEvent) -> ObjectRef | NoOp:
-    """Which object the event is about for this step.
+    """The object to run a step on for an event, or the reason to do nothing.
 
     Raises:
         UnreadableEvent: the object in the event has a field of a type that no API server would have stored.
@@ -228,5 +228,5 @@ def _subject(step: Step, event: ResourceEvent) -> ObjectRef | NoOp:
     try:
         return step.predicate(event)
     except ValidationError as error:
-        path, words = responses.first_fault(error)
-        raise UnreadableEvent(words, f"data.{path}") from None
+        path, message = responses.first_fault(error)
+        raise UnreadableEvent(message, f"data.{path}") from None

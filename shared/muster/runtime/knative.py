@@ -1,4 +1,4 @@
-"""A step as func's Python middleware runs it: an instance with `handle`, `alive`, `ready` and `stop`.
+"""A step for func's Python middleware: an instance with `handle`, `alive`, `ready` and `stop`.
 
 func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event loop. It calls `alive`,
 `ready` and `stop` on that loop without awaiting them, and ignores a failing `start`; hence no `start` here.
@@ -25,11 +25,11 @@ from muster.runtime.step import Step
 
 CHUNK = 1 << 16
 LARGEST_REFUSED = 64
-"""Up to so many times the limit a refused body is still read."""
+"""A refused body is read and discarded up to this many times the body limit."""
 
 
 class Function:
-    """What takes events in, served by func's middleware; the Flask app behind it works in threads."""
+    """The ASGI function that func's middleware serves; its Flask app runs in threads."""
 
     def __init__(self, handler: Receiver, cluster: RawCluster) -> None:
         settings = handler.settings
@@ -37,35 +37,35 @@ class Function:
         self._connections_are_cut = Event()
         self._readiness = Readiness.of(handler, cluster)
         self._asgi = WSGIMiddleware(
-            _reading_whole_bodies(
+            _reading_bodies_to_the_end(
                 app_of(self._handler, self._readiness),
                 LARGEST_REFUSED * settings.body_limit_bytes,
                 self._connections_are_cut,
             ),
             workers=settings.workers,
         )
-        self._readiness.last_known()  # asks ahead of the first probe
+        self._readiness.last_known()  # begins the check before the first probe
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Every request but the two health probes."""
+        """Answer a request; health probes are not among them."""
         await self._asgi(scope, receive, send)
 
     def alive(self) -> State:
-        """The event loop runs, else nobody would have asked."""
+        """Always alive: a blocked event loop would not get here."""
         return True, "OK"
 
     def ready(self) -> State:
-        """Whether the API server answers, and which gate, runtime-config and permissions are missing."""
+        """Whether the API server answers, with missing APIs and permissions as text."""
         return self._readiness.last_known()
 
     def stop(self) -> None:
-        """Wait for what is being written: the middleware has cut connections after 3 s, but not threads."""
+        """Wait for events in work: the middleware closes connections after 3 s, but does not end threads."""
         self._connections_are_cut.set()
         self._handler.in_flight.wait_until_none(self._handler.settings.deadline_seconds)
 
 
 def serve_step(step: Step) -> Function:
-    """The function of a step, set up from the environment.
+    """The function of a step, configured by the environment.
 
     Raises:
         BadSettingError: the environment names no cluster, or has a value that cannot be used.
@@ -75,10 +75,10 @@ def serve_step(step: Step) -> Function:
 
 
 def serve_dead_letters() -> Function:
-    """The function that keeps dead letters, set up likewise.
+    """The function that keeps dead letters, configured by the environment.
 
     Raises:
-        BadSettingError: as above.
+        BadSettingError: the environment names no cluster, or has a value that cannot be used.
     """
     settings, cluster = _set_up(dead_letter.MANAGER)
     return Function(DeadLetters(cluster, settings, wall_clock), cluster)
@@ -90,26 +90,26 @@ def _set_up(user_agent: str) -> tuple[Settings, Cluster]:
     return settings, config.connect(settings, user_agent=user_agent)
 
 
-def _reading_whole_bodies(app: WSGIApp, limit: int, connections_are_cut: Event) -> WSGIApp:
-    """The app, but it reads bodies of unknown length, and those it refuses up to a limit.
+def _reading_bodies_to_the_end(app: WSGIApp, limit: int, connections_are_cut: Event) -> WSGIApp:
+    """The app, extended to read chunked bodies, and refused bodies up to a limit.
 
-    a2wsgi's input ends by itself, which Flask has to be told: it would take a body sent in chunks for an
-    empty one. And hypercorn 0.17 never lets go of a connection whose request was left unread, so the rest of
-    a refused body is thrown away, before the answer begins: a sender that has seen it may send nothing more.
+    `wsgi.input_terminated` is set because Flask would otherwise take a chunked body for an empty one. The
+    rest of a refused body is read before the answer, because hypercorn 0.17 never closes a connection whose
+    request was not read to its end, and a sender may stop sending once it has seen the answer.
 
-    Once connections are cut the event loop is about to end: a thread that asked it for anything more could
-    wait for ever, and the process with it.
+    After connections are closed the event loop ends: a thread that used it then could wait for ever, and the
+    process with it.
     """
 
     def wrapped(environ: Environ, start_response: StartResponse) -> IterableChunks:
-        begun: list[tuple[Any, ...]] = []
-        answer = app({**environ, "wsgi.input_terminated": True}, lambda *begin: begun.append(begin))
+        response_start: list[tuple[Any, ...]] = []
+        answer = app({**environ, "wsgi.input_terminated": True}, lambda *start: response_start.append(start))
         if connections_are_cut.is_set():
             raise ConnectionAbortedError("the function stopped before this answer could be sent")
         for _ in range(0, limit, CHUNK):
             if not environ["wsgi.input"].read(CHUNK):
                 break
-        start_response(*begun[0])
+        start_response(*response_start[0])
         return answer
 
     return wrapped

@@ -18,7 +18,7 @@ MESSAGE_LIMIT = 1024
 """Characters kept of a message."""
 
 CLAIM_LIMIT = 128
-"""Characters kept of what nobody has checked yet."""
+"""Characters kept of an unchecked header."""
 
 LEVELS = {
     OutcomeKind.DONE: logging.INFO,
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per record: time, level, and the record's `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """The line, without a line break."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -46,7 +46,7 @@ class JsonLines(logging.Formatter):
 
 
 def configure(level: str) -> None:
-    """Let log lines of a level and above go to standard output; done once, by whoever starts a server."""
+    """Send log lines of a level and above to standard output; called once, at the start of a server."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLines())
     LOGGER.handlers = [handler]
@@ -56,11 +56,11 @@ def configure(level: str) -> None:
 
 
 def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
-    """Write the one line of an event, or of an object of a sweep.
+    """Write the log line of an event, or of an object of a sweep.
 
     Args:
         step: the name of the step.
-        outcome: what became of it; an error in it is written with its trace.
+        outcome: its outcome; an error in it is written with its trace.
         more: further fields, such as those of `about`, `duration_ms` and `api_calls`.
     """
     fields: dict[str, Any] = {"step": step} | more
@@ -77,7 +77,7 @@ def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
 
 
 def about(event: Event) -> dict[str, Any]:
-    """The fields that tell which event a line is about."""
+    """The log fields that identify an event."""
     match event:
         case ResourceEvent(id=id_, happened=happened, ref=ref):
             mode = "ref" if event.object is None else "resource"
@@ -95,7 +95,7 @@ def about(event: Event) -> dict[str, Any]:
 
 
 def claimed(headers: Mapping[str, str]) -> dict[str, str]:
-    """The same for an event that could not be read: what its headers claim, as far as they do."""
-    known = {name.lower(): value for name, value in headers.items()}
-    claims = {"event": known.get("ce-id"), "type": known.get("ce-type")}
-    return {field: value[:CLAIM_LIMIT] for field, value in claims.items() if value}
+    """The log fields of an event that could not be parsed, from its headers."""
+    lower_case = {name.lower(): value for name, value in headers.items()}
+    fields = {"event": lower_case.get("ce-id"), "type": lower_case.get("ce-type")}
+    return {field: value[:CLAIM_LIMIT] for field, value in fields.items() if value}

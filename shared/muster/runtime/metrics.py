@@ -1,9 +1,9 @@
-"""Metrics: what a function did, as Prometheus reads it. The only module that uses prometheus_client.
+"""Prometheus metrics of a function. The only module that uses prometheus_client.
 
-The package adds 9 ms to a cold start (0.26.0, Python 3.11): most of what it imports Flask has loaded already.
+The package adds 9 ms to a cold start (0.26.0, Python 3.11): Flask has loaded most of its imports already.
 
-Every label has a small number of values, whatever a sender puts into an event: kinds and types that Muster
-does not know are `other`, and no name of an object is a label.
+Every label has few values, whatever a sender puts into an event: unknown kinds and types are `other`, and no
+object name is a label.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from muster.objects.resources import ALL
 from muster.runtime.outcome import Outcome
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-"""Of the exposition: the format that every Prometheus reads, also without asking for another one."""
+"""The content type of the exposition: the format that every version of Prometheus reads."""
 
 OTHER = "other"
 UNREADABLE = "unreadable"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Bounds of the latency buckets: from a hint that costs no call up to the timeout of the triggers."""
+"""Bounds of the latency buckets: from an event without a call up to the timeout of the triggers."""
 
 _KINDS = frozenset(resource.kind for resource in ALL)
 
@@ -39,11 +39,11 @@ _KINDS = frozenset(resource.kind for resource in ALL)
 class Metrics:
     """The metrics of one function.
 
-    They are kept apart from those of other functions in the same process, as on one machine.
+    They have a registry of their own: the local stack runs several functions in one process.
 
     Args:
-        function: the name of its step, the label `function` of everything.
-        in_flight: tells how many events are being worked on.
+        function: the name of the function, the label `function` of all metrics.
+        in_flight: returns the number of events in work.
     """
 
     def __init__(self, function: str, in_flight: Callable[[], int]) -> None:
@@ -104,7 +104,7 @@ class Metrics:
         in_flight_now.labels(function).set_function(in_flight)
 
     def answered(self, event: Event | None, outcome: Outcome, seconds: float, now: datetime) -> None:
-        """Count an event that was answered; None stands for one that could not be read."""
+        """Count an answered event; None stands for an unreadable one."""
         type_, kind = _labels(event)
         self._events.labels(self._function, type_, kind, str(outcome.kind), str(outcome.reason)).inc()
         self._seconds.labels(self._function, type_).observe(seconds)
@@ -112,11 +112,11 @@ class Metrics:
             self._last_sweep.labels(self._function).set(now.timestamp())
 
     def swept(self, outcome: Outcome) -> None:
-        """Count an object that a sweep looked at."""
+        """Count an object of a sweep."""
         self._swept.labels(self._function, str(outcome.kind), str(outcome.reason)).inc()
 
     def swept_all(self, now: datetime) -> None:
-        """Note that sweeps have looked at everything."""
+        """Set the time at which sweeps had last covered all objects."""
         self._last_round.labels(self._function).set(now.timestamp())
 
     def called(self, verb: str, resource: str, status: str) -> None:
@@ -124,12 +124,12 @@ class Metrics:
         self._calls.labels(self._function, verb, resource, status).inc()
 
     def buried(self, code: str) -> None:
-        """Count a dead letter, by the HTTP status that its function answered with."""
-        known = len(code) == 3 and code.isdecimal()  # noqa: PLR2004 - digits of an HTTP status
-        self._dead_letters.labels(self._function, code if known else "none").inc()
+        """Count a dead letter, by the HTTP status of its function's answer."""
+        is_status = len(code) == 3 and code.isdecimal()  # noqa: PLR2004 - digits of an HTTP status
+        self._dead_letters.labels(self._function, code if is_status else "none").inc()
 
     def exposition(self) -> bytes:
-        """All of it, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 

@@ -1,4 +1,4 @@
-"""What became of an event."""
+"""The outcome of an event."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from muster.policy.reasons import Reason
 
 
 class OutcomeKind(StrEnum):
-    """The five ends an event can come to."""
+    """The five kinds of outcome."""
 
     DONE = "done"
     """A plan was carried out."""
     NOTHING = "nothing"
-    """There was nothing to do."""
+    """No write was needed."""
     REQUEUE = "come_again"
-    """Not now: the same event must be delivered again."""
+    """The event must be delivered again. The value is that of logs and metrics."""
     UNREADABLE = "unreadable"
-    """The event is at fault; delivering it again would not help."""
+    """The event is invalid; delivering it again would not help."""
     BUG = "bug"
-    """Muster is at fault, or something is that nobody foresaw."""
+    """A bug of Muster, or an unexpected error."""
 
 
 STATUS = {
@@ -32,23 +32,23 @@ STATUS = {
     OutcomeKind.UNREADABLE: 400,
     OutcomeKind.BUG: 500,
 }
-"""The HTTP status of each kind, where the outcome does not bring another one."""
+"""The HTTP status of each kind, unless the outcome has its own."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one event, or of one object of a sweep.
+    """The outcome of one event, or of one object of a sweep.
 
     Attributes:
-        kind: which of the five ends.
-        reason: why, in one word; all of them are in `muster.policy.reasons`.
-        message: the same in words; never a whole object.
-        subject: the object it was about, where that is known.
-        actions: the number of writes that were carried out.
-        reply: what to answer with, besides the status.
-        status: an HTTP status in place of the kind's own; None takes that.
-        retry_after: seconds the API server asked to wait; None when it did not say.
-        error: what was raised, for its trace in the log.
+        kind: one of the five kinds.
+        reason: the reason; all are in `muster.policy.reasons`.
+        message: details of the reason; never a whole object.
+        subject: the object that the event was about, if known.
+        actions: the number of writes that succeeded.
+        reply: the reply event of the answer, if any.
+        status: an HTTP status in place of the kind's; None takes the kind's.
+        retry_after: the API server's Retry-After in seconds; None if it sent none.
+        error: the exception, for its trace in the log.
     """
 
     kind: OutcomeKind

@@ -1,4 +1,4 @@
-"""What the Flask app and the servers need of whatever takes events in."""
+"""The interface between the Flask app and whatever handles its events."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ class Receiver(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the function: `create_workload`."""
+        """The name of the function: `create_workload`."""
         ...
 
     @property
     def manager(self) -> str:
-        """Its field manager: `muster-create-workload`."""
+        """The field manager: `muster-create-workload`."""
         ...
 
     @property
     def settings(self) -> Settings:
-        """Limits, and what is said in logs."""
+        """The settings of the function."""
         ...
 
     @property
     def permissions(self) -> Permissions:
-        """What its service account must be allowed."""
+        """The permissions that the service account needs."""
         ...
 
     @property
     def namespace(self) -> str:
-        """Where it must be allowed that; empty for all namespaces."""
+        """The namespace in which it needs them; empty for all."""
         ...
 
     @property
     def in_flight(self) -> InFlight:
-        """The events being worked on."""
+        """The events in work."""
         ...
 
     @property
     def metrics(self) -> Metrics:
-        """What became of them so far."""
+        """Counters of the events handled so far."""
         ...
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:

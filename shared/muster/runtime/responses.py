@@ -1,8 +1,8 @@
-"""From what happened to the HTTP answer: the tables of design section "Events are hints".
+"""The HTTP answer to an event, from its outcome.
 
-What a sender makes of an answer (knative/eventing v0.47, pkg/kncloudevents/retries.go): a broker retries 404,
-408, 409, 429 and everything from 500, and hands all else to the dead letter at once. A 2xx must have an empty
-body or be exactly one CloudEvent: with any other body the delivery counts as failed.
+Brokers retry after 404, 408, 409, 429 and 5xx, and send the event to the dead letter sink at once after any
+other error (knative/eventing v0.47, pkg/kncloudevents/retries.go). A 2xx must have an empty body or be
+exactly one CloudEvent: with any other body the delivery counts as failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 MESSAGE_LIMIT = 800
-"""Characters of a message that are sent; a dead letter keeps 1024 bytes of the whole body."""
+"""Characters of a message in an answer; a dead letter keeps 1024 bytes of the body."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one class of API errors means for the event."""
+    """The outcome of an event for one class of API errors."""
 
     kind: OutcomeKind
     reason: Reason
@@ -50,33 +50,33 @@ MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
     errors.Unavailable: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     DeadlineExceeded: Meaning(OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
     errors.Expired: Meaning(OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
-    # Somebody may grant the role or renew the credentials; until then nothing is lost.
+    # The role may be granted, or the credentials renewed, before the retries end.
     errors.Unauthorized: Meaning(OutcomeKind.REQUEUE, Reason.UNAUTHORIZED, 503),
     errors.Forbidden: Meaning(OutcomeKind.REQUEUE, Reason.FORBIDDEN, 503),
     errors.Terminating: Meaning(OutcomeKind.NOTHING, Reason.DELETED),
     errors.Gone: Meaning(OutcomeKind.NOTHING, Reason.OBJECT_GONE),
     errors.ApiGone: Meaning(OutcomeKind.NOTHING, Reason.API_NOT_SERVED),
-    # The server will never accept this request, so who made it is wrong: Muster.
+    # The server will never accept this request: a bug of Muster.
     errors.Invalid: Meaning(OutcomeKind.BUG, Reason.INVALID),
 }
 _UNFORESEEN = Meaning(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR)
 
 
 def of_error(error: Exception) -> Outcome:
-    """What an error raised by a step means for its event."""
+    """The outcome of an event whose step raised an error."""
     if isinstance(error, UnreadableEvent):
         return Outcome(OutcomeKind.UNREADABLE, Reason.UNREADABLE_EVENT, str(error))
     if isinstance(error, ValidationError):
-        path, words = first_fault(error)
+        path, message = first_fault(error)
         return Outcome(
             OutcomeKind.BUG,
             Reason.UNREADABLE_OBJECT,
-            f"the cluster's {error.title}: {path}: {words}",
+            f"the cluster's {error.title}: {path}: {message}",
             error=error,
         )
     if not isinstance(error, errors.ClusterError):
-        words = f"{type(error).__name__}: {error}"
-        return Outcome(_UNFORESEEN.kind, _UNFORESEEN.reason, words, error=error)
+        message = f"{type(error).__name__}: {error}"
+        return Outcome(_UNFORESEEN.kind, _UNFORESEEN.reason, message, error=error)
     meaning = next((MEANINGS[known] for known in type(error).__mro__ if known in MEANINGS), _UNFORESEEN)
     return Outcome(
         meaning.kind,
@@ -89,7 +89,7 @@ def of_error(error: Exception) -> Outcome:
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
-    """Path and words of the first fault, without the value and the links that pydantic would print."""
+    """The path and message of the first fault, without the value and links that pydantic would print."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     path = ".".join(str(part) for part in faults[0]["loc"])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -100,9 +100,9 @@ def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: flo
     """The response to an event.
 
     Args:
-        outcome: what became of the event.
-        reply: the one CloudEvent to answer with, if there is one.
-        retry_after_seconds: what to ask for when the event must come again and the API server named no time.
+        outcome: the outcome of the event.
+        reply: the CloudEvent to answer with, if any.
+        retry_after_seconds: the Retry-After of a requeued event if the API server sent none.
     """
     if outcome.kind in {OutcomeKind.DONE, OutcomeKind.NOTHING}:
         return HttpAnswer(200, reply.headers, reply.body) if reply else HttpAnswer(outcome.http_status)

@@ -1,4 +1,4 @@
-"""A step behind waitress: in a container image of its own, and on one machine.
+"""A step served by waitress: in a container image of its own, and in the local stack.
 
 python -m muster.runtime.serve functions/create_workload/function/step.py --port 8080
 python -m muster.runtime.serve muster.runtime.dead_letter --port 8080
@@ -24,13 +24,13 @@ from muster.runtime.readiness import Readiness
 from muster.runtime.receiver import Receiver
 from muster.runtime.step import Step
 
-WHOLE_BODY = 64
-"""Waitress keeps a body in memory up to so many times the limit, then refuses it itself, without a log line;
-it must not spill to disk, because a function's root filesystem is read-only."""
+BODIES_IN_MEMORY = 64
+"""Waitress keeps a body in memory up to this many times the body limit, and refuses larger ones without a log
+line; it must not write to disk, because a function's root filesystem is read-only."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until a signal comes; then finish what was begun."""
+    """Serve until SIGTERM or Ctrl-C, then wait for the events in work."""
     parser = argparse.ArgumentParser(
         prog="python -m muster.runtime.serve", description="Serve a step over HTTP."
     )
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Handler(step, cluster, settings, wall_clock) if step else DeadLetters(cluster, settings, wall_clock)
     )
     readiness = Readiness.of(handler, cluster)
-    largest = WHOLE_BODY * settings.body_limit_bytes
+    largest = BODIES_IN_MEMORY * settings.body_limit_bytes
     server = create_server(
         app_of(handler, readiness),
         host=options.host,
@@ -61,8 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     signal.signal(signal.SIGTERM, _interrupt)
     address = f"http://{options.host}:{server.effective_port}"
-    print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - whoever started it waits for this line
-    readiness.last_known()  # asks ahead of the first probe: what is missing is in the log at once
+    print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - the starting process waits for this line
+    readiness.last_known()  # begins the check before the first probe, so that problems are logged at once
     server.run()
     handler.in_flight.wait_until_none(settings.deadline_seconds)
     return 0
@@ -80,7 +80,7 @@ def _step_of(code: str) -> Step | None:
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     """End waitress's loop as Ctrl-C does.
 
-    What is being written is finished; its answer may be lost, and the event comes again and finds it done.
+    Events in work are finished; if an answer is lost, the event is delivered again and needs no write.
     """
     raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""The definition of a step: predicate, observe, plan, execute, and what a sweep of it looks at."""
+"""The definition of a step: predicate, observe, plan, execute, and the objects of its sweeps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muster.policy.model import Decision, NoOp, Plan
 
 
 class Observed(Protocol):
-    """Inputs of a plan that a sweep has read already, about one object."""
+    """The inputs of a plan about one object, which a sweep has read already."""
 
     @property
     def subject(self) -> ObjectRef:
@@ -25,25 +25,25 @@ class Observed(Protocol):
 
 
 Subject = ObjectRef | Observed
-"""An object that a step is run on, or what was read of it already."""
+"""An object that a step is run on, or the inputs about it that were read already."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One reaction to one kind of event.
+    """A reaction to events: one step is one function.
 
     Attributes:
         name: the folder, `create_workload`; with dashes the service, trigger, role and field manager.
-        predicate: from the event alone, the object to look at or the reason to do nothing. Pure.
-        observe: reads that object and its neighbours, live; returns the inputs of the plan.
+        predicate: returns the object to look at, or the reason to do nothing, from the event alone. Pure.
+        observe: reads that object and related ones live; returns the inputs of the plan.
         plan: decides from these inputs and the time. Pure.
-        execute: carries a plan out as the step's field manager; returns the plan with the actions that were
-            really carried out.
-        responsible_for: the objects that a sweep runs the step on, or what was read of them already.
-        permissions: what its service account must be allowed; checked when the function starts.
-        lists: what a sweep lists before it calls `responsible_for`, in this order.
-        lists_tell_all: whether the lists have all that `observe` reads. Then a sweep decides from them, and
-            runs the step only where there is something to do; otherwise it runs the step on each object.
+        execute: carries out a plan as the step's field manager; returns the plan with the actions that
+            succeeded.
+        responsible_for: returns the objects that a sweep runs the step on, or the inputs about them.
+        permissions: the permissions of its service account; checked when the function starts.
+        lists: the lists that a sweep reads, in this order, before it calls `responsible_for`.
+        lists_tell_all: whether the lists contain everything that `observe` reads. Then a sweep plans from
+            them, and runs the step only on objects that need a write; otherwise it runs the step on each.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Step:
 
     @property
     def manager(self) -> str:
-        """Its field manager: `muster-create-workload`."""
+        """The step's field manager: `muster-create-workload`."""
         return f"muster-{self.name.replace('_', '-')}"
 
     def inputs(self, cluster: Cluster, subject: Subject) -> Any:

@@ -1,4 +1,4 @@
-"""A sweep: the step is run on everything it is responsible for, so that lost events are made good."""
+"""Sweeps: a step is run on all objects it is responsible for, to make up for lost events."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.step import Step, Subject
 
 ROUND_SECONDS = 30 * 60.0
-"""A round whose lists are older is begun anew. That of 10,000 Jobs took up to 19 sweeps, one each minute."""
+"""The maximum age of a round's lists. A round of 10,000 Jobs took up to 19 sweeps, one each minute."""
 
-_PASSING = (errors.Unavailable, errors.TooManyRequests)
-"""Failures after which a list is gone on with; after any other it is begun anew."""
+_TEMPORARY = (errors.Unavailable, errors.TooManyRequests)
+"""Errors after which the next sweep continues the list; after any other error it begins a new round."""
 
 
 class Sweeps:
     """The sweeps of one function, one at a time.
 
-    A round looks at everything the step is responsible for. It reads the lists that the step decides from,
-    decides, and runs the step live where there is something to do. A sweep goes on with the round that the
-    one before it could not finish, so everything has its turn however much there is. After a restart, or
-    where its lists are old, a round begins anew, and elsewhere: where is told by the id of the event.
+    A round covers all objects that the step is responsible for: it reads the step's lists, plans from them,
+    and runs the step live on objects that need a write. A sweep continues the round that the previous sweep
+    did not finish, so every object is reached however many there are. A new round begins after a restart, or
+    when the lists are old, at an object chosen by the event's id.
 
     Args:
         step: the step.
         limit: the most objects that one sweep runs the step on live.
-        clock: tells the time, for plans.
+        clock: returns the time, for plans.
         run: runs the step on an object, live.
-        told: hears what became of each object.
-        finished: hears of the end of each round.
+        on_outcome: called with the outcome of each object.
+        on_finished: called at the end of each round.
     """
 
     def __init__(
@@ -51,104 +51,103 @@ class Sweeps:
         clock: Callable[[], datetime],
         *,
         run: Callable[[Cluster, Subject], Outcome],
-        told: Callable[[Outcome], None],
-        finished: Callable[[], None],
+        on_outcome: Callable[[Outcome], None],
+        on_finished: Callable[[], None],
     ) -> None:
         self._step = step
         self._limit = limit
         self._clock = clock
         self._run = run
-        self._told = told
-        self._finished = finished
-        self._one_at_a_time = Lock()
+        self._on_outcome = on_outcome
+        self._on_finished = on_finished
+        self._sweeping = Lock()
         self._round: _Round | None = None
 
     def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
-        """Go on with the round until its end, the end of the time, or the limit.
+        """Continue the round until its end, the deadline, or the limit.
 
-        One object that fails does not stop the others, and does not make the sweep come again: the next one
-        comes anyway. Whatever was done or went wrong has a line of its own in the log. There is no reply
-        event, because an answer is one event at most and a sweep does many things: who must not miss one
-        watches the objects.
+        An object that fails neither stops the others nor requeues the sweep: the next sweep comes anyway.
+        Every write and every failure is a log line of its own. There is no reply event, because an answer has
+        room for one event and a sweep may do many writes.
 
         Args:
-            cluster: where; the sweep ends when its time is over.
-            event: the sweep.
+            cluster: the cluster; the sweep ends at its deadline.
+            event: the sweep event.
             delay: seconds to wait first.
 
         Raises:
-            ClusterError: what the step is responsible for cannot be listed.
+            ClusterError: a list of the step cannot be read.
         """
-        if not self._one_at_a_time.acquire(blocking=False):
+        if not self._sweeping.acquire(blocking=False):
             return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is under way")
         try:
             time.sleep(delay)
             cluster.refresh()
-            return self._go_on(cluster, event)
+            return self._continue(cluster, event)
         finally:
-            self._one_at_a_time.release()
+            self._sweeping.release()
 
-    def _go_on(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
-        now = self._round
-        if now is None or now.is_old:
-            now = _Round(self._step, cluster)
+    def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
+        current = self._round
+        if current is None or current.is_old:
+            current = _Round(self._step, cluster)
         self._round = None
         try:
-            subjects = now.subjects(cluster, event)
-        except _PASSING:
-            self._round = now
+            subjects = current.subjects(cluster, event)
+        except _TEMPORARY:
+            self._round = current
             raise
         if subjects is None:
-            self._round = now
+            self._round = current
             return Outcome(
-                OutcomeKind.NOTHING, Reason.SWEPT, f"{now.listed.pages} pages read; lists not complete"
+                OutcomeKind.NOTHING, Reason.SWEPT, f"{current.listed.pages} pages read; lists not complete"
             )
-        reasons, actions = self._look_at(subjects, now, cluster, event)
+        reasons, actions = self._run_on_each(subjects, current, cluster, event)
         if subjects:
-            self._round = now
+            self._round = current
         else:
-            self._finished()
+            self._on_finished()
         return Outcome(
             OutcomeKind.DONE if actions else OutcomeKind.NOTHING,
             Reason.SWEPT,
-            now.words(reasons),
+            current.summary(reasons),
             actions=actions,
         )
 
-    def _look_at(
-        self, subjects: deque[Subject], now: _Round, cluster: DeadlineClient, event: Sweep
+    def _run_on_each(
+        self, subjects: deque[Subject], current: _Round, cluster: DeadlineClient, event: Sweep
     ) -> tuple[Counter[str], int]:
-        """Take objects from the left; how often each reason came up, and the number of writes.
+        """Run the step on objects from the left; returns the counts of reasons and the number of writes.
 
-        One that the time does not suffice for is put back once: the next sweep begins with it. After that
-        the others have their turn.
+        An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
+        dropped, so that the others are reached.
         """
         reasons: Counter[str] = Counter()
         live = actions = 0
         while subjects and live < self._limit and not cluster.time_is_over:
             subject = subjects.popleft()
-            outcome = self._decided(now.listed, subject)
+            outcome = self._outcome_by_lists(current.listed, subject)
             if outcome is None:
                 outcome = self._run(cluster, subject)
                 live += 1
-            if outcome.reason == Reason.DEADLINE_EXCEEDED and subject is not now.put_back:
-                now.put_back = subject
+            if outcome.reason == Reason.DEADLINE_EXCEEDED and subject is not current.put_back:
+                current.put_back = subject
                 subjects.appendleft(subject)
                 break
-            self._told(outcome)
+            self._on_outcome(outcome)
             reasons[outcome.reason] += 1
             actions += outcome.actions
             if outcome.kind is not OutcomeKind.NOTHING:
                 logs.outcome_line(self._step.name, outcome, event=event.id, type="sweep")
         return reasons, actions
 
-    def _decided(self, listed: ListCache, subject: Subject) -> Outcome | None:
-        """Why there is nothing to do, as far as the lists tell; None where the step has to run."""
+    def _outcome_by_lists(self, listed: ListCache, subject: Subject) -> Outcome | None:
+        """The outcome if no write is needed by the lists; None if the step has to run."""
         if not (self._step.lists and self._step.lists_tell_all):
             return None
         try:
             decision = self._step.plan(self._step.inputs(listed, subject), self._clock())
-        except Exception as error:  # noqa: BLE001 - where it is not "nothing", the step's own run tells it
+        except Exception as error:  # noqa: BLE001 - other errors are reported by the live run
             outcome = responses.of_error(error)
             return outcome if outcome.kind is OutcomeKind.NOTHING else None
         if isinstance(decision, NoOp) and not decision.requeue:
@@ -157,7 +156,7 @@ class Sweeps:
 
 
 class _Round:
-    """One look at everything, as far as it has come."""
+    """One pass over all objects, with those that are left."""
 
     def __init__(self, step: Step, cluster: DeadlineClient) -> None:
         self.listed = ListCache(cluster, step.lists)
@@ -169,11 +168,11 @@ class _Round:
 
     @property
     def is_old(self) -> bool:
-        """Whether too much may have happened since its lists were read."""
+        """Whether its lists are too old."""
         return time.monotonic() - self._began >= ROUND_SECONDS
 
     def subjects(self, cluster: DeadlineClient, event: Sweep) -> deque[Subject] | None:
-        """What is left to look at; None while the lists are not complete and the time is over."""
+        """The objects that are left; None if the deadline passed before the lists were complete."""
         self.listed.cluster = cluster
         if self._subjects is None:
             try:
@@ -183,25 +182,26 @@ class _Round:
                 return None
             self._subjects = deque(self._step.responsible_for(self.listed))
             self._all = len(self._subjects)
-            self._subjects.rotate(-_anywhere(event.id, self._all))
+            self._subjects.rotate(-_stable_number(event.id, self._all))
         return self._subjects
 
-    def words(self, reasons: Counter[str]) -> str:
-        """What came of the objects that were looked at, and how many are left."""
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    def summary(self, reasons: Counter[str]) -> str:
+        """The counts of reasons and the number of objects that are left, as text."""
+        counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         left = len(self._subjects or ())
         more = f"; {left} of {self._all} objects left to the next sweep" if left else ""
-        return (told or "nothing to look at") + more
+        return (counts or "nothing to look at") + more
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:
-    """Seconds to wait, from 0 up to `spread`, so that not all functions list at the same moment.
+    """The delay of a sweep, from 0 up to `spread` seconds, so that not all functions list at the same moment.
 
-    They get one event, so its id alone would not tell them apart; the same event waits the same time again.
+    It is computed from the event's id and the step's name: all functions get the same event, and a retry has
+    the same delay.
     """
-    return _anywhere(f"{event.id} {step.name}", 1000) / 1000 * spread
+    return _stable_number(f"{event.id} {step.name}", 1000) / 1000 * spread
 
 
-def _anywhere(text: str, length: int) -> int:
-    """A number below `length`, always the same for a text; 0 where there is no such number."""
+def _stable_number(text: str, length: int) -> int:
+    """A number from 0 below `length`, always the same for a text; 0 if `length` is 0."""
     return int.from_bytes(sha256(text.encode()).digest()[:8]) % length if length else 0

@@ -1,8 +1,8 @@
-"""Traces: one span for each event, with spans for its parts and its calls to the API server inside.
+"""Traces: one span for each event, with child spans for its phases and its calls to the API server.
 
-The parent is what the sender named in `traceparent` (W3C Trace Context), which Knative's broker passes on.
-OpenTelemetry is an extra of the package and costs 0.1 s of import, so it is loaded only where traces are
-asked for; everywhere else a span is nothing.
+The parent comes from the header `traceparent` (W3C Trace Context), which Knative's broker passes on.
+OpenTelemetry is an extra of the package and takes 0.1 s to import, so it is loaded only if traces are
+switched on; otherwise spans do nothing.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 OTLP = "otlp"
-_CARRIED = ("traceparent", "tracestate")
+_CONTEXT_HEADERS = ("traceparent", "tracestate")
 
 Note = Callable[[Mapping[str, str]], None]
-"""Adds attributes to a span that is under way."""
+"""Adds attributes to an open span."""
 
 
 class Spans(Protocol):
-    """Makes spans."""
+    """A factory of spans."""
 
     def __call__(self, name: str, headers: Mapping[str, str] | None = None) -> AbstractContextManager[Note]:
-        """A span for as long as the block runs.
+        """Open a span until the `with` block ends.
 
         Args:
-            name: of the span.
-            headers: of the request that it answers; None where it is part of another span.
+            name: the name of the span.
+            headers: the headers of the request that it answers; None for a child of the current span.
         """
         ...
 
 
 @contextmanager
 def no_spans(name: str, headers: Mapping[str, str] | None = None) -> Iterator[Note]:  # noqa: ARG001 - as Spans
-    """A span that is nothing."""
+    """Spans that do nothing."""
     yield lambda _attributes: None
 
 
 def spans_of(provider: TracerProvider) -> Spans:
-    """Spans of OpenTelemetry, by a provider that is set up."""
+    """Spans of an OpenTelemetry provider."""
     from opentelemetry.trace import SpanKind  # noqa: PLC0415 - see the module's docstring
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
@@ -61,9 +61,9 @@ def spans_of(provider: TracerProvider) -> Spans:
 
 
 def configured(traces: str, function: str) -> Spans:
-    """Spans as the settings ask for them.
+    """The spans that the settings select.
 
-    They are sent where OTEL_EXPORTER_OTLP_ENDPOINT says, in the background; what cannot be sent is dropped.
+    They are exported in the background to OTEL_EXPORTER_OTLP_ENDPOINT; spans that cannot be sent are dropped.
 
     Args:
         traces: `otlp`, or empty for none.
@@ -85,7 +85,7 @@ def configured(traces: str, function: str) -> Spans:
 
 
 def _carrier(headers: Mapping[str, str]) -> dict[str, str]:
-    """Trace context of HTTP, else of the CloudEvent's distributed tracing extension."""
-    known = {name.lower(): value for name, value in headers.items()}
-    found = {name: known.get(name) or known.get(f"ce-{name}") for name in _CARRIED}
-    return {name: value for name, value in found.items() if value}
+    """The trace context of the HTTP headers, else of the CloudEvent's distributed tracing extension."""
+    lower_case = {name.lower(): value for name, value in headers.items()}
+    context = {name: lower_case.get(name) or lower_case.get(f"ce-{name}") for name in _CONTEXT_HEADERS}
+    return {name: value for name, value in context.items() if value}

@@ -10,7 +10,7 @@ import pytest
 from muster.cluster import errors
 from muster.cluster.interface import Object
 from muster.cluster.list_cache import ListCache, Listing
-from muster.cluster.paging import Page, whole
+from muster.cluster.paging import Page, all_pages
 from muster.cluster.snapshot import ReadOnlyError
 from muster.objects.pods import Pod
 from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource
@@ -128,11 +128,11 @@ class TestPages:
     def test_a_consistent_list_is_begun_anew(self) -> None:
         """A caller that watches from its version needs all of one moment; twice too slow is an error."""
         cluster = Paged(*jobs(3), forgets=["2"])
-        assert len(whole(lambda token: cluster.page(JOBS, token=token)).objects) == 3
+        assert len(all_pages(lambda token: cluster.page(JOBS, token=token)).objects) == 3
         assert cluster.tokens == ["", "2", "", "2"]
         cluster = Paged(*jobs(3), forgets=["2", "2"])
         with pytest.raises(errors.Expired):
-            whole(lambda token: cluster.page(JOBS, token=token))
+            all_pages(lambda token: cluster.page(JOBS, token=token))
 
 
 class TestSelectors:

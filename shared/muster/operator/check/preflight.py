@@ -95,7 +95,7 @@ def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
     """
     yield from _scheduling_api(client, namespace)
     yield _admission_policies(client)
-    if choose(client.served_versions(GROUP)).unasked:
+    if choose(client.served_versions(GROUP)).groups_plain_jobs:
         yield _workload_with_job_1_36(client)
     else:
         yield _workload_with_job(client, namespace)

@@ -18,7 +18,7 @@ def kind_names() -> tuple[str, ...]:
 
 
 def owner_kind(group: str, kind: str) -> OwnerKind | None:
-    """The kind of an API group; None where it is none of an owner: Volcano has a Job of its own."""
+    """The owner kind of an API group and kind; None if it is not an owner kind: Volcano has a Job, too."""
     for known in KINDS:
         if (known.resource.group, known.resource.kind) == (group, kind):
             return known

@@ -81,7 +81,7 @@ def pod_set_of(
         path: the field path of its pod template, for messages.
         replicated_job: the name of its replicatedJob.
         jobs: how many Jobs are made of it.
-        default_group: the group that mark-jobs will name on an unlabelled template; None where it will not
+        default_group: the group that mark-jobs will set on an unlabelled template; None if it will not
             act.
     """
     labels, ungrouped = _labels_of_pods(job, default_group)
@@ -153,7 +153,7 @@ def _safe_encode(text: str) -> str:
 
 
 def _skip_event(job: Job) -> NoOp | None:
-    """Jobs without a mark: where mark-jobs acts, it wrote one at the Job's creation."""
+    """Jobs without group labels: mark-jobs, where it acts, writes them at the Job's creation."""
     if group_labels.read_group_labels(job.spec.template.metadata.labels) is not None:
         return None
     return NoOp(Reason.NOT_MARKED, f"{job.ref}: the pod template is not marked")

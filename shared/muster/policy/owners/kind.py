@@ -1,6 +1,6 @@
-"""The interface of an owner kind: what a kind that people create jobs with has to tell Muster.
+"""The interface of an owner kind: the properties of TrainJob, JobSet and Job that Muster depends on.
 
-A kind is one file beside this one, listed in `muster.policy.owners`. Everything else asks the kind.
+Each kind is a file beside this one, listed in `muster.policy.owners`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Priority:
     (validatePodGroup in pkg/scheduler/schedule_one_podgroup.go, Kubernetes v1.37.1), not one class name.
 
     Attributes:
-        name: the PriorityClass in the template; "" where it names none.
-        rank: value and preemptionPolicy of the class; its name where nobody has read it, or there is none.
+        name: the PriorityClass in the template; "" if it has none.
+        rank: value and preemptionPolicy of the class; its name if the class is missing or was not read.
     """
 
     name: str = field(compare=False)
@@ -40,11 +40,11 @@ class Priority:
 
     @property
     def preemption_policy(self) -> str:
-        """What the class says; "" where nobody has read it, or there is none."""
+        """The preemptionPolicy of the class; "" if the class is missing or was not read."""
         return "" if isinstance(self.rank, str) else self.rank[1]
 
     def __str__(self) -> str:
-        """The name, and in parentheses what it comes to."""
+        """The name, with the value in parentheses if it was read."""
         name = self.name or "none"
         if isinstance(self.rank, str):
             return name
@@ -56,15 +56,15 @@ def priority_of(name: str, classes: Collection[PriorityClass]) -> Priority:
     """The priority of pods whose template has that priorityClassName.
 
     Args:
-        name: "" takes the class that is the cluster's default; without one pods have priority 0.
-        classes: the cluster's; empty where nobody has read them.
+        name: the priorityClassName; "" takes the cluster's default class, without which pods have priority 0.
+        classes: the PriorityClasses of the cluster; empty if they were not read.
     """
-    known = {one.metadata.name: (one.value, one.preemption_policy) for one in classes}
-    if known and not name:
-        defaults = [known[one.metadata.name] for one in classes if one.global_default]
-        # The API refuses a second default; where two came at once the lower one counts (admission/priority).
+    ranks = {entry.metadata.name: (entry.value, entry.preemption_policy) for entry in classes}
+    if ranks and not name:
+        defaults = [ranks[entry.metadata.name] for entry in classes if entry.global_default]
+        # The API refuses a second default; of two created at once the lower counts (admission/priority).
         return Priority(name, min(defaults, default=(0, _DEFAULT)))
-    return Priority(name, known.get(name, name))
+    return Priority(name, ranks.get(name, name))
 
 
 class OwnerSpec(View):
@@ -76,7 +76,7 @@ class OwnerSpec(View):
 
 
 class OwnerStatus(View):
-    """The status of an owner, as far as all kinds have it."""
+    """The fields that the statuses of all owner kinds have."""
 
     conditions: Conditions = ()
 
@@ -97,12 +97,12 @@ class OwnerObject(KubernetesObject):
 
 @dataclass(frozen=True)
 class PodSet:
-    """One pod template of an owner and the pods that come of it.
+    """One pod template of an owner and the pods created from it.
 
     Attributes:
         path: the field path of the template in the JobSet or Job, for messages.
         replicated_job: the name of the replicatedJob; "" in a plain Job.
-        jobs: how many Jobs are made of it.
+        jobs: the number of Jobs created from it.
         template: the pod template.
         parallelism: pods of one Job that run at once.
         completions: completion indexes of one Job, or pods in all of a NonIndexed one; None if unset.
@@ -110,7 +110,7 @@ class PodSet:
         labels: the group labels its pods will carry; None if Muster does not group them.
         ungrouped: why Muster does not group them.
         priority: the priority of its pods.
-        initializer: whether it only prepares data or a model for the others.
+        initializer: whether its pods only prepare data or a model for the others.
         waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
         ends_first: those of them that must be complete, whose pods have ended by then.
         exclusive: whether JobSet's webhook refuses all pods of a Job but index 0 until that one is bound.
@@ -134,10 +134,10 @@ class PodSet:
 
 @dataclass(frozen=True)
 class OwnerPodSets:
-    """An owner as the planner sees it.
+    """An owner and its pod sets.
 
     Attributes:
-        root: the object that a person created; it owns what Muster makes.
+        root: the top-level object, which owns the objects created by Muster.
         named_by: the JobSet or Job whose name and UID are in the names of the groups.
         pod_sets: its pod templates.
     """
@@ -151,7 +151,7 @@ class OwnerPodSets:
         return pod_group_name(self.named_by.name, group, self.named_by.uid, suffix)
 
     def with_classes(self, classes: Collection[PriorityClass]) -> OwnerPodSets:
-        """The same pod sets, with priorities compared by the values of these PriorityClasses."""
+        """The same pod sets with the priorities of these PriorityClasses."""
         if not classes:
             return self
         sets = (replace(pods, priority=priority_of(pods.priority.name, classes)) for pods in self.pod_sets)
@@ -166,17 +166,17 @@ class OwnerKind:
         resource: where the kind lives in the API.
         view: the fields of its objects that Muster reads.
         controller: the value of `spec.managedBy` under which its own controller runs it.
-        runs_as: the kind of the object, of the same name and controlled by the owner, that makes its Jobs;
-            None if it makes Jobs or pods itself.
-        makes: the kind of the objects that it makes of its pod sets; None if it makes pods.
-        pod_sets: the pod templates of an object; the second argument tells whether mark-jobs acts in the
-            namespace. Not called where another object makes the Jobs.
+        runs_as: the kind of the object, of the same name and controlled by the owner, that creates its Jobs;
+            None if the owner creates Jobs or pods itself.
+        makes: the kind of the objects that it creates from its pod sets; None if it creates pods.
+        pod_sets: returns the pod templates of an object; the second argument is whether mark-jobs acts in the
+            namespace. Not called for a kind with `runs_as`.
         pod_label: the label that carries the object's name on its pods, and on its Jobs.
         is_job: whether the object is the Job itself, whose stored pod template has its final labels.
-        runtime: the TrainingRuntime or ClusterTrainingRuntime that an object names.
-        skip_event: why an event about an object needs no look at the cluster, by the object's own fields.
-        workload_name: the name of the Workload made for an owner.
-        condition_prefix: put before the types of Muster's conditions.
+        runtime: returns the TrainingRuntime or ClusterTrainingRuntime that an object names.
+        skip_event: returns why an event can be skipped by the object's fields alone.
+        workload_name: returns the name of the Workload of an owner.
+        condition_prefix: the prefix of the types of Muster's conditions.
     """
 
     resource: Resource

@@ -30,7 +30,7 @@ COMPONENT = "muster-create-pod-groups"
 
 @dataclass(frozen=True)
 class PodGroupInputs:
-    """What create_pod_groups decides on.
+    """The inputs of create_pod_groups.
 
     Attributes:
         resolved: the owner's groups, or why it is left alone.
@@ -42,7 +42,7 @@ class PodGroupInputs:
 
 
 def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
-    """The PodGroups that are missing, with the policies of the Workload as it is stored."""
+    """Create the missing PodGroups, with the policies of the stored Workload."""
     resolved = inputs.resolved
     if isinstance(resolved, NoOp):
         return resolved
@@ -120,7 +120,7 @@ def _wanted(
 
 
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
-    """Fallback PodGroups for labels that came after the Workload, which takes no new templates."""
+    """Fallback PodGroups for groups labelled after the Workload was created, which takes no new templates."""
     stored = {template.name for template, _ in workload.hierarchy()}
     for leaf in resolved.leaves():
         if leaf.name in stored or resolved.policy.holds:

@@ -23,15 +23,15 @@ from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-workload"
 _MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
-"""Reasons to skip an owner that stamp-pods does not know when it stamps the pods."""
+"""Reasons to skip an owner that stamp-pods cannot see, so that it may stamp the pods."""
 
 
 @dataclass(frozen=True)
 class WorkloadInputs:
-    """What create_workload decides on.
+    """The inputs of create_workload.
 
     Attributes:
-        live: what was read of the owner.
+        live: the owner as read from the cluster.
         resolved: its groups, or why it is left alone.
         members: its pods and groups; None if no fallback PodGroup can be needed.
         name_holder_lives: whether the owner of the Workload that has its name still exists.
@@ -44,7 +44,7 @@ class WorkloadInputs:
 
 
 def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
-    """The Workload of an owner, created once and never updated; fallback PodGroups if it cannot be made."""
+    """Create the Workload of an owner, once; or fallback PodGroups if its groups cannot be made."""
     if isinstance(inputs, OrphanInputs):
         return plan_orphan(inputs)
     resolved, members = inputs.resolved, inputs.members
@@ -69,7 +69,7 @@ def needs_members(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> bool:
 
 
 def failure_of(resolved: ResolvedOwner) -> GroupingFailure | None:
-    """Why the owner's groups cannot be made; also that another Workload has its name."""
+    """Why the owner's groups cannot be made, or that another Workload has the name; None if they can."""
     workload = resolved.live.workload
     if resolved.failure is not None or workload is None or resolved.own is not None:
         return resolved.failure
@@ -85,7 +85,9 @@ def failure_of(resolved: ResolvedOwner) -> GroupingFailure | None:
 def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
     """Whether pods of a skipped owner may be stamped all the same.
 
-    NotMarked: the namespace lost its label, but a JobSet's Jobs marked before go on making stamped pods.
+    NotMarked: the namespace lost its label, but Jobs of a JobSet that were labelled before still create
+        stamped
+    pods.
     """
     kind = None if live.runner is None else kind_of(live.runner)
     if skipped.reason == Reason.NOT_MARKED:

@@ -31,7 +31,7 @@ from muster.policy.tree.members import LiveMembers, members_to_run
 
 COMPONENT = "muster-emit-conditions"
 _BINDING_TIME = timedelta(seconds=5)
-"""Less than the retries of a trigger take together, so that a pod that stays unbound is no dead letter."""
+"""Shorter than all retries of a trigger together, so that a pod that stays unbound causes no dead letter."""
 
 _WORTH_AN_EVENT = frozenset(
     {
@@ -47,7 +47,7 @@ _WORTH_AN_EVENT = frozenset(
 
 @dataclass(frozen=True)
 class ConditionInputs:
-    """What emit_conditions decides on.
+    """The inputs of emit_conditions.
 
     Attributes:
         subject: the object that the event was about.
@@ -63,7 +63,7 @@ class ConditionInputs:
 
 
 def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
-    """The owner's conditions as they must be now, and an Event where the scheduler's answer changed."""
+    """Update the owner's conditions, and create an Event if the scheduler's answer changed."""
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
         return resolved
@@ -147,7 +147,7 @@ def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool
 
 
 def _groups_ignored(members: LiveMembers, scheduled: Condition, now: datetime) -> Condition | None:
-    """GroupsIgnored where pods were bound some time ago and the scheduler wrote nothing on their group.
+    """GroupsIgnored if pods were bound some time ago and the scheduler wrote no status of their group.
 
     A scheduler with the feature gates places a group and then binds its pods; one without binds each pod by
     itself.

@@ -27,7 +27,7 @@ def give_up(
 ) -> Decision:
     """Create a fallback PodGroup for every group of the owner, its condition and an Event.
 
-    If its groups are too many they are made for the pods that exist; later pods get theirs by sweeps.
+    If it has too many groups, they are created for existing pods; later pods get theirs by sweeps.
 
     Args:
         resolved: the owner.
@@ -62,9 +62,9 @@ def beside(
     if not created or decision.requeue:
         return decision
     if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
-        return replace(decision, actions=(*decision.actions, *created))  # its condition is the worse one
-    reason, _, why = (created[0].body or {})["metadata"]["annotations"][manifests.FALLBACK].partition(": ")
-    message = f"stand-ins {', '.join(action.target.name for action in created)}: {why}"
+        return replace(decision, actions=(*decision.actions, *created))  # its condition is more serious
+    reason, _, detail = (created[0].body or {})["metadata"]["annotations"][manifests.FALLBACK].partition(": ")
+    message = f"stand-ins {', '.join(action.target.name for action in created)}: {detail}"
     condition = Condition(READY, true=False, reason=reason, message=message)
     reported = _report(resolved.owner, condition, component, now)
     if isinstance(decision, Plan):
@@ -132,7 +132,7 @@ def if_refused(
         message="{refusal}",
         now=now,
     )
-    # The Event first: what refused the group, a quota for one, may refuse the fallback too.
+    # The Event first: the same cause, such as a quota, may refuse the fallback PodGroup too.
     return replace(action, if_refused=(event,) if hold else (event, *groups))
 
 

@@ -1,8 +1,8 @@
 """Gate release: which new pods keep their gates because their group, or its tree, was placed before.
 
 The scheduler counts pods until they are gone (podgroupstate.go, Kubernetes v1.37.1): beside old pods that
-still terminate it places new ones a few at a time, or one group of a gang of groups without the others, seen
-on the real scheduler. And minCount or minGroupCount may have been lowered since. Before the first placement
+still terminate it places new ones a few at a time, or one group of a gang of groups without the others (seen
+on the real scheduler). And minCount or minGroupCount may have been lowered since. Before the first placement
 neither can happen, and the scheduler itself places all or nothing.
 """
 
@@ -30,7 +30,7 @@ AnyGroup = PodGroup | CompositePodGroup
 
 @dataclass(frozen=True)
 class OwnerGroups:
-    """An owner with everything that exists of it.
+    """An owner and its existing objects.
 
     Attributes:
         resolved: its groups, or why it is left alone.
@@ -52,7 +52,7 @@ def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[st
     if tree is None or not any(map(was_placed, groups)):
         return {}
     if isinstance(tree.resolved, NoOp) or tree.resolved.failure:
-        return {}  # nobody resizes these groups: nothing to wait for
+        return {}  # these groups are never resized
     check = _GateCheck(groups, tree.resolved, tree.members)
     reasons = ((group.metadata.name, check.reason_to_hold(group)) for group in groups)
     return {name: reason for name, reason in reasons if reason is not None}
@@ -125,7 +125,7 @@ class _GateCheck:
         return None
 
     def _may_be_miscounted(self, group: AnyGroup) -> bool:
-        """Whether the scheduler may take old pods for those that are missing.
+        """Whether the scheduler may count old pods in place of missing ones.
 
         In a tree one gated pod holds back all others, those of complete groups too. So there a group that is
         short of pods keeps its gates no longer than old pods of it exist.

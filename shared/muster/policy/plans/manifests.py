@@ -96,7 +96,7 @@ def create_event(
     about: ObjectRef, *, component: str, warning: bool, reason: str, message: str, now: datetime
 ) -> Action:
     """Create a core/v1 Event about an object; a repeat has the same name."""
-    stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     body = {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
@@ -117,15 +117,15 @@ def create_event(
         "source": {"component": component},
         "reportingComponent": component,
         "reportingInstance": component,
-        "firstTimestamp": stamp,
-        "lastTimestamp": stamp,
+        "firstTimestamp": timestamp,
+        "lastTimestamp": timestamp,
         "count": 1,
     }
     return Action(Verb.CREATE, _ref(body), body, optional=True)
 
 
 def quoting(action: Action, refusal: str) -> Action:
-    """The action with the API server's message in place of `{refusal}`; an Event gets its name anew."""
+    """The action with the API server's message in place of `{refusal}`; an Event gets a new name."""
     body = json.loads(json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1]))
     if action.target.kind != EVENTS.kind:
         return replace(action, body=body)
@@ -138,7 +138,7 @@ def quoting(action: Action, refusal: str) -> Action:
 def label_value(name: str) -> str:
     """A name as a label value: at most 63 characters, ending in a letter or digit.
 
-    A Workload's name may be longer (a Job's 63 characters and a hash); the label is for people who select.
+    A Workload's name may be longer (a Job's 63 characters and a hash).
     """
     return name[:LABEL_VALUE_LIMIT].rstrip("-._")
 
@@ -169,7 +169,7 @@ def _pod_group(
 
 
 def create(body: dict[str, Any]) -> Action:
-    """The creation of an object."""
+    """The action that creates an object."""
     return Action(Verb.CREATE, _ref(body), body)
 
 

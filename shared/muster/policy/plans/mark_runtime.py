@@ -1,8 +1,8 @@
 """mark_runtime: the group labels of a runtime's policy, written on its pod templates.
 
 Labels that reach a job later than its first pod are too late, so they are put into the runtime. The runtime
-is read, changed and put back as a whole: server-side apply revives deleted runtimes and keeps renamed
-replicatedJobs alive as ghosts (seen on Trainer 2.3.0).
+is read, changed and replaced as a whole: server-side apply would recreate deleted runtimes and keep
+replicatedJobs under their old names (seen on Trainer 2.3.0).
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from muster.policy.sources.source import (
 )
 
 COMPONENT = "muster-mark-runtime"
-"""Also the field manager: its entry in managedFields records the fields that may be removed again."""
+"""Also the field manager: its entry in managedFields lists the fields that may be removed again."""
 
 KAI = "kai-scheduler"
 KAI_QUEUE = "kai.scheduler/queue"
 KAI_MINIMUM = "kai.scheduler/batch-min-member"
-"""On a JobSet: how many of its replicatedJobs KAI waits for; it does not look at dependsOn
+"""On a JobSet: the number of its replicatedJobs that KAI waits for; KAI ignores dependsOn
 (jobset_grouper.go, KAI-Scheduler v0.17.0)."""
 
 _BY_POLICY = ("coscheduling", "volcano")
-"""Schedulers with gangs of their own that the Trainer knows by podGroupPolicy."""
+"""Schedulers with gangs of their own that a podGroupPolicy of the Trainer selects."""
 
 _BY_SCHEDULER_NAME = ("volcano", "yunikorn")
-"""Schedulers with gangs of their own that a template names without any policy."""
+"""Schedulers with gangs of their own that a template selects by schedulerName."""
 
 _OTHER_GROUPS = {
     Reason.UPSTREAM_GROUPS: f"spec.scheduling or the annotation {group_labels.UPSTREAM_TEMPLATE}",
@@ -57,11 +57,11 @@ _TEMPLATE: Path = ("spec", "template")
 
 @dataclass(frozen=True)
 class RuntimeInputs:
-    """What mark_runtime decides on.
+    """The inputs of mark_runtime.
 
     Attributes:
         subject: the runtime that the event was about.
-        runtime: it as parsed JSON, whole, because it is put back whole; None if it is gone.
+        runtime: the whole runtime as parsed JSON, because it is replaced as a whole; None if it is gone.
         event_names: the names of the Events about it.
     """
 
@@ -86,7 +86,7 @@ class _DesiredFields:
 
 
 def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
-    """The runtime with the labels of its policy; labels of Muster's that no policy asks for are removed."""
+    """Write the labels of a runtime's policy on it; remove labels of Muster that no policy sets."""
     runtime = inputs.runtime
     if runtime is None:
         return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or another one has its name")
@@ -111,9 +111,9 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
 
 
 def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
-    """Why nothing has to be done about a runtime, by its own fields; None if something may have to be.
+    """Why a runtime needs no write, by its own fields; None if it may need one.
 
-    Most runtimes have no policy, and had none.
+    Most runtimes have no policy and never had one.
     """
     policy = _policy_of(runtime)
     view = KubernetesObject.read(runtime)
@@ -165,8 +165,8 @@ def _replaced(
         for path in _fields(runtime)
         if path.value_in(runtime) != path.value_in(changed)
     ]
-    by = policy.where if policy else "no policy"
-    message = f"{by}: {'; '.join([*done, *desired.kept])}"
+    source = policy.where if policy else "no policy"
+    message = f"{source}: {'; '.join([*done, *desired.kept])}"
     replace = Action(Verb.UPDATE, ref, changed)
     event = manifests.create_event(
         ref, component=COMPONENT, warning=False, reason=Reason.RUNTIME_MARKED, message=message, now=now
@@ -231,15 +231,15 @@ def _desired_labels(
     """The four group labels of one template, unless it was labelled by hand."""
     paths = {label: _pod_field(index, name, "metadata", "labels", label) for label in LABELS}
     ours = owned_by(runtime, COMPONENT)
-    by_hand = paths[group_labels.GROUP].value_in(runtime)
-    if by_hand is not None and paths[group_labels.GROUP] not in ours:
+    current_group = paths[group_labels.GROUP].value_in(runtime)
+    if current_group is not None and paths[group_labels.GROUP] not in ours:
         for path in paths.values():
             del desired.values[path]
         differs = [label for label in wanted if paths[label].value_in(runtime) != wanted[label]]
         if differs:
             asked = ", ".join(f"{label}: {wanted[label]}" for label in differs)
             desired.kept.append(
-                f"{name} is marked by hand ({by_hand}) and stays so; the policy asks for {asked}"
+                f"{name} is marked by hand ({current_group}) and stays so; the policy asks for {asked}"
             )
         return
     for label, path in paths.items():
@@ -249,7 +249,7 @@ def _desired_labels(
 def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, Any] | None:
     """The runtime with the desired fields; None if nothing changes.
 
-    Fields that somebody else wrote stay; a field that is no longer desired is removed only if Muster owns it.
+    Fields of other managers stay; a field that is no longer desired is removed only if Muster owns it.
     """
     changed = deepcopy(dict(runtime))
     foreign = _foreign(runtime, desired)
@@ -260,7 +260,7 @@ def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, A
 
 
 def _foreign(runtime: Mapping[str, Any], desired: _DesiredFields) -> set[FieldPath]:
-    """The fields with another value than the desired one, written by somebody else."""
+    """The fields with another value than the desired one, written by another manager."""
     ours = owned_by(runtime, COMPONENT)
     current = {path: path.value_in(runtime) for path in desired.values.keys() - ours}
     return {path for path, value in current.items() if value not in {None, desired.values[path]}}

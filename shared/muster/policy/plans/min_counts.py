@@ -20,7 +20,7 @@ from muster.policy.tree.members import LiveMembers, members_to_run
 
 
 def follows(resolved: ResolvedOwner) -> bool:
-    """Whether the counts of an owner's groups follow its pods at all."""
+    """Whether Muster keeps the counts of an owner's groups equal to its pods."""
     return resolved.own is None and resolved.api.resizable and not only_flags(resolved)
 
 
@@ -36,7 +36,7 @@ def gangs(resolved: ResolvedOwner) -> Iterator[Group]:
 
 
 def composite_gangs(resolved: ResolvedOwner) -> Iterator[Group]:
-    """The groups of groups that need a number of their children."""
+    """The composite groups that are gangs."""
     return (group for root in resolved.tree for group in root.composites() if group.gang)
 
 
@@ -96,7 +96,7 @@ def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
 
 
 def _children_to_run(group: Group, needed: Counter[GroupInstance]) -> int:
-    """How many child groups still have pods to run."""
+    """The number of child groups that still have pods to run."""
     return sum(
         bool(_children_to_run(child, needed))
         if child.children

@@ -40,7 +40,7 @@ class OrphanInputs:
 
 
 def plan_orphan(inputs: OrphanInputs) -> Decision:
-    """Delete a Workload or group of Muster's if nothing it was made for exists."""
+    """Delete a Workload or group of Muster if its owner is gone or was rebuilt."""
     orphan = inputs.object
     if not is_musters(orphan.metadata.labels):
         return NoOp(Reason.NOT_MUSTERS, f"{orphan.ref} was not made by Muster")

@@ -18,7 +18,7 @@ from muster.policy.reasons import Reason
 
 @dataclass(frozen=True)
 class PodInputs:
-    """What patch_pods decides on.
+    """The inputs of patch_pods.
 
     Attributes:
         subject: the PodGroup, CompositePodGroup or pod that the event was about.
@@ -36,7 +36,7 @@ class PodInputs:
 
 
 def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
-    """The gates to remove: all at once, since one gated pod holds back all pods of its group or tree."""
+    """Remove the gates of all free pods at once, since one gated pod holds back its whole group or tree."""
     gated, served = gated_pods(inputs.pods), inputs.api.served
     without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
@@ -66,8 +66,8 @@ def remove_gate(pod: Pod) -> Action:
     """Remove Muster's gate from a pod, and no other.
 
     A strategic merge patch that deletes the list entry by name: server-side apply cannot remove a gate, merge
-    and JSON patches hit other people's. The UID is a precondition: for another pod of that name it is refused
-    (422). There is no resourceVersion, so that it never conflicts with other writers.
+    and JSON patches change those of others. The UID is a precondition: for another pod of that name it is
+    refused (422). There is no resourceVersion, so that it never conflicts with other writers.
     """
     body = {
         "metadata": {"uid": pod.metadata.uid},

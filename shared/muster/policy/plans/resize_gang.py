@@ -38,7 +38,7 @@ from muster.policy.tree.members import LiveMembers
 
 @dataclass(frozen=True)
 class ResizeInputs:
-    """What resize_gang decides on.
+    """The inputs of resize_gang.
 
     Attributes:
         resolved: the owner's groups, or why it is left alone.
@@ -50,7 +50,7 @@ class ResizeInputs:
 
 
 def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
-    """New counts for the gangs of an owner, in its Workload's templates and its groups."""
+    """Set new counts of an owner's gangs in its Workload's templates and its groups."""
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
         return resolved

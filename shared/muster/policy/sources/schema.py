@@ -1,7 +1,8 @@
-"""`PodGroupPolicy`: what people may ask for, in the words of the API; unknown fields are refused.
+"""The schema of `PodGroupPolicy`, with the field names of the API; unknown fields are refused.
 
-One schema for all homes of a policy (annotation, runtime, ConfigMap). The limits are those of
-scheduling.k8s.io (pkg/apis/scheduling, Kubernetes v1.37.1): a policy fails here, with a path, and not later.
+All policy sources (annotation, runtime, ConfigMap) have this schema. The limits are those of
+scheduling.k8s.io (pkg/apis/scheduling, Kubernetes v1.37.1), so that a policy fails here, with a path, and not
+in the API server. Docstrings of its models are published in eventing/schemas.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
 
 
 class InvalidPolicyError(Exception):
-    """A policy that cannot be used.
+    """A policy is invalid.
 
     Attributes:
-        path: the field, as a person finds it: `workload.groups[1].schedulingPolicy`.
+        path: the path of the field: `workload.groups[1].schedulingPolicy`.
     """
 
     def __init__(self, path: str, message: str) -> None:
@@ -65,7 +66,7 @@ class SchedulingPolicyChoice(_Strict):
     basic: Empty | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> SchedulingPolicyChoice:
+    def _exactly_one_is_set(self) -> SchedulingPolicyChoice:
         _exactly_one(self, "gang", "basic")
         return self
 
@@ -91,7 +92,7 @@ class DisruptionMode(_Strict):
     single: Empty | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> DisruptionMode:
+    def _exactly_one_is_set(self) -> DisruptionMode:
         _exactly_one(self, "all", "single")
         return self
 
@@ -106,7 +107,7 @@ class ResourceClaim(_Strict):
     resource_claim_template_name: Subdomain | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> ResourceClaim:
+    def _exactly_one_is_set(self) -> ResourceClaim:
         _exactly_one(self, "resourceClaimName", "resourceClaimTemplateName")
         return self
 
@@ -135,7 +136,7 @@ class GroupPolicy(_Strict):
     groups: list[GroupPolicy] = Field(default_factory=list, max_length=8)
 
     @model_validator(mode="after")
-    def _fits_its_level(self) -> GroupPolicy:
+    def _check_level(self) -> GroupPolicy:
         gang = self.scheduling_policy.gang if self.scheduling_policy else None
         if self.name == "none":
             raise _at("name", "none is the mark of pods that are in no group")
@@ -162,7 +163,7 @@ class WorkloadPolicy(_Strict):
 
     @property
     def sets_preemption(self) -> bool:
-        """Whether any of its groups has a preemptionPolicy."""
+        """Whether a group has a preemptionPolicy."""
         groups = list(self.groups)
         while groups:
             group = groups.pop()
@@ -189,7 +190,7 @@ class PodGroupPolicy(_Strict):
     volcano: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> PodGroupPolicy:
+    def _exactly_one_is_set(self) -> PodGroupPolicy:
         names = ("workload", "kaiScheduler", "coscheduling", "volcano")
         given = [name for name in names if getattr(self, _snake(name)) is not None]
         if len(given) != 1:
@@ -198,10 +199,10 @@ class PodGroupPolicy(_Strict):
 
 
 def parse(text: str) -> PodGroupPolicy:
-    """The policy of an annotation or ConfigMap: YAML, hence JSON too.
+    """The policy in the YAML or JSON text of an annotation or ConfigMap.
 
     Raises:
-        InvalidPolicyError: it is no YAML, or not a policy; with the path of the first field at fault.
+        InvalidPolicyError: it is no YAML, or no valid policy; with the path of the first invalid field.
     """
     try:
         return check(yaml_text.load(text))
@@ -213,7 +214,7 @@ def check(data: Any) -> PodGroupPolicy:
     """The policy of parsed data.
 
     Raises:
-        InvalidPolicyError: not a policy; with the path of the first field at fault.
+        InvalidPolicyError: it is no valid policy; with the path of the first invalid field.
     """
     if not isinstance(data, Mapping):
         raise InvalidPolicyError("", "a policy is a mapping such as {workload: {}}")
@@ -223,13 +224,13 @@ def check(data: Any) -> PodGroupPolicy:
         first = error.errors()[0]
         inner = str(first.get("ctx", {}).get("field", ""))
         path = _path((*first["loc"], inner) if inner else first["loc"])
-        raise InvalidPolicyError(path, _words(first)) from error
+        raise InvalidPolicyError(path, _message(first)) from error
 
 
 def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
-    """Whether a policy says `onFailure: Hold`, even one that is invalid elsewhere.
+    """Whether a policy has `onFailure: Hold`, also if it is invalid elsewhere.
 
-    Whoever wrote that does not want the pods to run without their gang, least of all for a slip of the pen.
+    With Hold the pods must not run without their gang, so an error in another field must not let them run.
     """
     try:
         data = yaml_text.load(content) if isinstance(content, str) else content
@@ -248,7 +249,7 @@ def _exactly_one(model: BaseModel, *names: str) -> None:
 
 
 def _at(field: str, message: str) -> PydanticCustomError:
-    """An error of a field below the model that found it."""
+    """A validation error with the field of the model that it is about."""
     return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
 
 
@@ -263,7 +264,7 @@ def _path(location: Sequence[str | int]) -> str:
     return path
 
 
-def _words(error: Mapping[str, Any]) -> str:
+def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown field"
     if error["type"] == "string_pattern_mismatch":

@@ -44,7 +44,7 @@ class PolicySourceKind(StrEnum):
 
 @dataclass(frozen=True)
 class PolicySource:
-    """A policy and where it was found.
+    """A policy and its source.
 
     Attributes:
         kind: the kind of source.

@@ -1,4 +1,4 @@
-"""YAML that people write, read strictly: nothing is understood in a way its writer did not mean."""
+"""Strict parsing of YAML, without aliases and duplicate keys."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import yaml
 
 
 class BadYamlError(Exception):
-    """Text that is no YAML, or YAML that is not read here."""
+    """The text is no YAML, or has aliases or duplicate keys."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases, a few hundred bytes of which stand for gigabytes, and without a key given twice."""
+    """A safe loader that refuses duplicate keys, and aliases, with which few bytes expand to gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -22,17 +22,17 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [key.value for key, _ in node.value]
-        twice = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
-        if twice is not None:
-            raise yaml.YAMLError(f"{twice} is given twice {node.start_mark}")
+        duplicate = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
+        if duplicate is not None:
+            raise yaml.YAMLError(f"{duplicate} is given twice {node.start_mark}")
         return super().construct_mapping(node, deep)
 
 
 def load(text: str) -> Any:
-    """The data of a YAML text, hence of JSON too.
+    """The data of a YAML or JSON text.
 
     Raises:
-        BadYamlError: with what is wrong, and the line.
+        BadYamlError: the text is invalid; the message has the error and the line.
     """
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader

@@ -1,4 +1,4 @@
-"""The tree of groups of an owner, and how many pods each group has when all of them run."""
+"""The tree of groups of an owner, and the number of pods in each group when all run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Group:
         pod_sets: the pod templates whose pods are in it; empty for a composite.
         sizes: pods of each of its PodGroups, by instance suffix; empty for a composite.
         children: the groups below it.
-        pinned: the minCount or minGroupCount a policy asks for; None means all.
-        settings: fields a policy sets on template and group, as the API spells them.
+        pinned: the minCount or minGroupCount that a policy sets; None means all.
+        settings: the fields that a policy sets on template and group, as the API spells them.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Group:
 
     @property
     def instances(self) -> int:
-        """How many groups its children make that have pods.
+        """The number of groups, with pods, that are created from its children.
 
-        A child with one PodGroup per Job or block makes several; one without pods would never be ready.
+        A child with one PodGroup per Job or block has several; a group without pods would never be ready.
         """
         return sum(
             bool(child.instances) if child.children else sum(pods > 0 for pods in child.sizes.values())
@@ -64,7 +64,7 @@ class Group:
         return all(leaf.never_preempts_at(suffix) for leaf in self.leaves() for suffix in leaf.sizes or ("",))
 
     def never_preempts_at(self, suffix: str) -> bool:
-        """The same for the pods in one of its PodGroups."""
+        """Whether the priority class of the pods in one of its PodGroups says so."""
         return all(pods.priority.preemption_policy == NEVER for pods in self.pod_sets_at(suffix))
 
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
@@ -73,7 +73,7 @@ class Group:
 
     @cached_property
     def _pod_sets_by_suffix(self) -> Mapping[str, tuple[PodSet, ...]]:
-        """Cached: a group may have hundreds of PodGroups."""
+        """The pod templates by instance suffix; cached, because a group may have hundreds of PodGroups."""
         by_suffix: dict[str, tuple[PodSet, ...]] = {}
         for pod_set in self.pod_sets:
             for (name, suffix), pods in expected_members(pod_set).items():
@@ -92,14 +92,14 @@ class Group:
             yield from child.with_all_below()
 
     def composites(self) -> Iterator[Group]:
-        """The groups that have groups, parents before children."""
+        """The composite groups, parents before children."""
         if self.children:
             yield self
         for child in self.children:
             yield from child.composites()
 
     def leaves(self) -> Iterator[Group]:
-        """The groups that pods are in."""
+        """The groups of pods."""
         if not self.children:
             yield self
         for child in self.children:
@@ -123,20 +123,20 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
     )
 
 
-def expected_members(pod_set: PodSet, but: Collection[int] = ()) -> Counter[GroupInstance]:
+def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Counter[GroupInstance]:
     """The pods of a pod set that run at once, none of them finished, by group instance; 0 for an empty one.
 
     Args:
         pod_set: of an owner.
-        but: indexes of Jobs to leave out.
+        excluded_jobs: indexes of Jobs to leave out.
     """
     total: Counter[GroupInstance] = Counter()
     if pod_set.labels is None or not pod_set.labels.per_job:  # its Jobs are alike, and there may be millions
-        jobs = pod_set.jobs - len(but)
+        jobs = pod_set.jobs - len(excluded_jobs)
         of_each = expected_members_of_job(pod_set, 0) if jobs > 0 else total
         return Counter({instance: pods * jobs for instance, pods in of_each.items()})
     for job_index in range(pod_set.jobs):
-        if job_index not in but:
+        if job_index not in excluded_jobs:
             total.update(expected_members_of_job(pod_set, job_index))
     return total
 

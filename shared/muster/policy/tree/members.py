@@ -1,4 +1,4 @@
-"""The pods of an owner that are still to run, by group instance: what a minCount may ask for at most."""
+"""The pods of an owner that are still to run, by group instance: the upper bound of minCount."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.policy.tree.groups import expected_members, expected_members_of_job,
 
 @dataclass(frozen=True)
 class LiveMembers:
-    """What exists of an owner in the cluster; empty where a step did not need it and did not read it.
+    """The existing objects of an owner; empty if a step does not need and did not read them.
 
     Attributes:
         jobs: the Jobs of its JobSet, or the Job itself.
@@ -56,13 +56,13 @@ def members_to_run(
     succeeded = _succeeded(pods)
     total: Counter[GroupInstance] = Counter()
     for pod_set in owner.pod_sets:
-        its_jobs = {
+        live_jobs = {
             index: job
             for (name, index), job in live.items()
             if name == pod_set.replicated_job and index < pod_set.jobs
         }
-        total.update(expected_members(pod_set, its_jobs))
-        for job_index, job in its_jobs.items():
+        total.update(expected_members(pod_set, live_jobs))
+        for job_index, job in live_jobs.items():
             total.update(_members_left(pod_set, job_index, job, succeeded))
     for pod in staying_pods(jobs, pods):
         if not pod.pod_group_name:
@@ -110,7 +110,7 @@ def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
 
 
 def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
-    """The numbers below `end` that are in none of some ranges, which may overlap."""
+    """The numbers below `end` that are in none of the taken ranges, which may overlap."""
     begin = 0
     for block in sorted(taken, key=lambda block: block.start):
         yield range(begin, min(block.start, end))

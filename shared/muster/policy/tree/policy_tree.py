@@ -1,4 +1,4 @@
-"""The tree of groups under a policy, checked against the group labels and the pods there will be."""
+"""The tree of groups under a policy, checked against the group labels and the expected pods."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def path_of(name: str, groups: Sequence[GroupPolicy], above: str = "workload") -
 
 
 class _TreeBuilder:
-    """Builds the groups of a policy out of the groups that the labels name."""
+    """Builds the groups of a policy from the groups that the labels name."""
 
     def __init__(self, labelled: tuple[Group, ...], *, kept: bool) -> None:
         self._kept = kept
@@ -61,16 +61,16 @@ class _TreeBuilder:
 
     def build(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
         roots = [self._group(group, f"workload.groups[{index}]", 1) for index, group in enumerate(groups)]
-        rest = [group for name, group in self._labelled.items() if name not in self._path_by_name]
+        unnamed = [group for name, group in self._labelled.items() if name not in self._path_by_name]
         if not self._kept:
-            self._check_start((*roots, *rest))
+            self._check_start((*roots, *unnamed))
         composite = any(root.children for root in roots)
-        if composite and (rest or not all(root.children for root in roots)):
-            loose = [root.name for root in roots if not root.children] + [group.name for group in rest]
+        if composite and (unnamed or not all(root.children for root in roots)):
+            beside = [root.name for root in roots if not root.children] + [group.name for group in unnamed]
             raise InvalidPolicyError(
-                "workload.groups", f"{', '.join(loose)} stand beside a group with groups; put them into one"
+                "workload.groups", f"{', '.join(beside)} stand beside a group with groups; put them into one"
             )
-        return (*roots, *rest)
+        return (*roots, *unnamed)
 
     def _check_start(self, tree: tuple[Group, ...]) -> None:
         """Refuse a minGroupCount that waits for pods which wait for it; for leaves see validation.py."""
@@ -132,7 +132,7 @@ class _TreeBuilder:
 
 
 def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | None]:
-    """Whether it is a gang, and the count that is asked for."""
+    """Whether the group is a gang, and the count that the policy sets."""
     choice = policy.scheduling_policy
     if choice is None:
         return default_gang, None
@@ -142,8 +142,8 @@ def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | Non
 
 
 def _settings(policy: GroupPolicy) -> dict[str, Any]:
-    given = policy.model_dump(by_alias=True, exclude_none=True, include=_SETTINGS)
-    return {name: value for name, value in given.items() if value != []}
+    fields = policy.model_dump(by_alias=True, exclude_none=True, include=_SETTINGS)
+    return {name: value for name, value in fields.items() if value != []}
 
 
 def _check_membership(policy: GroupPolicy, group: Group, path: str) -> None:
@@ -206,11 +206,11 @@ def _check_composite(group: Group, path: str) -> None:
     below = [pod_set for leaf in group.leaves() for pod_set in leaf.pod_sets]
     schedulers = {pod_set.template.spec.scheduler_name for pod_set in below}
     if len(schedulers) > 1:
-        found = ", ".join(sorted(schedulers))
-        raise InvalidPolicyError(path, f"pods below one group need one schedulerName; found: {found}")
+        names = ", ".join(sorted(schedulers))
+        raise InvalidPolicyError(path, f"pods below one group need one schedulerName; found: {names}")
     if len({pod_set.priority for pod_set in below}) > 1:
-        found = ", ".join(sorted({str(pod_set.priority) for pod_set in below}))
+        priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in below}))
         raise InvalidPolicyError(
             path,
-            f"pods below one group need one priority, that of the root; found: {found}",
+            f"pods below one group need one priority, that of the root; found: {priorities}",
         )

@@ -1,4 +1,4 @@
-"""Tree validation: why the groups of an owner cannot work, found before any of them is made."""
+"""Validation of a tree before its groups are created: limits, deadlocks, priorities and schedulers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEMPLATE_LIMIT = 8
 """Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
 
 GROUP_LIMIT = 10_000
-"""PodGroups of one owner. Labels can ask for thousands of millions, more than fits into memory."""
+"""PodGroups of one owner; labels can ask for billions, more than fit into memory."""
 
 
 def exceeds_group_limit(owner: OwnerPodSets) -> GroupingFailure | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from muster.events.dead_letters import BROKERS_OWN
+from muster.events.dead_letters import BROKER_EXTENSIONS
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import is_secret, without_secrets
 from muster.simulator.broker import CloudEvent, NotAnEventError
@@ -148,7 +148,7 @@ def _line(event: CloudEvent) -> bytes | str:
     data = envelope.get("data")
     if isinstance(data, dict) and is_secret(data):
         return SECRET
-    recorded = {name: value for name, value in envelope.items() if name not in BROKERS_OWN}
+    recorded = {name: value for name, value in envelope.items() if name not in BROKER_EXTENSIONS}
     if data is not None:
         recorded["data"] = without_secrets(data)
     # ASCII only: some readers take U+2028 for the end of a line.
