@@ -13,8 +13,8 @@ from typing import Any
 
 import jsonpatch
 
-from muster import yaml_files
 from muster.files import EVENTING
+from muster.objects import yaml_files
 
 Manifest = dict[str, Any]
 """A Kubernetes object as parsed YAML."""

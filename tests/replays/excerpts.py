@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster import yaml_files
+from muster.objects import yaml_files
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from tests.replays import recorded

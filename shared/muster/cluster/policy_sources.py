@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from muster.cluster.interface import Cluster
+from muster.objects import yaml_files
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import CONFIGMAPS, by_kind
 from muster.policy.owners import known_kind_of
@@ -25,9 +26,6 @@ from muster.policy.sources.source import (
 
 _SNAPSHOT = "-runtime-snapshot"
 """Suffix of the ConfigMap in which the Trainer keeps the runtime a TrainJob started with (v2.3.0)."""
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The loader written in C reads a runtime in a millisecond instead of ten."""
 
 
 def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
@@ -76,7 +74,7 @@ def _sources_of_its_runtime(cluster: Cluster, owner: OwnerObject) -> Iterator[Po
         return
     text = (snapshot.get("data") or {}).get("runtime") or "{}"
     try:
-        kept = yaml.load(text, _LOADER)  # noqa: S506 - a SafeLoader
+        kept = yaml_files.load(text)
     except yaml.YAMLError:
         where = f"ConfigMap {meta.namespace}/{name}, key runtime"
         yield PolicySource(PolicySourceKind.RUNTIME, where, text)

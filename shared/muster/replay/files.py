@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from muster import yaml_files
+from muster.objects import yaml_files
 
 _GZIP = 16 + zlib.MAX_WBITS
 

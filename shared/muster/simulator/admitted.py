@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from muster import yaml_files
 from muster.files import EVENTING
+from muster.objects import yaml_files
 from muster.simulator.apiserver.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind, builtin

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muster import yaml_files
 from muster.cluster.client import Client
 from muster.local.stories.checks import Check, check_timeline, group_label
 from muster.local.stories.watching import TimelineRecorder
+from muster.objects import yaml_files
 from muster.objects.resources import NAMESPACES, by_kind
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import group_of, muster_conditions

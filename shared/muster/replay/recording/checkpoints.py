@@ -11,13 +11,13 @@ import yaml
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Gone
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
+from muster.objects.yaml_files import SafeDumper
 from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.controllers.trainer.controller import SNAPSHOT_SUFFIX
 from muster.simulator.source import SourceSpec, WatchedKind, namespaces_of
-from muster.yaml_files import SafeDumper
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from muster import yaml_files
+from muster.objects import yaml_files
 
 LEFT_OUT = "<left out>"
 """Replaces a removed value."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from muster import yaml_files
 from muster.cluster.interface import Object
+from muster.objects import yaml_files
 
 RUNTIMES = Path(__file__).resolve().parents[1] / "data" / "runtimes"
 """The manifests of kubeflow/trainer v2.3.0; the folder's README names the source of each."""

@@ -19,6 +19,7 @@ from muster.objects.resources import (
     TRAINJOBS,
     Resource,
 )
+from muster.objects.yaml_files import SafeDumper, load
 from muster.simulator.controllers.framework.cache import CacheReader
 from muster.simulator.controllers.framework.fields import (
     condition,
@@ -41,7 +42,6 @@ from muster.simulator.controllers.framework.writes import (
     status_patch,
 )
 from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
-from muster.yaml_files import SafeDumper, load
 
 MANAGER = "trainer"
 MANAGED_BY = "trainer.kubeflow.org/trainjob-controller"
