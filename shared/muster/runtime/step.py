@@ -15,7 +15,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.model import Decision, NoOp, Plan
 
 
-class Observed(Protocol):
+class SweptInputs(Protocol):
     """The inputs of a plan about one object, which a sweep has read already."""
 
     @property
@@ -24,7 +24,7 @@ class Observed(Protocol):
         ...
 
 
-Subject = ObjectRef | Observed
+Subject = ObjectRef | SweptInputs
 """An object that a step is run on, or the inputs about it that were read already."""
 
 

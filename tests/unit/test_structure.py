@@ -1,0 +1,62 @@
+"""The structure of the code: one meaning per class name, files of a readable length, short ways."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from muster.cluster.snapshot import Snapshot
+from muster.objects.meta import ObjectRef
+from muster.policy.model import Plan
+from muster.steps import step_named
+from tests.replays import recorded
+
+ROOT = Path(__file__).parents[2]
+CODE = [path for folder in ("shared", "functions", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    """A name that a reader met once means the same everywhere; test classes are named by their modules."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("Test"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    """A longer file holds more than one idea."""
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in CODE}
+    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+
+
+def test_the_plan_of_a_workload_is_decided_in_six_files_of_policy() -> None:
+    """The owner is resolved before; its plan compiles groups. The registry of kinds, a package, is not counted."""
+    world = recorded.world_at("1-torch", "before create_workload")
+    trainjob = next(body for body in world.objects if body["kind"] == "TrainJob")
+    meta = trainjob["metadata"]
+    ref = ObjectRef(trainjob["apiVersion"], "TrainJob", meta["namespace"], meta["name"], meta["uid"])
+    step = step_named("create_workload")
+    inputs = step.observe(Snapshot(world.objects), ref)
+    entered: set[str] = set()
+
+    def enter(frame: FrameType, event: str, _argument: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and "policy" in path.parts and path.name != "__init__.py":
+            entered.add(path.name)
+
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        decision = step.plan(inputs, NOW)
+    finally:
+        sys.setprofile(before)
+    assert isinstance(decision, Plan)
+    assert len(entered) <= 6, sorted(entered)
