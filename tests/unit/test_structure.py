@@ -38,7 +38,7 @@ def test_no_file_is_longer_than_400_lines() -> None:
 
 
 def test_the_plan_of_a_workload_is_decided_in_six_files_of_policy() -> None:
-    """The owner is resolved before; its plan compiles groups. The registry of kinds, a package, is not counted."""
+    """The owner is resolved before; its plan compiles groups. The registry of kinds is not counted."""
     world = recorded.world_at("1-torch", "before create_workload")
     trainjob = next(body for body in world.objects if body["kind"] == "TrainJob")
     meta = trainjob["metadata"]
