@@ -18,7 +18,7 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """TrainJob add and update, JobSet add, Job add: of an owner that gets groups of its own."""
+    """TrainJob add and update, JobSet add, Job add; the JobSet of a TrainJob leads to the TrainJob."""
     foreign = not_for_step(event, TrainJob={ADD, UPDATE}, JobSet={ADD}, Job={ADD})
     return foreign or owner_to_group(event)
 

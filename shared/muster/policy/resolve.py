@@ -1,7 +1,8 @@
 """From what was read of an owner to its groups: once per event, before the plan.
 
 An owner is left alone (a NoOp with the reason, from `identify`), grouped (a ResolvedOwner), or cannot be
-grouped although its pods are stamped (a ResolvedOwner with a `failure`: its pods get fallback PodGroups).
+grouped although its pods are stamped (a ResolvedOwner with a `failure`: its pods get fallback PodGroups, or
+lose their gates if the API is off, or stay gated with `onFailure: Hold`).
 `identify` needs the owner, its Workloads and its policy sources; `resolve` adds the PriorityClasses, which
 only some owners need.
 """
@@ -237,7 +238,7 @@ def workload_name(owner: OwnerObject) -> str:
 
 
 def own_workload(live: LiveOwner, owner: OwnerObject) -> Workload | GroupingFailure | NoOp | None:
-    """The Workload that a user made for the owner, under any name; a failure if there are two."""
+    """The Workload a user made for the owner; a failure for two, a NoOp if the Job controller made it."""
     root, kind = owner.ref, known_kind_of(owner)
     candidates = [*live.other_workloads, *([live.workload] if live.workload else [])]
     by_name: dict[str, Workload] = {}
