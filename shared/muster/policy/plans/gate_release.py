@@ -135,7 +135,7 @@ class _GateCheck:
         return any(map(self._may_be_miscounted, self._children[group.metadata.name]))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
-        """Whether resize_gang will change the count; for a running gang that grows, once its pods are bound."""
+        """Whether resize_gang will change the count; if a running gang grows, once its pods are bound."""
         return self._follows and is_of_wrong_size(group, self._wanted(group))
 
     def _wanted(self, group: AnyGroup) -> int:
