@@ -47,7 +47,7 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
 def _kustomization(folder: Path) -> dict[str, Any]:
     kustomization: dict[str, Any] = yaml_files.load((folder / "kustomization.yaml").read_text())
     if unknown := sorted(set(kustomization) - _KNOWN):
-        raise UnsupportedManifestError(f"{folder}/kustomization.yaml: {', '.join(unknown)} is not read here")
+        raise UnsupportedManifestError(f"{folder}/kustomization.yaml: {', '.join(unknown)} is not supported")
     return kustomization
 
 

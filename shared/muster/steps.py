@@ -29,7 +29,7 @@ def step_named(name: str) -> Step:
     """
     folder = name.replace("-", "_")
     if folder not in step_names():
-        raise LookupError(f"no function is called {name!r}; there are {', '.join(step_names())}")
+        raise LookupError(f"no function {name!r}; known: {', '.join(step_names())}")
     return load_step(FUNCTIONS / folder / "function" / "step.py")
 
 

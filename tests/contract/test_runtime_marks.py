@@ -165,7 +165,7 @@ def test_what_was_done_is_told_on_the_runtime(runtime: Runtime, client: Client) 
     uid = runtime.read()["metadata"]["uid"]
     events = client.list(EVENTS, "default", fields=f"involvedObject.uid={uid}")
     assert [(event["type"], event["reason"]) for event in events] == [("Warning", "InvalidPolicy")]
-    assert "there is no nod" in events[0]["message"]
+    assert "replicatedJob nod does not exist" in events[0]["message"]
 
 
 def test_a_runtime_that_changed_meanwhile_is_a_conflict(runtime: Runtime, client: Client) -> None:

@@ -8,14 +8,14 @@ import click
 
 COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
-    "check": "Tell whether a cluster is fit for Muster, or whether Muster may be taken away.",
-    "explain": "Tell why a job is grouped as it is, or is not.",
-    "plan": "Print what a function would do about an event, without any server.",
-    "record": "Record events into a file, from a cluster or from whoever sends them.",
-    "redrive": "List events that no function took, or send them again.",
-    "replay": "Run recorded events through the functions, against the embedded API server.",
+    "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
+    "explain": "Explain which groups a job gets, and why.",
+    "plan": "Print a function's plan for an event, without a server.",
+    "record": "Record events of a cluster, or events sent to a port, into a file.",
+    "redrive": "List events that no function accepted, or send them again.",
+    "replay": "Replay recorded events through the functions, on the embedded API server.",
     "run": "Run the whole local stack and watch gangs being scheduled.",
-    "status": "Tell what waits in a cluster, since when, and why.",
+    "status": "List what waits in a cluster, since when, and why.",
 }
 
 

@@ -10,9 +10,13 @@ from muster.simulator.apiserver.server import serve
 
 
 @click.command("apiserver")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one.")
 @click.option(
-    "--kubeconfig-out", type=click.Path(path_type=Path, dir_okay=False), help="Write a kubeconfig there."
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; 0 for any free port."
+)
+@click.option(
+    "--kubeconfig-out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a kubeconfig to this file.",
 )
 @click.option("--release", type=click.Choice(["1.37", "1.36"]), default="1.37", show_default=True)
 def command(port: int, kubeconfig_out: Path | None, release: str) -> None:

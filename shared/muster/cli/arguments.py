@@ -52,7 +52,7 @@ def keep_to_this_machine(option: str, host: str, reason: str, *, beyond: bool) -
     """
     if not beyond and not _is_loopback(host):
         raise BadInput(
-            f"{option}: {host or 'every address'} is not this machine alone: {reason}; "
+            f"{option}: {host or 'every address'} is not only this machine: {reason}; "
             f"{_BEYOND_OPTION} allows it"
         )
 

@@ -15,26 +15,29 @@ from muster.operator.check import Finding, Level, check_cluster, check_installat
 
 
 @click.command("check")
-@click.option("--before", is_flag=True, help="Only what the cluster brings: before Muster is installed.")
-@click.option("--uninstall", is_flag=True, help="Only whether Muster may be taken away.")
+@click.option("--before", is_flag=True, help="Check only the cluster, before Muster is installed.")
+@click.option("--uninstall", is_flag=True, help="Check only whether Muster can be uninstalled.")
 @click.option(
     "--overlay",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=CLUSTER,
-    help="The kustomize folder that was installed; eventing/overlays/cluster where none is named.",
+    help="Kustomize folder that was installed; default: eventing/overlays/cluster.",
 )
 @click.option(
-    "-n", "--namespace", default="default", show_default=True, help="For dry runs of a pod and a Job."
+    "-n",
+    "--namespace",
+    default="default",
+    show_default=True,
+    help="Namespace for dry runs of a pod and a Job.",
 )
 @kubeconfig_option
 def command(overlay: Path, namespace: str, kubeconfig: Path | None, *, before: bool, uninstall: bool) -> None:
-    """Tell whether a cluster has what Muster needs, and whether Muster is installed on it as it should be.
+    """Check whether a cluster has what Muster needs, and whether Muster is installed correctly.
 
     A pod and a Job are created as a dry run, to see which fields the API server keeps; nothing is stored.
-    Whether the functions may do what they do is asked by SubjectAccessReview, which takes the right to create
-    those.
+    Permissions of the functions are checked by SubjectAccessReview, which needs the right to create those.
 
-    Exits with 1 when something has to be mended.
+    Exits with 1 if a check fails.
     """
     failed = 0
     with connected(kubeconfig, "check") as client:

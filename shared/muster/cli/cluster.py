@@ -20,7 +20,7 @@ def kubeconfig_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--kubeconfig",
         envvar="KUBECONFIG",
         type=click.Path(path_type=Path),
-        help="Of the cluster; $KUBECONFIG where none is named, else ~/.kube/config.",
+        help="Kubeconfig of the cluster; default: $KUBECONFIG, else ~/.kube/config.",
     )(command)
 
 
@@ -34,7 +34,7 @@ def connected(kubeconfig: Path | None, command: str) -> Iterator[Client]:
     """
     path = kubeconfig or Path.home() / ".kube" / "config"
     if not path.is_file():
-        raise BadInput(f"{path}: No such file; name one by --kubeconfig or $KUBECONFIG")
+        raise BadInput(f"{path}: No such file; set --kubeconfig or $KUBECONFIG")
     try:
         client = Client.from_kubeconfig(str(path), user_agent=f"muster-{command}")
     except Exception as error:  # noqa: BLE001 - the kubernetes package raises any kind of error for an invalid kubeconfig

@@ -25,19 +25,19 @@ _KINDS = {
 
 @click.command("explain")
 @click.argument("target", metavar="KIND/NAME|FILE")
-@click.option("-n", "--namespace", default="default", help="Of the owner, in a cluster.")
+@click.option("-n", "--namespace", default="default", help="Namespace of the owner in a cluster.")
 @click.option(
     "--kubeconfig",
     envvar="KUBECONFIG",
     type=click.Path(path_type=Path),
-    help="Of the cluster; $KUBECONFIG where none is named.",
+    help="Kubeconfig of the cluster; default: $KUBECONFIG.",
 )
-@click.option("--mermaid", is_flag=True, help="A flowchart instead of text.")
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart instead of text.")
 def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bool) -> None:
-    """Tell which policy rules an owner, what groups come of it, and what each step would do.
+    """Explain which policy applies to an owner, its groups, and what each step would do.
 
     KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests is explained without any: every
-    job in it, as if it were applied together with what else is in the file; a runtime that the Trainer ships
+    job in it, as if it were applied together with the rest of the file; a runtime that the Trainer ships
     need not be. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing is written.
     """
     with errors_as_bad_input():
@@ -60,9 +60,9 @@ def _of_cluster(target: str, namespace: str, kubeconfig: Path | None) -> Iterato
     kind, slash, name = target.partition("/")
     resource = _KINDS.get(kind.lower())
     if not slash or resource is None:
-        raise BadInput(f"{target}: is no file, and no trainjob/NAME, jobset/NAME or job/NAME")
+        raise BadInput(f"{target}: is neither a file nor trainjob/NAME, jobset/NAME or job/NAME")
     if kubeconfig is None:
-        raise BadInput("no cluster: name one by --kubeconfig or $KUBECONFIG")
+        raise BadInput("no cluster: set --kubeconfig or $KUBECONFIG")
     try:
         client = Client.from_kubeconfig(str(kubeconfig), user_agent="muster-explain")
         ref = ObjectRef(resource.api_version, resource.kind, namespace, name)

@@ -31,23 +31,23 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     required=True,
     multiple=True,
     type=click.Path(path_type=Path),
-    help="The cluster: a YAML or JSON file of objects and Lists. May be given several times.",
+    help="YAML or JSON file of the cluster's objects and Lists; repeatable.",
 )
-@click.option("--moment", default="", help="Which moment of a recording; the first where none is named.")
+@click.option("--moment", default="", help="Moment of a recording; default: the first.")
 @click.option(
     "--now",
     "now_text",
     default="",
     metavar="TIME",
-    help="The time in conditions and Events, ISO 8601; the event's own time where none is given, else 1970.",
+    help="Time in conditions and Events, ISO 8601; default: the event's time, else 1970.",
 )
 def command(
     function: str, event_file: Path, object_files: tuple[Path, ...], moment: str, now_text: str
 ) -> None:
-    """Print what FUNCTION would do about an event in a cluster that stands in files.
+    """Print what FUNCTION would do about an event, with the cluster's objects from files.
 
     Nothing is written and no server is asked. FUNCTION is a folder of functions/, create_workload or
-    create-workload. One YAML document is printed, for a sweep one for each object it looks at:
+    create-workload. One YAML document is printed, for a sweep one for each object that it examines:
 
     \b
         function: create_workload
@@ -65,14 +65,14 @@ def command(
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
         documents = plan_step(step, request, snapshot.objects, now)
     if not documents:
-        click.echo(f"a sweep of {step.name} has nothing to look at", err=True)
+        click.echo(f"a sweep of {step.name} has no objects", err=True)
         return
     click.echo(as_yaml(documents), nl=False)
 
 
 def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:
     if len(requests) > 1:
-        raise BadInput(f"{path}: holds {len(requests)} events; plan takes one, replay takes many")
+        raise BadInput(f"{path}: has {len(requests)} events; plan takes one, replay many")
     return requests[0]
 
 
@@ -80,5 +80,5 @@ def _parse_time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise BadInput(f"--now {text}: is no time such as 2026-11-21T08:17:25Z") from None
+        raise BadInput(f"--now {text}: is not a time such as 2026-11-21T08:17:25Z") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

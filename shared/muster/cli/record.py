@@ -51,21 +51,21 @@ WATCH_SECONDS = 5
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    help="Take what is sent there, instead of watching a cluster; port 0 takes a free one.",
+    help="Record events sent to this address instead of watching a cluster; port 0: any free port.",
 )
 @kubeconfig_option
 @click.option(
     "--sources",
     type=click.Path(path_type=Path, exists=True),
     default=CLUSTER,
-    help="Kustomization or file whose ApiServerSources say what is watched; else eventing/overlays/cluster.",
+    help="Kustomization or file with ApiServerSources to watch; default: eventing/overlays/cluster.",
 )
 @click.option(
     "--objects",
     "objects_file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the objects of the cluster there, at several moments, for `muster replay --objects`.",
+    help="Write the cluster's objects at several moments to this file, for `muster replay --objects`.",
 )
 @click.option(
     "--every",
@@ -73,16 +73,14 @@ WATCH_SECONDS = 5
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two of those moments, where an event came since.",
+    help="Time between two moments; none is written without a new event.",
 )
 @click.option(
-    "--for", "seconds", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Stop after so long."
+    "--for", "seconds", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Stop after this time."
 )
-@click.option(
-    "--count", type=click.IntRange(min=0), default=0, metavar="N", help="Stop after so many events."
-)
-@click.option("--overwrite", is_flag=True, help="Files of these names may go.")
-@beyond_option("Listen where other machines can send to.")
+@click.option("--count", type=click.IntRange(min=0), default=0, metavar="N", help="Stop after N events.")
+@click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
+@beyond_option("Listen on an address that other machines can reach.")
 def command(  # noqa: PLR0913 - one argument for each option
     file: Path,
     listen: str | None,
@@ -96,7 +94,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     overwrite: bool,
     beyond: bool,
 ) -> None:
-    """Record events into FILE (.jsonl or .jsonl.gz), one CloudEvent a line, until Ctrl-C.
+    """Record events into FILE (.jsonl or .jsonl.gz), one CloudEvent per line, until Ctrl-C.
 
     Without --listen the cluster's API server is watched, and FILE gets what Knative's ApiServerSource would
     send. With it, FILE gets what is sent there: by a broker's trigger whose subscriber it is, or by an
@@ -105,10 +103,10 @@ def command(  # noqa: PLR0913 - one argument for each option
     Secrets are never recorded, nor values of environment variables, words of commands, managedFields and
     annotations that hold the object as it was applied.
 
-    Exits with 1 when less than --count events came, or the file could not be written any more.
+    Exits with 1 if fewer than --count events were received, or the file could not be written.
     """
     if format_suffix(file) not in {".jsonl", ".ndjson"}:
-        raise BadInput(f"{file}: one event a line is called .jsonl or .jsonl.gz")
+        raise BadInput(f"{file}: file name must end in .jsonl or .jsonl.gz")
     with stop_signals() as stop, _write_errors(), ExitStack() as exits:
         connect = partial(_connect, exits, kubeconfig, sources)
         origin: Origin = connect() if listen is None else HttpSink.at(listen, beyond=beyond)
@@ -131,7 +129,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     if recorder.error is not None:
         raise click.ClickException(f"{file}: {recorder.error.strerror}")
     if recorder.recorded.total() < count:
-        raise click.ClickException(f"{recorder.recorded.total()} of {count} events came")
+        raise click.ClickException(f"{recorder.recorded.total()} of {count} events received")
 
 
 class Origin(Protocol):
@@ -157,7 +155,7 @@ class HttpSink:
             BadInput: the text is no endpoint, or other machines could reach it and `beyond` is false.
         """
         host, port = parse_endpoint("--listen", text)
-        keep_to_this_machine("--listen", host, "anybody could write into the file", beyond=beyond)
+        keep_to_this_machine("--listen", host, "anyone could write into the file", beyond=beyond)
         return cls(host, port)
 
     @contextmanager
@@ -171,7 +169,7 @@ class HttpSink:
         except OSError as error:
             raise BadInput(f"--listen {host}:{self.port}: {os.strerror(error.errno or 0)}") from None
         try:
-            yield f"what is sent to http://{host}:{server.port}"
+            yield f"events sent to http://{host}:{server.port}"
         finally:
             server.stop()
 
@@ -224,7 +222,7 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
     except (KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: {error}") from None
     if not specs:
-        raise BadInput(f"{path}: has no ApiServerSource in it")
+        raise BadInput(f"{path}: has no ApiServerSource")
     for spec in specs:
         for kind in spec.kinds:
             if is_secret({"kind": kind.resource.kind, "apiVersion": kind.resource.api_version}):
@@ -247,7 +245,7 @@ def _open(exits: ExitStack, path: Path, *, overwrite: bool) -> AppendedFile:
     try:
         output = AppendedFile(path, overwrite=overwrite)
     except FileExistsError:
-        raise BadInput(f"{path}: is there already; --overwrite lets it go") from None
+        raise BadInput(f"{path}: already exists; --overwrite replaces it") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
     exits.callback(output.close)
@@ -280,9 +278,7 @@ def _wait(
 def _show_count(recorder: EventRecorder) -> None:
     """Update the line with the count if standard error is a terminal."""
     if sys.stderr.isatty():
-        click.echo(
-            f"\r\x1b[K{recorder.recorded.total()} events, the last {recorder.last}", nl=False, err=True
-        )
+        click.echo(f"\r\x1b[K{recorder.recorded.total()} events, last: {recorder.last}", nl=False, err=True)
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:

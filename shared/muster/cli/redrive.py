@@ -25,11 +25,13 @@ HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
 
 @click.command("redrive")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All of them, oldest first.")
-@click.option("--to", "url", default="", metavar="URL", help="Of a broker; else the cluster's own.")
+@click.option("--all", "everything", is_flag=True, help="Send all, oldest first.")
+@click.option(
+    "--to", "url", default="", metavar="URL", help="URL of a broker; default: the cluster's broker."
+)
 @click.option("--broker", default="muster", show_default=True, help="Name of the cluster's broker.")
-@click.option("--forget", "only_forget", is_flag=True, help="Delete them without sending them.")
-@click.option("-n", "--namespace", default="muster-system", show_default=True, help="Muster's own.")
+@click.option("--forget", "only_forget", is_flag=True, help="Delete without sending.")
+@click.option("-n", "--namespace", default="muster-system", show_default=True, help="Namespace of Muster.")
 @kubeconfig_option
 def command(
     names: tuple[str, ...],
@@ -41,18 +43,18 @@ def command(
     everything: bool,
     only_forget: bool,
 ) -> None:
-    """List the events that no function took; with NAME or --all, send them to the broker again.
+    """List the events that no function accepted; with NAME or --all, send them to the broker again.
 
-    An event that the broker takes is forgotten. If a function fails on it once more, it comes back under
+    An event that the broker accepts is deleted. If a function fails on it once more, it comes back under
     another name. Functions look at the cluster before they act, so an old event does no harm.
 
     The broker is reached through the API server, which needs the right to `create` `services/proxy`; with
     --to it is reached directly, for example through a port-forward.
 
-    Exits with 1 when an event could not be sent.
+    Exits with 1 if an event could not be sent.
     """
     if everything and names:
-        raise BadInput("--all: either all of them or those that are named")
+        raise BadInput("--all: cannot be used with NAME")
     with connected(kubeconfig, "redrive") as client:
         letters = list_letters(client, namespace)
         if not (everything or names):
@@ -62,7 +64,7 @@ def command(
         if only_forget:
             for stored in chosen:
                 forget(client, namespace, stored)
-                click.echo(f"{stored.name}: forgotten")
+                click.echo(f"{stored.name}: deleted")
             return
         _send(client, namespace, chosen, url, broker)
 
@@ -88,7 +90,7 @@ def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[Stor
     by_name = {stored.name: stored for stored in letters}
     for name in names:
         if name not in by_name:
-            raise BadInput(f"{name}: there is no such dead letter")
+            raise BadInput(f"{name}: no such dead letter")
     return [by_name[name] for name in names]
 
 
@@ -103,7 +105,7 @@ def _row(stored: StoredLetter) -> tuple[str, ...]:
     if stored.letter is None:
         return (stored.name, stored.since, "-", stored.error, "-", "-")
     letter = stored.letter
-    answer = f"{letter.code} {letter.answer}".strip() or "none in time"
+    answer = f"{letter.code} {letter.answer}".strip() or "no answer in time"
     # The answer of a function may have several lines, which are joined.
     return (
         stored.name,

@@ -68,22 +68,24 @@ _HTTP_OPTIONS = (
         "--speed",
         type=_Speed(),
         metavar="N",
-        help="With --to: 1 is as recorded by the attribute time, 2 twice as fast; else (max) none waits.",
+        help="With --to: 1 keeps the recorded times, 2 is twice as fast; default: max, without waiting.",
     ),
     click.option(
         "--mode",
         type=click.Choice([mode.value for mode in ContentMode]),
-        help="With --to: how an event stands in its request; else binary, as ApiServerSource sends it.",
+        help="With --to: content mode of the requests; default: binary, like ApiServerSource.",
     ),
-    click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --to: send so many at most."),
+    click.option(
+        "--count", type=click.IntRange(min=1), metavar="N", help="With --to: send at most N events."
+    ),
     click.option(
         "--for",
         "seconds",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="With --to: send for so long at most.",
+        help="With --to: stop sending after this time.",
     ),
-    beyond_option("With --to: send to another machine, whose functions then write into its cluster."),
+    beyond_option("With --to: allow another machine, whose functions write into its cluster."),
 )
 
 
@@ -101,16 +103,16 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "object_files",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="The cluster: YAML or JSON files of objects and Lists; an empty cluster where none is given.",
+    help="YAML or JSON files of the cluster's objects and Lists; default: an empty cluster.",
 )
 @click.option(
     "--moment",
     "moments",
     multiple=True,
-    help="Which moment of a recording the cluster is at: the first with a pod, where none is named. Of "
-    "several, the stream is replayed at each in turn, and what the functions made is kept in between.",
+    help="Moment of a recording to load the cluster from; default: the first with a pod. With "
+    "several, the stream is replayed at each in turn, and what the functions created is kept.",
 )
-@click.option("--drop-groups", is_flag=True, help="Leave out what Muster had made by then.")
+@click.option("--drop-groups", is_flag=True, help="Leave out the groups that Muster had created by then.")
 @click.option("--twice", is_flag=True, help="Deliver the whole stream a second time.")
 @click.option("--reverse", is_flag=True, help="Deliver the last event first.")
 @click.option("--without", type=int, multiple=True, metavar="N", help="Leave out the N-th event, from 1.")
@@ -122,7 +124,7 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Deliver each event N more times.",
 )
 @click.option(
-    "--shuffle", type=int, metavar="SEED", help="Deliver in an order by chance, the same for a SEED."
+    "--shuffle", type=int, metavar="SEED", help="Deliver in a random order, the same for each SEED."
 )
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @click.option("--output", type=click.Choice(["text", "yaml"]), default="text", show_default=True)
@@ -142,7 +144,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     sweep: bool,
     **http_options: Any,
 ) -> None:
-    """Deliver the events in FILE... to the functions and print what they made of the cluster.
+    """Deliver the events in FILE... to the functions and print the resulting groups.
 
     A FILE holds structured CloudEvents as JSON Lines, as a JSON batch or one by one, or captured requests
     {headers, body}; `.gz` is unpacked. The cluster is an embedded API server that holds the objects as they
@@ -152,7 +154,7 @@ def command(  # noqa: PLR0913 - one argument for each option
 
     With --to the events go over HTTP to one function or broker that runs, and what it answers is printed.
 
-    Exits with 1 when an event could not be delivered or was refused, with 2 when a file cannot be used.
+    Exits with 1 if an event could not be delivered or was refused, with 2 if a file cannot be used.
     """
     arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
     with errors_as_bad_input():
@@ -181,7 +183,7 @@ def _warn(location: str, event: CloudEvent) -> None:
     """Print a warning if an event of ApiServerSource lacks the attributes that triggers filter by."""
     if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
         click.echo(
-            f"muster: {location}: without the extensions apiversion and kind no trigger lets it through",
+            f"muster: {location}: no trigger matches without the extensions apiversion and kind",
             err=True,
         )
 
@@ -214,9 +216,7 @@ def _refuse_with_to(**options: object) -> None:
     """
     for name, value in options.items():
         if value:
-            raise BadInput(
-                f"--{name.replace('_', '-')}: --to sends to what runs already, with its own cluster"
-            )
+            raise BadInput(f"--{name.replace('_', '-')}: --to uses the cluster of the running functions")
 
 
 @contextmanager
@@ -238,7 +238,7 @@ def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
 def _print(result: ReplayResult, summary: Summary, events: int) -> None:
     acted = [activity for activity in result.activities if activity.acted]
     click.echo(
-        f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} of them acted:"
+        f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:"
     )
     for activity in acted:
         click.echo(f"  {_activity_line(activity)}")
@@ -272,7 +272,7 @@ def _is_over_http(options: Mapping[str, Any]) -> bool:
         BadInput: it was not, but an option that needs it.
     """
     if options["url"] is None and any(options.values()):
-        raise BadInput("--speed, --mode, --count, --for and --beyond-this-machine go with --to")
+        raise BadInput("--speed, --mode, --count, --for and --beyond-this-machine need --to")
     return options["url"] is not None
 
 
@@ -294,8 +294,8 @@ def _send(
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadInput(f"--to: {url!r} is no URL of a function or broker")
-    keep_to_this_machine("--to", parts.hostname, "an event makes a function write", beyond=beyond)
+        raise BadInput(f"--to: {url!r} is not a URL of a function or broker")
+    keep_to_this_machine("--to", parts.hostname, "functions write when they get an event", beyond=beyond)
     content_mode = ContentMode(mode or ContentMode.BINARY)
     events = [outgoing(request, content_mode) for request in stream[:count]]
     sent: list[SentEvent] = []
@@ -318,7 +318,7 @@ def _answer_line(sent: SentEvent) -> str:
 
 def _print_answers(sent: Sequence[SentEvent], total: int, seconds: float) -> None:
     delivered = sum(event.delivered for event in sent)
-    counts = f"{delivered} taken, {len(sent) - delivered} refused"
+    counts = f"{delivered} accepted, {len(sent) - delivered} refused"
     click.echo(f"{len(sent)} of {total} events sent in {seconds:.1f} s: {counts}")
     for status, times in sorted(Counter(event.status for event in sent).items()):
         click.echo(f"  {status or 'no answer'}: {times}")

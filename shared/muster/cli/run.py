@@ -31,22 +31,20 @@ _NAMES = ", ".join(story.name for story in STORIES)
 
 @click.command(
     "run",
-    help=f"""Run the local stack and tell its stories: {_NAMES}.
+    help=f"""Run the local stack and its stories: {_NAMES}.
 
     An embedded API server with the admission policies, simulated Trainer, JobSet, Job controller, scheduler
     and kubelets, the functions, and a source and a broker that are wired by eventing/. Every story is watched
-    from its beginning to its end; exits with 0 only if all that had to happen did.
+    from its beginning to its end; exits with 0 only if all stories passed.
 
-    With --kubeconfig no server is started and no story told: the local source, broker and functions work on
+    With --kubeconfig no server is started and no story runs: the local source, broker and functions work on
     that cluster until Ctrl-C. Nothing is installed in it. Pods are stamped only where the policies of
     eventing/admission were applied.
     """,
 )
+@click.option("--story", "names", multiple=True, metavar="NAME", help="Run only this story; repeatable.")
 @click.option(
-    "--story", "names", multiple=True, metavar="NAME", help="Only this one; may be given several times."
-)
-@click.option(
-    "--keep", is_flag=True, help="Leave the stack up after the stories, with a kubeconfig for kubectl."
+    "--keep", is_flag=True, help="Keep the stack running after the stories, with a kubeconfig for kubectl."
 )
 @click.option(
     "--kubeconfig",
@@ -54,7 +52,7 @@ _NAMES = ", ".join(story.name for story in STORIES)
     help="Work on this cluster instead of the embedded one.",
 )
 @click.option("--processes", is_flag=True, help="Run each function as a process of its own.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the embedded API server.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
 def command(
     names: tuple[str, ...], kubeconfig: Path | None, port: int, *, keep: bool, processes: bool
 ) -> None:
@@ -62,7 +60,7 @@ def command(
     with errors_as_bad_input():
         stories = [story_named(name) for name in names] or list(STORIES)
     if kubeconfig is not None and names:
-        raise BadInput("--story: stories are told on the embedded cluster, not on that of a --kubeconfig")
+        raise BadInput("--story: cannot be used with --kubeconfig")
     if kubeconfig is not None and not kubeconfig.is_file():
         raise BadInput(f"{kubeconfig}: No such file")
     # A shell starts background jobs with SIGINT ignored.
@@ -119,7 +117,7 @@ def _report(
                 console.print(line, markup=False, soft_wrap=True)
     passed = sum(run.passed for run in runs)
     console.print(
-        f"{passed} of {len(runs)} stories held", style="green" if passed == len(runs) else "bold red"
+        f"{passed} of {len(runs)} stories passed", style="green" if passed == len(runs) else "bold red"
     )
 
 
@@ -132,7 +130,7 @@ def _keep_up(console: Console, stack: Stack) -> None:
         console.print(f"API server {stack.url}, broker {stack.broker_url}", soft_wrap=True)
         console.print(f"export KUBECONFIG={path}", soft_wrap=True)
         console.print("kubectl get trainjobs,jobs,workloads,podgroups,pods -A", soft_wrap=True)
-        console.print("Ctrl-C stops it.")
+        console.print("Ctrl-C stops the stack.")
         _wait()
 
 
@@ -146,7 +144,7 @@ def _serve_cluster(options: StackOptions) -> bool:
             _report_dead_letter(console, report.event)
 
     with Stack(options, follower.add_activity, report_delivery) as stack:
-        console.print(f"at work on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
+        console.print(f"running on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
     return True
 

@@ -18,14 +18,14 @@ HEADERS = ("NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE")
 
 
 @click.command("status")
-@click.option("-n", "--namespace", default="", help="Only there; every namespace where none is named.")
+@click.option("-n", "--namespace", default="", help="Only this namespace; default: all.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @kubeconfig_option
 def command(namespace: str, output: str, kubeconfig: Path | None) -> None:
-    """Tell what waits for a group or a place, since when, and why.
+    """List what waits for a PodGroup or for room, since when, and why.
 
-    Looks at the conditions that Muster writes on TrainJobs, JobSets and Jobs, at stand-ins, and at pods that
-    are held by Muster's gate or belong to a PodGroup that does not exist. Nothing is written.
+    Looks at the conditions that Muster writes on TrainJobs, JobSets and Jobs, at fallback PodGroups, and at
+    pods that are held by Muster's gate or belong to a PodGroup that does not exist. Nothing is written.
     """
     with connected(kubeconfig, "status") as client:
         items = waiting(Versioned(client), namespace)
@@ -34,7 +34,7 @@ def command(namespace: str, output: str, kubeconfig: Path | None) -> None:
     elif items:
         click.echo(table(HEADERS, _rows(items, datetime.now(UTC))))  # noqa: TID251 - a command uses the real time
     else:
-        click.echo("nothing waits")
+        click.echo("nothing is waiting")
 
 
 def _rows(items: Sequence[Waiting], now: datetime) -> list[tuple[str, ...]]:

@@ -157,7 +157,7 @@ class Client:
                 return {}
             case Verb.PATCH:
                 if action.patch is None:
-                    raise ValueError(f"{target}: a patch without a media type")
+                    raise ValueError(f"{target}: the patch has no media type")
                 return self.patch(
                     resource,
                     target.name,
@@ -288,7 +288,7 @@ class Client:
         if status >= 400:
             raise errors.from_answer(status, answer, headers)
         if not isinstance(answer, dict):
-            raise errors.Unavailable(f"{method} {path}: the answer is no JSON object", status=status)
+            raise errors.Unavailable(f"{method} {path}: the answer is not a JSON object", status=status)
         return answer
 
     def exchange(

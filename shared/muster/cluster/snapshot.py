@@ -101,7 +101,7 @@ def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bo
     for requirement in filter(None, selector.split(",")):
         match = _REQUIREMENT.fullmatch(requirement)
         if match is None:
-            raise ValueError(f"selector {requirement!r} cannot be read")
+            raise ValueError(f"selector {requirement!r} is not supported")
         key, operator = match["key"], match["operator"]
         if operator is None:
             matches = (key in values) != bool(match["absent"])

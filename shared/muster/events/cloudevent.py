@@ -82,7 +82,7 @@ def _binary(headers: Mapping[str, str], media_type: str, body: bytes) -> Receive
     attributes = {name: value for name, value in headers.items() if name.startswith("ce-")}
     if not attributes:
         raise UnreadableEvent(
-            f"no CloudEvent: there are no ce- headers, and the content type is not {STRUCTURED}",
+            f"not a CloudEvent: no ce- headers, and the content type is not {STRUCTURED}",
             "content-type",
         )
     for name in REQUIRED:
@@ -102,7 +102,7 @@ def _structured(body: bytes) -> Received:
         raise UnreadableEvent("a structured CloudEvent is one JSON object", "body")
     members = {name: value for name, value in envelope.items() if value is not None}
     if "data" in members and "data_base64" in members:
-        raise UnreadableEvent("data and data_base64 exclude each other", "data_base64")
+        raise UnreadableEvent("cannot be set together with data", "data_base64")
     attributes = {name: value for name, value in members.items() if name not in {"data", "data_base64"}}
     for name in REQUIRED:
         _check_required(attributes.get(name), name, name)
@@ -111,7 +111,7 @@ def _structured(body: bytes) -> Received:
     _check_time(attributes.get("time"), "time")
     media_type = attributes.get("datacontenttype")
     if media_type and not MEDIA_TYPE.fullmatch(media_type):
-        raise UnreadableEvent(f"{shown(media_type)} is no media type", "datacontenttype")
+        raise UnreadableEvent(f"{shown(media_type)} is not a media type", "datacontenttype")
     # Without the data, which is parsed already and may be large.
     event = _checked(lambda: JSONFormat().read(CloudEvent, json.dumps(attributes)), "")
     return Received(event.get_id(), event.get_type(), _structured_data(members))
@@ -146,7 +146,7 @@ def _check_type(name: str, value: Any) -> None:
 
 def _check_time(value: str | None, path: str) -> None:
     if value and not TIME.fullmatch(value):
-        raise UnreadableEvent("is not a time as in RFC 3339", path)
+        raise UnreadableEvent("is not an RFC 3339 time", path)
 
 
 def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
@@ -157,10 +157,10 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
         raise UnreadableEvent(str(failures[0]), f"{prefix}{name}") from None
     except ValueError:
         # The time is the only attribute that the SDK parses.
-        raise UnreadableEvent("is not a time as in RFC 3339", f"{prefix}time") from None
+        raise UnreadableEvent("is not an RFC 3339 time", f"{prefix}time") from None
     for name, value in event.get_attributes().items():
         if isinstance(value, str) and FORBIDDEN.search(value):
-            raise UnreadableEvent("holds a control character or half a character", f"{prefix}{name}")
+            raise UnreadableEvent("has a control character or an unpaired surrogate", f"{prefix}{name}")
     return event
 
 
@@ -175,7 +175,7 @@ def _json(body: bytes, path: str) -> Any:
         raise UnreadableEvent("is nested too deeply", path) from None
     except ValueError as error:
         # An integer of thousands of digits, which Python refuses to convert.
-        raise UnreadableEvent(f"is not JSON that can be read: {error}", path) from None
+        raise UnreadableEvent(f"is not valid JSON: {error}", path) from None
 
 
 def _media_type(content_type: str) -> str:

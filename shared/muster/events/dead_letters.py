@@ -125,7 +125,7 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
         event = json.loads(data.get(_EVENT, ""))
         receive({"content-type": STRUCTURED}, data[_EVENT].encode())
     except (UnreadableEvent, json.JSONDecodeError) as error:
-        raise ValueError(f"{config_map['metadata']['name']}: {_EVENT} is no CloudEvent: {error}") from None
+        raise ValueError(f"{config_map['metadata']['name']}: {_EVENT} is not a CloudEvent: {error}") from None
     details = {key: data.get(key, "") for key in ("function", "code", "answer")}
     return DeadLetter(event, **details, whole=data.get("whole") != "false")
 

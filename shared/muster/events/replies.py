@@ -38,28 +38,29 @@ class PodGroupsCreated(_About):
 
     workload: str = Field(description="The Workload's name.")
     pod_groups: list[str] = Field(
-        description="Names of the PodGroups, stand-ins among them, and CompositePodGroups made.", min_length=1
+        description="Names of the created PodGroups, fallback PodGroups included, and CompositePodGroups.",
+        min_length=1,
     )
 
 
 class GaveUp(_About):
     """There will be no gang; stand-ins let the pods run one by one, unless the policy holds them."""
 
-    reason: str = Field(description="One word, see docs/operations.md.")
-    message: str = Field(description="The same in words, and where to look.")
+    reason: str = Field(description="The reason, see docs/operations.md.")
+    message: str = Field(description="The reason in words, and what to check.")
 
 
 class GatesLifted(_About):
     """patch_pods let pods go to the scheduler."""
 
     pod_group: str = Field(description="The PodGroup they belong to.")
-    pods: int = Field(description="How many.", ge=1)
+    pods: int = Field(description="Number of pods.", ge=1)
 
 
 class GangResized(_About):
     """resize_gang wrote minCount."""
 
-    min_counts: dict[str, int] = Field(description="minCount as it should be now, by the PodGroup's name.")
+    min_counts: dict[str, int] = Field(description="The desired minCount, by the PodGroup's name.")
 
 
 class ConditionsWritten(_About):
@@ -72,14 +73,14 @@ class ConditionsWritten(_About):
 class RuntimeMarked(_About):
     """mark_runtime wrote marks on a runtime's pod templates, or took its own back."""
 
-    changes: list[str] = Field(description="One line for each place.", min_length=1)
+    changes: list[str] = Field(description="One line for each changed field.", min_length=1)
 
 
 class PolicyRefused(_About):
     """mark_runtime found a policy that cannot be used; what was marked stays as it is."""
 
-    reason: str = Field(description="One word, see docs/operations.md.")
-    message: str = Field(description="The field's path and what is wrong.")
+    reason: str = Field(description="The reason, see docs/operations.md.")
+    message: str = Field(description="The field's path and the error.")
 
 
 REPLIES: dict[str, type[BaseModel]] = {

@@ -183,7 +183,7 @@ class LineFollower:
 
     def story_ended(self, run: StoryRun) -> None:
         """Print whether the story passed."""
-        verdict = "held" if run.passed else "FAILED"
+        verdict = "passed" if run.passed else "FAILED"
         self._print(f"{run.ended - self._since:7.2f}s   {run.story.name} {verdict}")
 
     def _print(self, text: str) -> None:
@@ -312,7 +312,7 @@ def _owned_by(body: Object, uid: str) -> bool:
 
 def _result(activity: Activity) -> str:
     if activity.outcome == "come_again" and not activity.actions:
-        return f"{activity.reason}, the event comes again"
+        return f"{activity.reason}, the event is delivered again"
     return f"{activity.reason}: {activity.message}"
 
 

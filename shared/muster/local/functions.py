@@ -76,7 +76,7 @@ class AsProcesses:
             # Printed by muster/runtime/serve.py once it listens: "create_workload listens on http://0.0.0.0:8080".
             if " on http://" not in first_line:
                 self.stop()
-                raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a word'}")
+                raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a message'}")
             self.urls[service] = first_line.split()[-1]
             threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
 

@@ -108,7 +108,7 @@ def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
     if not url:
         raise NoBrokerError(
             f"Broker {namespace}/{broker} {'has no address yet' if live else 'does not exist'}; "
-            "name another one by --to"
+            "set another one with --to"
         )
     parts = urlsplit(url)
     service, _, domain = (parts.hostname or "").partition(".")
@@ -135,5 +135,5 @@ def _read(body: Mapping[str, Any]) -> StoredLetter:
     except ValueError as error:
         reason = str(error)
     if letter is not None and not letter.whole:
-        reason = "was too large to keep its data; the next sweep repairs what it was about"
+        reason = "data was too large to keep; the next sweep covers its object"
     return StoredLetter(metadata["name"], metadata["uid"], metadata["creationTimestamp"], letter, reason)

@@ -85,7 +85,7 @@ def _groups(groups: list[PodGroup]) -> Iterator[Waiting]:
         fallback = metadata.annotations.get(FALLBACK)
         if fallback is not None:
             reason, _, message = fallback.partition(": ")
-            yield Waiting(metadata.namespace, name, "", reason, f"a stand-in, no gang: {message}")
+            yield Waiting(metadata.namespace, name, "", reason, f"a fallback PodGroup, no gang: {message}")
         elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
             reason, message = group.refusal
             condition = find_condition(group.status.conditions, GROUP_PLACED) or {}

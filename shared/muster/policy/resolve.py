@@ -176,7 +176,9 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     # Skip if the runtime asks the Trainer, JobSet or the Job controller for groups.
     policy = resolve_policy(live.sources, owner)
     if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
-        return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: upstream groups these pods")
+        return NoOp(
+            Reason.UPSTREAM_GROUPS, f"{policy.where}: Trainer, JobSet or the Job controller groups these pods"
+        )
     # Skip if no pod template names a group.
     enabled = live.namespace.metadata.labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
     pod_sets = OwnerPodSets(owner.ref, runner.ref, known_kind_of(runner).pod_sets(runner, enabled))
@@ -216,7 +218,7 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
     """The first reason, in order, not to group an owner whatever its pod templates and policies say."""
     owner = live.owner
     if owner is None:
-        return NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist, or another one has its name")
+        return NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist, or has another UID")
     if owner.being_deleted or live.namespace is None or live.namespace.being_deleted:
         return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
     if owner.finished:
@@ -250,7 +252,9 @@ def own_workload(live: LiveOwner, owner: OwnerObject) -> Workload | GroupingFail
         if not kind.is_job or not _made_by_job_controller(workload, root):
             by_name[workload.metadata.name] = workload
         elif workload.metadata.name == workload_name(owner):
-            return NoOp(Reason.UPSTREAM_GROUPS, f"the Job controller made Workload {workload.metadata.name}")
+            return NoOp(
+                Reason.UPSTREAM_GROUPS, f"Workload {workload.metadata.name} was made by the Job controller"
+            )
     if len(by_name) > 1:
         return GroupingFailure(
             Reason.TWO_WORKLOADS,
@@ -317,7 +321,9 @@ def _grouped_upstream(owner: OwnerObject) -> NoOp | None:
     if owner.spec.scheduling is not None:
         return NoOp(Reason.UPSTREAM_GROUPS, f"{owner.ref} has spec.scheduling")
     if group_labels.UPSTREAM_TEMPLATE in owner.metadata.annotations:
-        return NoOp(Reason.UPSTREAM_GROUPS, f"{owner.ref} is annotated {group_labels.UPSTREAM_TEMPLATE}")
+        return NoOp(
+            Reason.UPSTREAM_GROUPS, f"{owner.ref} has the annotation {group_labels.UPSTREAM_TEMPLATE}"
+        )
     return None
 
 
@@ -329,12 +335,13 @@ def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
     if controller is not None and known_kind_of(owner).is_job:
         return NoOp(
             Reason.OWNED_BY_ANOTHER,
-            f"{owner.ref} belongs to {controller.kind} {controller.name} and is not marked",
+            f"{owner.ref} belongs to {controller.kind} {controller.name} "
+            f"and its pod template has no label {group_labels.GROUP}",
         )
     reasons = {pod_set.ungrouped for pod_set in pod_sets.pod_sets if pod_set.ungrouped}
     telling = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
     reason = min(telling) if telling else Reason.NOT_MARKED
-    return NoOp(reason, f"no pod template of {pod_sets.named_by} is Muster's to group")
+    return NoOp(reason, f"{pod_sets.named_by} has no pod template that Muster groups")
 
 
 def _misfit(own: Workload, tree: tuple[Group, ...]) -> GroupingFailure | None:
@@ -349,6 +356,5 @@ def _misfit(own: Workload, tree: tuple[Group, ...]) -> GroupingFailure | None:
         return None
     return GroupingFailure(
         Reason.WORKLOAD_DOES_NOT_FIT,
-        f"Workload {own.metadata.name} has no template for {', '.join(missing)}, "
-        "groups that pods are stamped with",
+        f"Workload {own.metadata.name} has no template for {', '.join(missing)}, which the group labels name",
     )

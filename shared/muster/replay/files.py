@@ -35,7 +35,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise BadFileError(str(path), "cannot be unpacked") from None
+        raise BadFileError(str(path), "cannot be decompressed") from None
     except OSError as error:
         raise BadFileError(str(path), error.strerror or "cannot be read") from None
 

@@ -58,7 +58,7 @@ def read_events(path: Path) -> list[RecordedRequest]:
         request for location, document in _documents(path, text) for request in _requests(location, document)
     ]
     if not requests:
-        raise BadFileError(str(path), "has no event in it")
+        raise BadFileError(str(path), "has no event")
     return requests
 
 

@@ -67,7 +67,7 @@ class Arrangement:
         """
         for number in self.without:
             if not 1 <= number <= len(stream):
-                raise LookupError(f"--without {number}: there are {len(stream)} events")
+                raise LookupError(f"--without {number}: the stream has {len(stream)} events")
         remaining = [event for number, event in enumerate(stream, start=1) if number not in self.without]
         ordered = remaining[::-1] if self.reverse else remaining
         arranged = [event for event in ordered for _ in range(1 + self.duplicates)] * (1 + self.twice)

@@ -95,7 +95,7 @@ def outgoing(request: RecordedRequest, mode: ContentMode) -> OutgoingEvent:
     try:
         body = json.dumps(event.structured()).encode()
     except ValueError:
-        raise BadFileError(request.location, "its data is not the JSON that it says it is") from None
+        raise BadFileError(request.location, "its data is not JSON, contrary to its content type") from None
     return OutgoingEvent(event, time, {"Content-Type": STRUCTURED}, body)
 
 
@@ -134,7 +134,7 @@ def _send(outgoing_event: OutgoingEvent, target: Target, seconds: float) -> Sent
     try:
         answer = target(outgoing_event.headers, outgoing_event.body, seconds)
     except NoAnswerError as error:
-        return SentEvent(event, 0, reason=f"none within {seconds:.0f} s" if error.timed_out else str(error))
+        return SentEvent(event, 0, reason=f"within {seconds:.0f} s" if error.timed_out else str(error))
     return _with_answer(event, answer)
 
 
@@ -148,7 +148,7 @@ def _with_answer(event: CloudEvent, answer: Answer) -> SentEvent:
     try:
         reply = CloudEvent.from_http(answer.headers, answer.body)["type"]
     except NotAnEventError:
-        return SentEvent(event, answer.status, retry_after, reason="with a body that is no CloudEvent")
+        return SentEvent(event, answer.status, retry_after, reason="with a body that is not a CloudEvent")
     return SentEvent(event, answer.status, retry_after, reply, delivered=True)
 
 

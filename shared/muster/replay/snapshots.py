@@ -66,7 +66,7 @@ def choose(
     chosen = next((snapshot for snapshot in snapshots if snapshot.checkpoint == checkpoint), None)
     if chosen is None:
         names = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
-        raise LookupError(f"no moment {checkpoint!r}; there are {names or 'no moments in these files'}")
+        raise LookupError(f"no moment {checkpoint!r}; known: {names or 'none'}")
     return chosen
 
 
@@ -90,7 +90,7 @@ def _objects(location: str, document: Any) -> Iterator[Object]:
             yield from _objects(f"{location}: [{number}]", entry)
         return
     if not isinstance(document, dict):
-        raise BadFileError(location, "is no Kubernetes object")
+        raise BadFileError(location, "is not a Kubernetes object")
     kind = document.get("kind")
     if isinstance(document.get("items"), list) and (kind is None or str(kind).endswith("List")):
         for number, entry in enumerate(document["items"]):
@@ -123,7 +123,7 @@ def _require_string(location: str, path: str, value: Any) -> None:
     if value is None:
         raise BadFileError(f"{location}: {path}", "is missing")
     if not isinstance(value, str) or not value:
-        raise BadFileError(f"{location}: {path}", "must be a string that is not empty")
+        raise BadFileError(f"{location}: {path}", "must be a non-empty string")
 
 
 def _latest(objects: Iterable[Object]) -> Objects:

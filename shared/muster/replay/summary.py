@@ -60,7 +60,7 @@ def as_lines(summary: Summary) -> Iterator[str]:
             status = f"{condition['type']:<19}{condition['status']:<6}"
             yield f"  {status} {condition['reason']}: {condition['message']}"
     if not any(summary.values()):
-        yield "no Workload, no PodGroup, no condition of Muster's"
+        yield "no Workload, PodGroup or condition of Muster"
 
 
 def is_gated(pod: Object) -> bool:

@@ -76,7 +76,7 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
 
     @app.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> Response:
-        refusal = _text(error.code or 500, f"{error.name}: events are taken by POST / only.")
+        refusal = _text(error.code or 500, f"{error.name}: events are accepted by POST / only.")
         allowed = error.get_response().headers.get("Allow")
         if allowed:
             refusal.headers["Allow"] = allowed

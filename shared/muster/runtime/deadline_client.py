@@ -104,7 +104,7 @@ class DeadlineClient:
 
     def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
         if self.time_is_over:
-            raise DeadlineExceeded(f"the {self._seconds:g} s for one event are over after {self.calls} calls")
+            raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended after {self.calls} calls")
         with self._calls_lock:
             self.calls += 1
         try:
@@ -113,7 +113,7 @@ class DeadlineClient:
         except ClusterError as error:
             self._on_call(verb, resource, str(error.status or "none"))
             if isinstance(error, Unavailable) and not error.status and self.time_is_over:
-                raise DeadlineExceeded(f"the {self._seconds:g} s for one event are over: {error}") from error
+                raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended: {error}") from error
             raise
         self._on_call(verb, resource, "404" if answer is None and verb == "get" else "ok")
         return answer

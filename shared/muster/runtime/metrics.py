@@ -52,13 +52,13 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._events = Counter(
             "muster_events",
-            "Events that were answered; type is add, update, delete, sweep, other or unreadable.",
+            "Events answered; type is add, update, delete, sweep, other or unreadable.",
             ("function", "type", "kind", "outcome", "reason"),
             registry=self._registry,
         )
         self._swept = Counter(
             "muster_swept_objects",
-            "Objects that sweeps looked at.",
+            "Objects examined by sweeps.",
             ("function", "outcome", "reason"),
             registry=self._registry,
         )
@@ -77,7 +77,7 @@ class Metrics:
         )
         self._dead_letters = Counter(
             "muster_dead_letters",
-            "Events that no function took; code is the failed function's answer, none where it gave none.",
+            "Events that no function accepted; code is the failed function's answer, none without an answer.",
             ("function", "code"),
             registry=self._registry,
         )
@@ -90,14 +90,14 @@ class Metrics:
         self._last_sweep.labels(function)
         self._last_round = Gauge(
             "muster_last_whole_sweep_timestamp_seconds",
-            "When sweeps had last looked at everything; 0 before the first time.",
+            "When sweeps had last examined all objects; 0 before the first time.",
             ("function",),
             registry=self._registry,
         )
         self._last_round.labels(function)
         in_flight_now = Gauge(
             "muster_events_in_flight",
-            "Events that are being worked on.",
+            "Events in progress.",
             ("function",),
             registry=self._registry,
         )

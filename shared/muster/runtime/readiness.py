@@ -97,7 +97,7 @@ class Readiness:
         """How to switch on the scheduling API, as text; empty if it is served."""
         if choose(self._cluster.served_versions(GROUP)).served:
             return ""
-        return f"{HOW_TO_SWITCH_ON}; until then marked jobs run as plain jobs"
+        return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
 
     def _not_allowed(self) -> str:
         """The missing permissions as text; empty if all are granted. Logs each change."""
@@ -106,7 +106,7 @@ class Readiness:
                 self._cluster, self._not_granted, self._namespace, self._manager
             )
         except (Forbidden, Gone) as error:
-            message = f"permissions are not known: {error.message}"
+            message = f"permissions could not be checked: {error.message}"
         else:
             missing = sorted(map(str, self._not_granted))
             where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"

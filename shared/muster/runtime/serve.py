@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("code", help="the path of a step.py, or the module muster.runtime.dead_letter")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
-    parser.add_argument("--port", type=int, default=8080, help="0 takes any free one; it is printed")
+    parser.add_argument("--port", type=int, default=8080, help="0: any free port, which is printed")
     options = parser.parse_args(arguments)
     try:
         settings = config.from_environment()

@@ -79,7 +79,7 @@ class Sweeps:
             ClusterError: a list of the step cannot be read.
         """
         if not self._sweeping.acquire(blocking=False):
-            return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is under way")
+            return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is running")
         try:
             time.sleep(delay)
             cluster.refresh()
@@ -190,7 +190,7 @@ class _Round:
         counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         left = len(self._subjects or ())
         more = f"; {left} of {self._all} objects left to the next sweep" if left else ""
-        return (counts or "nothing to look at") + more
+        return (counts or "no objects") + more
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:

@@ -51,10 +51,10 @@ def stamped_at_birth(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
     """Every pod is created with the name of its group and with Muster's gate."""
     created = [entry for entry in history if entry.kind == "Pod" and entry.change == "ADDED"]
     if len(created) < sum(max(1, size) for size in groups.values()):
-        yield f"only {len(created)} pods were born"
+        yield f"only {len(created)} pods were created"
     for entry in created:
         if not group_of(entry.object) or not is_gated(entry.object):
-            yield f"pod {entry.name} was born without group or gate"
+            yield f"pod {entry.name} was created without group or gate"
 
 
 def groups_as_asked(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
@@ -96,7 +96,7 @@ def specs_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]: 
     """The spec of the object that the user created does not change."""
     first = next((entry for entry in history if not entry.object["metadata"].get("ownerReferences")), None)
     if first is None:
-        yield "nothing was seen"
+        yield "no object was seen"
         return
     same = [entry for entry in history if (entry.kind, entry.name) == (first.kind, first.name)]
     if any(entry.object["spec"] != first.object["spec"] for entry in same):
@@ -106,10 +106,10 @@ def specs_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]: 
 Expectation = Callable[[Sequence[Entry], Groups], Iterator[str]]
 """Yields the violations in a timeline of a story with known groups."""
 
-_STAMPED = "every pod was born with its group's name and a gate"
-_AS_ASKED = "Workload and PodGroups have the groups and minCounts that were expected"
+_STAMPED = "every pod was created with its group's name and a gate"
+_AS_ASKED = "Workload and PodGroups have the expected groups and minCounts"
 _IN_ORDER = "the Workload came first, then the PodGroups, then the first binding"
-_GATES = "no gate was lifted before the PodGroup existed"
+_GATES = "no gate was removed before the PodGroup existed"
 _TOGETHER = "every gang was bound together"
 _UNTOUCHED = "nobody changed the spec of what the user created"
 

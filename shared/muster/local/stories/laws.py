@@ -107,7 +107,7 @@ def no_gate_is_lifted_before_its_group_exists(entries: Sequence[Entry]) -> list[
             gated.remove(entry.name)
             group = group_of(entry.object)
             if group and group not in groups:
-                violations.append(f"the gate of {entry.name} was lifted before {group} was made")
+                violations.append(f"the gate of {entry.name} was removed before {group} was made")
     return violations
 
 

@@ -170,7 +170,7 @@ def _runs(run: StoryRun) -> None:
     """Create an owner; its pods run together."""
     run.create_manifest()
     run.until("all pods of every group are bound", run.all_bound)
-    run.until("the owner says that all groups are scheduled", run.is_scheduled)
+    run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
 
 
 def _runs_after_initializers(run: StoryRun) -> None:
@@ -183,24 +183,24 @@ def _runs_after_initializers(run: StoryRun) -> None:
         ),
     )
     run.until(
-        "the owner says that it waits for the trainer's pods",
+        "the owner's condition says that it waits for the trainer's pods",
         lambda: run.has_condition("PodGroupsScheduled", "False", "WaitingForPods"),
     )
     run.until("all pods of the trainer are bound", run.all_bound)
-    run.until("the owner says that all groups are scheduled", run.is_scheduled)
+    run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
 
 
 def _runs_once_there_is_room(run: StoryRun) -> None:
     """Create four pods on three nodes with room for one each; none is bound until there is a fourth node."""
     run.create_manifest()
     run.until(
-        "the owner says that there is no room",
+        "the owner's condition says that there is no room",
         lambda: run.has_condition("PodGroupsScheduled", "False", "Unschedulable"),
     )
     run.expect("no pod is bound while there is no room for all", run.bound("main") == 0)
     run.create(node("node-4", cpu="8", memory="32Gi", gpu=4))
     run.until("with a fourth node all pods are bound", run.all_bound)
-    run.until("the owner says that all groups are scheduled", run.is_scheduled)
+    run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
 
 
 STORIES = (
@@ -239,5 +239,5 @@ def story_named(name: str) -> LocalStory:
     story = next((story for story in STORIES if story.name == name), None)
     if story is None:
         names = ", ".join(story.name for story in STORIES)
-        raise LookupError(f"no story is called {name!r}; there are {names}")
+        raise LookupError(f"no story {name!r}; known: {names}")
     return story

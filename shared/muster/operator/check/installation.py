@@ -54,11 +54,15 @@ def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
         live = None
     if live is None:
         return Finding(
-            Level.FAIL, about, "is not installed: kubectl apply -k eventing/admission, before any marked Job"
+            Level.FAIL,
+            about,
+            "is not installed: kubectl apply -k eventing/admission, before any Job with a group label",
         )
     if not _contains(live["spec"], manifest["spec"]):
         return Finding(
-            Level.WARN, about, "differs from this version's: pods may be named as the functions do not expect"
+            Level.WARN,
+            about,
+            "differs from this version's: pods may get names that the functions do not expect",
         )
     return Finding(Level.OK, about, "is installed")
 
@@ -148,7 +152,7 @@ def _allowed(
     status, answer = client.raw("POST", _REVIEWS, body=body)
     if status != _CREATED:
         raise _ReviewForbiddenError(
-            f"could not be asked: {status}; you need the right to `create` `subjectaccessreviews`"
+            f"could not be checked: {status}; you need the right to `create` `subjectaccessreviews`"
         )
     return bool(answer["status"].get("allowed"))
 
@@ -175,7 +179,7 @@ def _namespaces(client: Client, installed: list[Manifest]) -> Iterator[Finding]:
         yield Finding(
             Level.FAIL,
             f"namespace {name}",
-            f"has {NAMESPACE_SWITCH}: a gated pod of Muster would wait for Muster; take the label off",
+            f"has {NAMESPACE_SWITCH}: a gated pod of Muster would wait for Muster; remove the label",
         )
     if enabled:
         yield Finding(Level.OK, f"label {NAMESPACE_SWITCH}", f"is on {first_names(enabled)}")
@@ -183,7 +187,7 @@ def _namespaces(client: Client, installed: list[Manifest]) -> Iterator[Finding]:
         yield Finding(
             Level.WARN,
             f"label {NAMESPACE_SWITCH}",
-            "is on no namespace: only Jobs whose template is marked by hand are gangs; "
+            "is on no namespace: only Jobs whose pod template has a group label are gangs; "
             f"kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled",
         )
 

@@ -152,7 +152,7 @@ def _stored_groups(client: Client) -> Finding:
         return Finding(
             Level.FAIL,
             about,
-            "an older Kubernetes left some that this one cannot read, so it lists none and places no pod: "
+            "an older Kubernetes stored some that this one cannot read, so it lists none and places no pod: "
             f"docs/install.md, step 7; {error.message}",
         )
     return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
@@ -169,7 +169,7 @@ def _scheduling_group_field(client: Client, namespace: str) -> Finding:
             Level.OK,
             about,
             "is kept by the API server; whether kube-scheduler and kube-controller-manager have the same "
-            "gates, no API tells",
+            "gates, no API shows",
         )
     return Finding(Level.FAIL, about, f"is dropped by the API server: {HOW_TO_SWITCH_ON}")
 
@@ -202,7 +202,7 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
             Level.OK,
             about,
             "is on: the Job controller groups plain Jobs, Muster all others; "
-            "eventing/overlays/native-jobs leaves plain Jobs unmarked",
+            "eventing/overlays/native-jobs leaves plain Jobs without group label",
         )
     return Finding(Level.OK, about, "is off: Muster groups plain Jobs too")
 
@@ -216,9 +216,7 @@ def _workload_with_job_1_36(client: Client) -> Finding:
     about = "gate WorkloadWithJob"
     status, metrics = client.raw("GET", "/metrics")
     if status != _OK:
-        message = (
-            f"/metrics of the API server answers {status}, so it cannot be told; on 1.36 it has to be off"
-        )
+        message = f"/metrics of the API server answers {status}, so it is unknown; on 1.36 it must be off"
         return Finding(Level.WARN, about, message)
     if re.search(
         r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$', str(metrics), re.MULTILINE
@@ -227,10 +225,10 @@ def _workload_with_job_1_36(client: Client) -> Finding:
             Level.FAIL,
             about,
             "is on: the Job controller of 1.36 makes a gang of every Indexed Job of several pods, each Job "
-            "of a JobSet or TrainJob by itself, and cannot be told not to: switch it off on kube-apiserver "
+            "of a JobSet or TrainJob by itself, and has no opt-out: switch it off on kube-apiserver "
             "and kube-controller-manager",
         )
-    return Finding(Level.OK, about, "is off, as it has to be on 1.36: Muster groups Jobs")
+    return Finding(Level.OK, about, "is off, as it must be on 1.36: Muster groups Jobs")
 
 
 def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Finding:
@@ -240,7 +238,7 @@ def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Fin
         Level.WARN,
         name,
         f"{resource.api_version} {resource.kind} is not served: leave eventing/base/sources/{source}.yaml "
-        "out, or its adapter ends again and again",
+        "out, or its adapter restarts again and again",
     )
 
 
@@ -256,4 +254,4 @@ def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> t
     if status == _CREATED:
         return answer, ""
     message = answer.get("message", "") if isinstance(answer, dict) else str(answer)
-    return {}, f"could not be tried by a dry run in namespace {namespace}: {status} {message}"
+    return {}, f"could not be checked by a dry run in namespace {namespace}: {status} {message}"

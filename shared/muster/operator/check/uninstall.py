@@ -1,4 +1,4 @@
-"""Check that no pod would wait for ever if Muster were uninstalled (docs/uninstall.md)."""
+"""Check that no pod would wait forever if Muster were uninstalled (docs/uninstall.md)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
         yield Finding(
             Level.FAIL,
             "pods with Muster's gate",
-            f"{len(gated)} would wait for ever: {first_names(gated)}; "
-            "let the functions go on until there are none, or delete their Jobs "
+            f"{len(gated)} would wait forever: {first_names(gated)}; "
+            "let the functions run until there are none, or delete their Jobs "
             "(muster status says what they wait for)",
         )
     else:
@@ -44,8 +44,8 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
         yield Finding(
             Level.FAIL,
             "pods without their PodGroup",
-            f"{len(orphaned)} would wait for ever: {first_names(orphaned)}; "
-            "the functions make it at the next sweep",
+            f"{len(orphaned)} would wait forever: {first_names(orphaned)}; "
+            "the functions create it at the next sweep",
         )
     else:
         yield Finding(Level.OK, "pods without their PodGroup", "there are none")
@@ -59,7 +59,7 @@ def _namespace_labels(cluster: Cluster) -> Finding:
         return Finding(
             Level.FAIL,
             about,
-            f"new Jobs are still marked in {first_names(names)}: "
+            f"new Jobs still get group labels in {first_names(names)}: "
             f"kubectl label namespace --all {NAMESPACE_SWITCH}-",
         )
     return Finding(Level.OK, about, "is on no namespace")

@@ -64,11 +64,11 @@ def assume_cluster(objects: Objects) -> AssumedObjects:
     assumed = [_stored(body) for body in copy.deepcopy(objects)]
     owners = [body for body in assumed if body["kind"] in kind_names() and not _controlled(body)]
     if not owners:
-        raise BadFileError("file", "has no TrainJob, JobSet or Job in it")
+        raise BadFileError("file", "has no TrainJob, JobSet or Job")
     notes: list[str] = []
     namespaces = {body["metadata"]["name"]: body for body in assumed if body["kind"] == "Namespace"}
     for name in sorted({owner["metadata"]["namespace"] for owner in owners} - set(namespaces)):
-        notes.append(f"namespace {name} is not in the file: taken as labelled {NAMESPACE_SWITCH}=enabled")
+        notes.append(f"namespace {name} is not in the file: assumed to have {NAMESPACE_SWITCH}=enabled")
         namespaces[name] = _namespace(name)
         assumed.append(namespaces[name])
     jobsets = {body["metadata"]["name"] for body in assumed if body["kind"] == "JobSet"}
@@ -126,7 +126,7 @@ def _made_by_trainer(trainjob: Object, objects: Objects, notes: list[str]) -> Ob
                 f"TrainJob {trainjob['metadata']['name']}",
                 f"{kind} {name} is neither in the file nor shipped by the Trainer",
             ) from None
-        notes.append(f"runtime {name} is taken as Trainer 2.3.0 ships it")
+        notes.append(f"runtime {name} is assumed as shipped by Trainer 2.3.0")
     try:
         jobset = build_jobset(trainjob, copy.deepcopy(runtimes[0]["spec"]))
     except UnknownNumNodes:

@@ -102,7 +102,7 @@ def _policy(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> str:
     if isinstance(resolved, NoOp) or resolved.policy == DEFAULT:
         policy = resolve_policy(live.sources, live.owner)
         return policy.where if isinstance(policy, EffectivePolicy) else policy.policy.where
-    stored = " (as it was when the groups were made)" if resolved.policy.kept else ""
+    stored = " (as it was when the groups were created)" if resolved.policy.kept else ""
     return resolved.policy.where + stored
 
 
@@ -151,7 +151,7 @@ def _preview_patch_pods(cluster: Cluster, owner: ObjectRef, now: datetime) -> It
     step = steps.step_named("patch_pods")
     groups = read.members(cluster, *read.owner(cluster, owner)).groups
     if not groups:
-        yield StepPreview("patch_pods", "AwaitingPodGroup", "there is no PodGroup yet", ())
+        yield StepPreview("patch_pods", "AwaitingPodGroup", "no PodGroup exists yet", ())
     for group in groups:
         yield _preview("patch_pods", step.plan(step.observe(cluster, group.ref), now))
 

@@ -44,7 +44,7 @@ def _exceeded(leaf: Group, requests: Mapping[str, int], quota: Mapping[str, Any]
         if requested > milli(str(limit)):
             yield (
                 f"group {leaf.name}: {leaf.template_min_count} pods need {resource} {_quantity(requested)}, "
-                f"ResourceQuota {quota['metadata']['name']} allows {limit}: they will never all exist"
+                f"ResourceQuota {quota['metadata']['name']} allows {limit}: they can never all exist"
             )
 
 

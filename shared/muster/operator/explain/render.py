@@ -26,13 +26,13 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
     yield str(explanation.owner)
     yield f"  policy: {explanation.policy}"
     for source in explanation.policy_sources[1:]:
-        yield f"          (not looked at: {source.where})"
+        yield f"          (not used: {source.where})"
     if explanation.skipped is not None:
-        yield f"  left alone: {explanation.skipped.reason}: {explanation.skipped.message}"
+        yield f"  not grouped: {explanation.skipped.reason}: {explanation.skipped.message}"
     if explanation.failure is not None:
-        yield f"  cannot be had: {explanation.failure.reason}: {explanation.failure.message}"
-        names = "of their names" if explanation.tree else "for the pods there are"
-        yield f"  instead of these groups, basic stand-ins {names}:"
+        yield f"  cannot be made: {explanation.failure.reason}: {explanation.failure.message}"
+        names = "of the same names" if explanation.tree else "for the existing pods"
+        yield f"  instead of these groups, fallback PodGroups {names}:"
     elif explanation.tree:
         yield "  groups:"
     if explanation.pod_sets is not None:
@@ -42,7 +42,7 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
     for step in explanation.steps:
         yield from _step_lines(step)
     if explanation.labels:
-        yield "  labels to add, or to change where the job is made:"
+        yield "  labels to add or change in the job's manifest:"
         yield from (f"    {path}: {label}: {value}" for path, label, value in explanation.labels)
     yield from (f"  warning: {warning}" for warning in explanation.warnings)
 

@@ -29,7 +29,7 @@ def dropped_settings(tree: tuple[Group, ...], workload: Workload) -> str:
         for setting in group.settings.keys() - kept.get(group.name, group.settings).keys():
             lost.setdefault(setting, []).append(group.name)
     return "; ".join(
-        f"{setting} of {', '.join(lost[setting])}: the feature gate is off ({gate})"
+        f"{setting} of {', '.join(lost[setting])}: feature gate {gate} is off"
         for setting, gate in _GATES.items()
         if setting in lost
     )

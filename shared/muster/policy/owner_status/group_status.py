@@ -47,14 +47,14 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
     if group is None:
         return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{name}: the PodGroup does not exist yet")
     if not live and needed <= 0:
-        return GroupStatus(Reason.SCHEDULED, f"{name}: no pod of it is still to run")
+        return GroupStatus(Reason.SCHEDULED, f"{name}: no pod is left to run")
     if group.refusal is not None:
         error = group.refusal[0] == Reason.SCHEDULER_ERROR
         reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
         return GroupStatus(reason, f"{counts}; {group.refusal[1] or group.refusal[0]}")
     gates = {gate for pod in live for gate in pod.gates}
     if gates:
-        others = ", ".join(sorted(gates - {GATE})) or "Muster's, about to be lifted"
+        others = ", ".join(sorted(gates - {GATE})) or "Muster's, about to be removed"
         return GroupStatus(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others}")
     if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
@@ -79,9 +79,9 @@ def too_few_pods(group: PodGroup, pods: list[Pod], needed: int, version: str) ->
     minimum = group.spec.scheduling_policy.min_count
     if not bound < needed < minimum:
         return None
-    cause = f"minCount {minimum} cannot change in {version}, and {needed} pods are still to run"
+    cause = f"minCount {minimum} is immutable in {version}, and {needed} pods are left to run"
     counts = _counts(group.metadata.name, live, bound, needed)
-    return GroupStatus(Reason.GANG_SIZE_FIXED, f"{counts}; {cause}: create the job anew")
+    return GroupStatus(Reason.GANG_SIZE_FIXED, f"{counts}; {cause}: create the job again")
 
 
 def _live(pods: list[Pod]) -> tuple[list[Pod], int]:

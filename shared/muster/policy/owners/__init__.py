@@ -38,7 +38,7 @@ def known_kind_of(named: ObjectRef | KubernetesObject) -> OwnerKind:
     """
     kind = kind_of(named)
     if kind is None:
-        raise LookupError(f"{named.kind} of {named.api_version} is no kind of owner")
+        raise LookupError(f"{named.kind} of {named.api_version} is not an owner kind")
     return kind
 
 

@@ -156,7 +156,7 @@ def _skip_event(job: Job) -> NoOp | None:
     """Jobs without group labels: mark-jobs, where it acts, writes them at the Job's creation."""
     if group_labels.read_group_labels(job.spec.template.metadata.labels) is not None:
         return None
-    return NoOp(Reason.NOT_MARKED, f"{job.ref}: the pod template is not marked")
+    return NoOp(Reason.NOT_MARKED, f"{job.ref}: the pod template has no label {group_labels.GROUP}")
 
 
 JOB = OwnerKind(

@@ -48,7 +48,7 @@ def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
         return resolved
     failure = resolved.failure
     if failure is not None:
-        return NoOp(failure.reason, f"{failure.message}; create_workload makes stand-ins")
+        return NoOp(failure.reason, f"{failure.message}; create_workload creates fallback PodGroups")
     root = resolved.root
     workload = resolved.own or resolved.live.workload
     if workload is None or workload.being_deleted:
@@ -71,7 +71,7 @@ def _create_missing(
     # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.
     missing = tuple(action for action in wanted if action.target.name not in existing)
     if not missing and being_deleted:
-        return NoOp(Reason.BEING_DELETED, f"being deleted: {', '.join(being_deleted)}", requeue=True)
+        return NoOp(Reason.BEING_DELETED, f"{', '.join(being_deleted)}: being deleted", requeue=True)
     if not missing:
         return NoOp(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
     names = [action.target.name for action in missing]
@@ -125,7 +125,7 @@ def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[A
     for leaf in resolved.leaves():
         if leaf.name in stored or resolved.policy.holds:
             continue
-        message = f"Workload {workload.metadata.name} was made before {leaf.name} and has no template for it"
+        message = f"Workload {workload.metadata.name} has no template for {leaf.name}, which was added later"
         failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
         for suffix in leaf.sizes:
             name = resolved.pod_sets.pod_group_name(leaf.name, suffix)

@@ -107,7 +107,9 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
 
 def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner) -> Decision:
     if resolved.own is not None:
-        return NoOp(Reason.OWN_WORKLOAD, f"Workload {resolved.own.metadata.name} rules and is never written")
+        return NoOp(
+            Reason.OWN_WORKLOAD, f"Workload {resolved.own.metadata.name} applies and is never changed"
+        )
     if inputs.live.workload is not None:
         return _name_in_use(inputs, resolved, inputs.live.workload)
     name = workload_name(resolved.owner)
@@ -136,7 +138,7 @@ def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Work
         )
     return Plan(
         Reason.LEFTOVER_REMOVED,
-        f"{workload.ref} was left behind by an earlier owner of that name",
+        f"{workload.ref} is left over from an earlier owner of that name",
         (Action(Verb.DELETE, replace(workload.ref, uid=workload.metadata.uid)),),
         requeue=True,
     )

@@ -74,7 +74,7 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     patch = conditions_patch(resolved.owner, conditions, now)
     requeue = not scheduled.true and _is_binding(inputs.subject, members, now)
     if patch is None:
-        return NoOp(Reason.UP_TO_DATE, f"{resolved.owner.ref} says so already", requeue=requeue)
+        return NoOp(Reason.UP_TO_DATE, f"{resolved.owner.ref} already has these conditions", requeue=requeue)
     root = resolved.root
     events = tuple(
         manifests.create_event(
@@ -201,7 +201,7 @@ def _with_dropped_settings(resolved: ResolvedOwner, ready: Condition) -> Conditi
     if not dropped:
         return ready
     reason = Reason.FIELDS_DROPPED if ready.reason == Reason.POD_GROUPS_EXIST else ready.reason
-    return replace(ready, reason=reason, message=f"{ready.message}; not kept by the API server: {dropped}")
+    return replace(ready, reason=reason, message=f"{ready.message}; dropped by the API server: {dropped}")
 
 
 def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
@@ -215,13 +215,13 @@ def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition)
     wanted = wanted_min_counts(resolved, members)
     differing = [
         f"{group.metadata.name} has minCount {group.spec.scheduling_policy.min_count}, "
-        f"its pods ask for {wanted[group.metadata.name]}"
+        f"its pods need {wanted[group.metadata.name]}"
         for group in members.groups
         if _differs(group, wanted.get(group.metadata.name, 0), lower_too=flagged)
     ]
     if not differing:
         return ready
-    cause = "onScale is Flag" if flagged else f"{version} does not let minCount change"
+    cause = "onScale is Flag" if flagged else f"minCount is immutable in {version}"
     reason = Reason.SCALING_FLAGGED if flagged else Reason.GANG_SIZE_FIXED
     return replace(ready, reason=reason, message=f"{ready.message}; {cause}: {'; '.join(differing)}")
 
@@ -239,7 +239,7 @@ def _ready(
     if fallback:
         reason, _, message = fallback[0].metadata.annotations[manifests.FALLBACK].partition(": ")
         names = ", ".join(group.metadata.name for group in fallback)
-        return Condition(READY, true=False, reason=reason, message=f"stand-ins {names}: {message}")
+        return Condition(READY, true=False, reason=reason, message=f"fallback PodGroups {names}: {message}")
     if missing:
         message = f"{total - len(missing)} of {total} PodGroups exist; missing: {', '.join(missing)}"
         return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)

@@ -64,7 +64,7 @@ def beside(
     if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
         return replace(decision, actions=(*decision.actions, *created))  # its condition is more serious
     reason, _, detail = (created[0].body or {})["metadata"]["annotations"][manifests.FALLBACK].partition(": ")
-    message = f"stand-ins {', '.join(action.target.name for action in created)}: {detail}"
+    message = f"fallback PodGroups {', '.join(action.target.name for action in created)}: {detail}"
     condition = Condition(READY, true=False, reason=reason, message=message)
     reported = _report(resolved.owner, condition, component, now)
     if isinstance(decision, Plan):
@@ -92,12 +92,12 @@ def for_stamped_pods(
     created = [_for_pod(owner.ref, pod, failure) for pod in _first_pod_of_each_missing_group(members)]
     if not created:
         return skipped
-    message = f"stand-ins {', '.join(action.target.name for action in created)}: {skipped.message}"
+    message = f"fallback PodGroups {', '.join(action.target.name for action in created)}: {skipped.message}"
     condition = Condition(READY, true=False, reason=skipped.reason, message=message)
     reported = _report(owner, condition, component, now)
     return Plan(
         Reason.STAND_INS_CREATED,
-        f"{len(created)} basic PodGroups: {skipped.message}",
+        f"{len(created)} fallback PodGroups: {skipped.message}",
         (*created, *reported),
     )
 
@@ -156,7 +156,7 @@ def _for_strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[Actio
         pod_set = pod_sets.get(pod.metadata.labels.get(REPLICATED_JOB, ""))
         if pod_set is None or pod.pod_group_name in wanted:
             continue
-        message = f"{pod_set.path} is not Muster's to group, but its pods are stamped"
+        message = f"{pod_set.path} is not grouped by Muster, but its pods are stamped"
         yield _for_pod(resolved.root, pod, GroupingFailure(pod_set.ungrouped or Reason.NOT_MARKED, message))
 
 

@@ -89,7 +89,7 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     """Write the labels of a runtime's policy on it; remove labels of Muster that no policy sets."""
     runtime = inputs.runtime
     if runtime is None:
-        return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or another one has its name")
+        return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or has another UID")
     view = KubernetesObject.read(runtime)
     if view.being_deleted:
         return NoOp(Reason.DELETED, f"{view.ref} is being deleted")
@@ -144,12 +144,16 @@ def _no_op(ref: ObjectRef, policy: EffectivePolicy | None, desired: _DesiredFiel
     if policy is None:
         return NoOp(Reason.NOT_MARKED, f"{ref} has no policy")
     if policy.other == "upstream":
-        return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: upstream groups these pods")
+        return NoOp(
+            Reason.UPSTREAM_GROUPS, f"{policy.where}: Trainer, JobSet or the Job controller groups these pods"
+        )
     if policy.other:
         return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
     if desired.left and not any(desired.values.values()):
-        return NoOp(next(iter(desired.left.values())), "; ".join([f"{ref} is not marked", *desired.kept]))
-    return NoOp(Reason.UP_TO_DATE, "; ".join([f"{ref} is marked", *desired.kept]))
+        return NoOp(
+            next(iter(desired.left.values())), "; ".join([f"{ref} has no group labels", *desired.kept])
+        )
+    return NoOp(Reason.UP_TO_DATE, "; ".join([f"{ref} is up to date", *desired.kept]))
 
 
 def _replaced(
@@ -161,7 +165,7 @@ def _replaced(
     now: datetime,
 ) -> Plan:
     done = [
-        f"{path} {'= ' + value if (value := path.value_in(changed)) is not None else 'taken back'}"
+        f"{path} {'= ' + value if (value := path.value_in(changed)) is not None else 'removed'}"
         for path in _fields(runtime)
         if path.value_in(runtime) != path.value_in(changed)
     ]
@@ -201,7 +205,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
         left = grouped_by_others(job)
         if left in _OTHER_GROUPS:
             desired.left[name] = left
-            desired.kept.append(f"{name} is left alone ({left}): its template has {_OTHER_GROUPS[left]}")
+            desired.kept.append(f"{name} is not labelled ({left}): its template has {_OTHER_GROUPS[left]}")
             _desired_labels(runtime, desired, index, name, {})
             continue
         others = (policy is not None and policy.other in _BY_POLICY) or (
@@ -218,7 +222,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
             desired.values[FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
     foreign = _foreign(runtime, desired)
     desired.kept += [
-        f"{path} is {path.value_in(runtime)}, by somebody else; the policy asks for {value}"
+        f"{path} is {path.value_in(runtime)}, set by another field manager; the policy asks for {value}"
         for path, value in desired.values.items()
         if value is not None and path in foreign
     ]
@@ -239,7 +243,7 @@ def _desired_labels(
         if differs:
             asked = ", ".join(f"{label}: {wanted[label]}" for label in differs)
             desired.kept.append(
-                f"{name} is marked by hand ({current_group}) and stays so; the policy asks for {asked}"
+                f"{name} keeps its own group label ({current_group}); the policy asks for {asked}"
             )
         return
     for label, path in paths.items():

@@ -45,9 +45,9 @@ def plan_orphan(inputs: OrphanInputs) -> Decision:
     if not is_musters(orphan.metadata.labels):
         return NoOp(Reason.NOT_MUSTERS, f"{orphan.ref} was not made by Muster")
     if orphan.being_deleted or not is_orphan(orphan, inputs.live_uids):
-        return NoOp(Reason.UP_TO_DATE, f"{orphan.ref} is in use or on its way out")
+        return NoOp(Reason.UP_TO_DATE, f"{orphan.ref} is in use or being deleted")
     delete = Action(Verb.DELETE, replace(orphan.ref, uid=orphan.metadata.uid))
-    return Plan(Reason.ORPHANS_REMOVED, f"{orphan.ref}: its owner is gone or was rebuilt", (delete,))
+    return Plan(Reason.ORPHANS_REMOVED, f"{orphan.ref}: its owner was deleted or created again", (delete,))
 
 
 def owner_uids(uids: Iterable[str]) -> frozenset[str]:

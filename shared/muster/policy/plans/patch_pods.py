@@ -43,7 +43,7 @@ def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - e
     if not without_group:
         return grouped
     message = (
-        f"{len(without_group)} pods run without a group: the scheduling API is off, or was at their birth"
+        f"{len(without_group)} pods run without a group: the scheduling API is off, or was at their creation"
     )
     plan = Plan(Reason.API_NOT_SERVED, message, tuple(map(remove_gate, without_group)))
     if isinstance(grouped, NoOp):
@@ -79,7 +79,7 @@ def remove_gate(pod: Pod) -> Action:
 def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
     subject = inputs.subject
     if not (inputs.groups or inputs.pods):
-        return NoOp(Reason.OBJECT_GONE, f"{subject} does not exist, or another one has its name")
+        return NoOp(Reason.OBJECT_GONE, f"{subject} does not exist, or has another UID")
     names = {group.metadata.name for group in inputs.groups}
     if names:  # with the owner, the pods of all its groups were read
         gated = [pod for pod in gated if pod.pod_group_name in names]

@@ -64,13 +64,13 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:  # noqa: ARG00
         *_patched_groups(members, targets),
     )
     if not actions:
-        return NoOp(Reason.UP_TO_DATE, f"minCount of every group of {resolved.root} is right")
+        return NoOp(Reason.UP_TO_DATE, f"minCount of every group of {resolved.root} is up to date")
     sizes = ", ".join(f"{name} {count}" for name, count in targets.items())
     if only_flags(resolved):
         return NoOp(Reason.SCALING_FLAGGED, f"{resolved.policy.where}: onScale is Flag; wanted: {sizes}")
     if not resolved.api.resizable:
         version = resolved.api.version
-        return NoOp(Reason.GANG_SIZE_FIXED, f"{version} does not let minCount change; wanted: {sizes}")
+        return NoOp(Reason.GANG_SIZE_FIXED, f"minCount is immutable in {version}; wanted: {sizes}")
     reply = Reply("resized", resolved.root, {"minCounts": targets})
     return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
 
@@ -82,7 +82,7 @@ def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
         return NoOp(resolved.failure.reason, resolved.failure.message)
     if resolved.own is not None:
         name = resolved.own.metadata.name
-        return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} rules; scaling changes nothing")
+        return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} applies; scaling changes no minCount")
     if workload is None or workload.being_deleted:
         return NoOp(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
     if not belongs_to(workload.metadata.labels, root.uid):

@@ -31,10 +31,12 @@ def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, di
         for index, name in enumerate(group.replicated_jobs):
             place = f"{path}.replicatedJobs[{index}]"
             if name not in steps:
-                raise InvalidPolicyError(place, f"there is no {name}; there are {', '.join(steps)}")
+                raise InvalidPolicyError(
+                    place, f"replicatedJob {name} does not exist; existing: {', '.join(steps)}"
+                )
             key = f"{name}/{'leader' if group.leader else 'all'}"
             if key in taken:
-                raise InvalidPolicyError(place, f"{name} is taken by {taken[key]}")
+                raise InvalidPolicyError(place, f"{name} is already used by {taken[key]}")
             taken[key] = place
             labels[name] |= labels_of(group)
     return labels

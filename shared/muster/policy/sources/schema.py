@@ -139,13 +139,13 @@ class GroupPolicy(_Strict):
     def _check_level(self) -> GroupPolicy:
         gang = self.scheduling_policy.gang if self.scheduling_policy else None
         if self.name == "none":
-            raise _at("name", "none is the mark of pods that are in no group")
+            raise _at("name", "none is reserved for pods in no group")
         if self.groups:
             leaf_only = ("replicatedJobs", "per", "size", "leader", "resourceClaims")
             for name in filter(lambda name: getattr(self, _snake(name)), leaf_only):
-                raise _at(name, "belongs to a group of pods, not to one with groups")
+                raise _at(name, "is only for groups of pods")
             if gang and gang.min_count:
-                raise _at("schedulingPolicy.gang.minCount", "a group with groups takes minGroupCount")
+                raise _at("schedulingPolicy.gang.minCount", "a group of groups takes minGroupCount")
         elif gang and gang.min_group_count:
             raise _at("schedulingPolicy.gang.minGroupCount", "a group of pods takes minCount")
         shapes = [name for name in ("per", "size", "leader") if getattr(self, name)]
@@ -268,5 +268,5 @@ def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown field"
     if error["type"] == "string_pattern_mismatch":
-        return f"{error['input']!r} is no name that Kubernetes takes here"
+        return f"{error['input']!r} is not a valid name"
     return str(error["msg"]).removeprefix("Value error, ")

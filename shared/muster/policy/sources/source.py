@@ -203,12 +203,12 @@ def _way_to_kai(queue: str, owner: OwnerObject | None) -> str:
     if owner is not None and _runtime_of(owner) is None:
         label = f" and the label kai.scheduler/queue: {queue}" if queue else ""
         return (
-            f"comes too late for a {owner.kind} that exists; "
+            f"comes too late for an existing {owner.kind}; "
             f"create it with schedulerName: kai-scheduler{label} in its pod templates"
         )
     policy = f"{{kaiScheduler: {{queue: {queue}}}}}" if queue else "{kaiScheduler: {}}"
     return (
-        "only a runtime can hand pods to another scheduler, before they exist: "
+        "only a runtime can choose another scheduler, before the pods exist: "
         f"kubectl annotate --overwrite {_runtime(owner)} '{ANNOTATION}={policy}'"
     )
 

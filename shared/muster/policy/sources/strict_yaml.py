@@ -17,7 +17,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not read")
+            raise yaml.YAMLError("aliases are not allowed")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -39,4 +39,4 @@ def load(text: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-02-31
         raise BadYamlError(" ".join(str(error).split())) from error
     except RecursionError as error:
-        raise BadYamlError("nested too deep") from error
+        raise BadYamlError("nested too deeply") from error

@@ -68,7 +68,7 @@ class _TreeBuilder:
         if composite and (unnamed or not all(root.children for root in roots)):
             beside = [root.name for root in roots if not root.children] + [group.name for group in unnamed]
             raise InvalidPolicyError(
-                "workload.groups", f"{', '.join(beside)} stand beside a group with groups; put them into one"
+                "workload.groups", f"{', '.join(beside)} are beside a group of groups; put them into one"
             )
         return (*roots, *unnamed)
 
@@ -78,19 +78,19 @@ class _TreeBuilder:
         if blocked is not None and blocked.group.children:
             raise InvalidPolicyError(
                 f"{self._path_by_name[blocked.group.name]}.schedulingPolicy",
-                f"{blocked.needed} child groups never wait together: only {blocked.at_once} can be there "
+                f"{blocked.needed} child groups never wait together: only {blocked.at_once} can exist "
                 f"before {blocked.late} starts, which waits for them; "
-                f"make it basic, or minGroupCount {max(1, blocked.at_once)}",
+                f"make it basic, or set minGroupCount {max(1, blocked.at_once)}",
             )
 
     def _group(self, policy: GroupPolicy, path: str, level: int) -> Group:
         if policy.name in self._path_by_name:
             raise InvalidPolicyError(
-                f"{path}.name", f"{policy.name} is taken by {self._path_by_name[policy.name]}"
+                f"{path}.name", f"{policy.name} is already used by {self._path_by_name[policy.name]}"
             )
         self._path_by_name[policy.name] = path
         if level > LEVELS:
-            raise InvalidPolicyError(path, f"is on level {level}, but a Workload has {LEVELS}")
+            raise InvalidPolicyError(path, f"is on level {level} of at most {LEVELS}")
         return self._composite(policy, path, level) if policy.groups else self._leaf(policy, path)
 
     def _composite(self, policy: GroupPolicy, path: str, level: int) -> Group:
@@ -115,7 +115,7 @@ class _TreeBuilder:
             known = ", ".join(sorted(self._labelled)) or "none"
             raise InvalidPolicyError(
                 f"{path}.name",
-                f"no pod template has the label {group_labels.GROUP}: {policy.name}; marks found: {known}",
+                f"no pod template has the label {group_labels.GROUP}: {policy.name}; labels found: {known}",
             )
         _check_membership(policy, labelled, path)
         gang, asked = _policy(policy, default_gang=labelled.gang)
@@ -123,7 +123,7 @@ class _TreeBuilder:
         if asked is not None and asked > max(1, largest) and not self._kept:
             raise InvalidPolicyError(
                 f"{path}.schedulingPolicy.gang.minCount",
-                f"{asked} is more than the {largest} pods there will be",
+                f"{asked} is more than the group's {largest} pods",
             )
         group = Group(policy.name, gang, labelled.pod_sets, labelled.sizes, (), asked, _settings(policy))
         if not self._kept:
@@ -191,7 +191,7 @@ def _check_preemption(group: Group, path: str) -> None:
     others = {pod_set.priority.preemption_policy for pod_set in below} - {"", asked}
     if asked and others:
         raise InvalidPolicyError(
-            f"{path}.preemptionPolicy", f"its pods have {', '.join(sorted(others))}, by their PriorityClass"
+            f"{path}.preemptionPolicy", f"the PriorityClass of its pods has {', '.join(sorted(others))}"
         )
 
 
@@ -207,10 +207,10 @@ def _check_composite(group: Group, path: str) -> None:
     schedulers = {pod_set.template.spec.scheduler_name for pod_set in below}
     if len(schedulers) > 1:
         names = ", ".join(sorted(schedulers))
-        raise InvalidPolicyError(path, f"pods below one group need one schedulerName; found: {names}")
+        raise InvalidPolicyError(path, f"pods of one group must have the same schedulerName, not {names}")
     if len({pod_set.priority for pod_set in below}) > 1:
         priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in below}))
         raise InvalidPolicyError(
             path,
-            f"pods below one group need one priority, that of the root; found: {priorities}",
+            f"pods of one group must have the same priority, not {priorities}",
         )

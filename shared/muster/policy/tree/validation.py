@@ -58,7 +58,7 @@ def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFai
         return GroupingFailure(
             Reason.TOO_MANY_GROUPS,
             f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
-            f"but a Workload has room for {TEMPLATE_LIMIT}",
+            f"but a Workload can have {TEMPLATE_LIMIT}",
         )
     failure = next(filter(None, (_validate_leaf(leaf, kept=kept) for leaf in leaves)), None)
     if failure is not None:

@@ -71,7 +71,7 @@ class CheckpointWriter:
         try:
             self.write(name)
         except ClusterError as error:
-            _log.warning("no moment was taken: %s", error)
+            _log.warning("no moment was written: %s", error)
 
     def write_if_due(self, events: int) -> None:
         """Write a checkpoint if the interval has passed and more events were recorded since the last."""

@@ -115,14 +115,14 @@ def sink_app(take: Callable[[CloudEvent], bool]) -> WSGIApplication:
 
 def _answer(environ: WSGIEnvironment, take: Callable[[CloudEvent], bool]) -> tuple[HTTPStatus, str]:
     if environ["REQUEST_METHOD"] != "POST":
-        return HTTPStatus.METHOD_NOT_ALLOWED, "events are POSTed"
+        return HTTPStatus.METHOD_NOT_ALLOWED, "send events by POST"
     try:
         event = CloudEvent.from_http(_headers(environ), environ["wsgi.input"].read())
     except NotAnEventError as error:
         return HTTPStatus.BAD_REQUEST, str(error)
     if take(event):
         return HTTPStatus.ACCEPTED, ""
-    return HTTPStatus.SERVICE_UNAVAILABLE, "nothing is recorded any more"
+    return HTTPStatus.SERVICE_UNAVAILABLE, "recording has ended"
 
 
 def _headers(environ: WSGIEnvironment) -> dict[str, str]:
