@@ -7,13 +7,12 @@ path. A checkout has the folders beside shared/, an installed package below must
 from __future__ import annotations
 
 import runpy
+from functools import cache
 from pathlib import Path
 from typing import cast
 
 from muster.files import FUNCTIONS
 from muster.runtime.step import Step
-
-_LOADED: dict[Path, Step] = {}
 
 
 def step_names() -> list[str]:
@@ -33,11 +32,10 @@ def step_named(name: str) -> Step:
     return load_step(FUNCTIONS / folder / "function" / "step.py")
 
 
+@cache
 def load_step(path: Path) -> Step:
     """The `STEP` of a file; the file is executed once per process."""
-    if path not in _LOADED:
-        _LOADED[path] = fresh_step(path)
-    return _LOADED[path]
+    return fresh_step(path)
 
 
 def fresh_step(path: Path) -> Step:

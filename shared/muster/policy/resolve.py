@@ -193,8 +193,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     if isinstance(own, NoOp):
         return own
     # Skip if the policy hands the pods to another scheduler, unless the user made a Workload for the owner.
-    elsewhere = isinstance(policy, EffectivePolicy) and policy.workload is None
-    if isinstance(policy, EffectivePolicy) and elsewhere and own is None and live.api.served:
+    if isinstance(policy, EffectivePolicy) and policy.workload is None and own is None and live.api.served:
         return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
     return IdentifiedOwner(live, owner, pod_sets, policy, own, too_many)
 
