@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, permissions, read, sweep
+from muster.cluster import execute, permissions, sweep
 from muster.cluster.interface import Cluster
+from muster.cluster.members import read_members
+from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, not_for_step, owner_to_group
@@ -26,10 +28,10 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
     """The owner, its Jobs, and the groups that exist."""
-    live, resolved = read.owner(cluster, subject)
+    live, resolved = read_owner(cluster, subject)
     if isinstance(resolved, NoOp):
         return PodGroupInputs(resolved, LiveMembers())
-    return PodGroupInputs(resolved, read.members(cluster, live, resolved, with_pods=False))
+    return PodGroupInputs(resolved, read_members(cluster, live, resolved, with_pods=False))
 
 
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:

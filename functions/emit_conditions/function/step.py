@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, permissions, read, sweep
+from muster.cluster import execute, permissions, sweep
 from muster.cluster.interface import Cluster
 from muster.cluster.list_cache import Listing
+from muster.cluster.members import failed_create, read_members
+from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, stopped_or_started
@@ -29,13 +31,13 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs:
     """The owner, its Jobs, pods and groups; while pods are missing, also why none could be created."""
-    live, resolved = read.owner(cluster, subject, classes=True)
+    live, resolved = read_owner(cluster, subject, classes=True)
     if isinstance(resolved, NoOp):
         return ConditionInputs(subject, resolved, LiveMembers())
-    members = read.members(cluster, live, resolved)
+    members = read_members(cluster, live, resolved)
     missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
-    failed_create = read.failed_create(cluster, members.jobs) if missing else ""
-    return ConditionInputs(subject, resolved, members, failed_create)
+    message = failed_create(cluster, members.jobs) if missing else ""
+    return ConditionInputs(subject, resolved, members, message)
 
 
 STEP = Step(

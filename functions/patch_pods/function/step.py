@@ -5,6 +5,8 @@ from __future__ import annotations
 from muster.cluster import execute, permissions, read, sweep
 from muster.cluster.interface import Cluster
 from muster.cluster.list_cache import Listing
+from muster.cluster.members import pods_of_group, read_members
+from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step
@@ -45,20 +47,20 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
     group = read.get(cluster, PodGroup, POD_GROUPS, group_ref) if api.served and group_ref.name else None
     if group is None:
         return PodInputs(subject, api, pods)
-    inputs = PodInputs(subject, api, read.pods_of_group(cluster, group), (group,))
+    inputs = PodInputs(subject, api, pods_of_group(cluster, group), (group,))
     if not needs_owner(group, inputs.pods):
         return inputs
-    live, resolved = read.owner(cluster, group.ref)
+    live, resolved = read_owner(cluster, group.ref)
     if live.owner is None:
         return inputs
-    members = read.members(cluster, live, resolved)
+    members = read_members(cluster, live, resolved)
     together = placed_together(members, group)
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))
 
 
 def _observe_composite(cluster: Cluster, subject: ObjectRef) -> PodInputs:
-    live, resolved = read.owner(cluster, subject)
-    members = read.members(cluster, live, resolved)
+    live, resolved = read_owner(cluster, subject)
+    members = read_members(cluster, live, resolved)
     names = {composite.metadata.name: composite for composite in members.composites}
     together = placed_together(members, names[subject.name]) if subject.name in names else ()
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))

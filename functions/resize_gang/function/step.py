@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, permissions, read, sweep
+from muster.cluster import execute, permissions, sweep
 from muster.cluster.interface import Cluster
+from muster.cluster.members import read_members
+from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import UPDATE, grouped_owner, not_for_step
@@ -22,10 +24,10 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ResizeInputs:
     """The owner, its Jobs, its pods and its groups."""
-    live, resolved = read.owner(cluster, subject)
+    live, resolved = read_owner(cluster, subject)
     if isinstance(resolved, NoOp):
         return ResizeInputs(resolved, LiveMembers())
-    return ResizeInputs(resolved, read.members(cluster, live, resolved))
+    return ResizeInputs(resolved, read_members(cluster, live, resolved))
 
 
 STEP = Step(

@@ -64,7 +64,7 @@ READ_OWNER = (
     | may("get", *_OWNERS, NAMESPACES)
     | may("get", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES, CONFIGMAPS)
 )
-"""To read an owner, its policy and its groups (`muster.cluster.read`)."""
+"""To read an owner, its policy and its groups (`muster.cluster.owner`, `muster.cluster.members`)."""
 
 READ_OWNERS = READ_OWNER | may("list", *_OWNERS)
 """To read an owner, and to list all owners in a sweep."""

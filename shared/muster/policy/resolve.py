@@ -20,9 +20,10 @@ from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
 from muster.policy.model import GroupingFailure, NoOp
+from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_workload
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
-from muster.policy.ownership import belongs_to, is_musters
+from muster.policy.ownership import belongs_to
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import WorkloadPolicy
 from muster.policy.sources.source import (
@@ -35,8 +36,6 @@ from muster.policy.sources.source import (
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.policy_tree import path_of, policy_tree
 from muster.policy.tree.validation import exceeds_group_limit, validate_tree
-
-_COMPOSITES = "CompositePodGroup (Kubernetes 1.37, scheduling.k8s.io/v1alpha3, its feature gate)"
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,11 @@ class LiveOwner:
     workload: Workload | None = None
     other_workloads: tuple[Workload, ...] = ()
     sources: tuple[PolicySource, ...] = ()
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The Workloads of the namespace that may be the user's own for the owner."""
+        return self.other_workloads if self.workload is None else (*self.other_workloads, self.workload)
 
     @property
     def workload_is_ours(self) -> bool:
@@ -189,7 +193,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     if too_many is not None:  # neither its groups nor their names can be listed
         pod_sets = replace(pod_sets, pod_sets=())
     # Skip if the Job controller made a Workload for the owner.
-    own = own_workload(live, owner) if live.api.served else None
+    own = own_workload(owner, live.workloads) if live.api.served and live.workloads else None
     if isinstance(own, NoOp):
         return own
     # Skip if the policy hands the pods to another scheduler, unless the user made a Workload for the owner.
@@ -233,35 +237,6 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
     return _grouped_upstream(owner) or _grouped_upstream(live.runner)
 
 
-def workload_name(owner: OwnerObject) -> str:
-    """The name of the Workload that Muster makes for an owner."""
-    return known_kind_of(owner).workload_name(owner.ref)
-
-
-def own_workload(live: LiveOwner, owner: OwnerObject) -> Workload | GroupingFailure | NoOp | None:
-    """The Workload a user made for the owner; a failure for two, a NoOp if the Job controller made it."""
-    root, kind = owner.ref, known_kind_of(owner)
-    candidates = [*live.other_workloads, *([live.workload] if live.workload else [])]
-    by_name: dict[str, Workload] = {}
-    for workload in candidates:
-        named = workload.spec.controller_ref
-        names_owner = (named.api_group, named.kind, named.name) == (kind.resource.group, root.kind, root.name)
-        if not names_owner or is_musters(workload.metadata.labels):
-            continue
-        if not kind.is_job or not _made_by_job_controller(workload, root):
-            by_name[workload.metadata.name] = workload
-        elif workload.metadata.name == workload_name(owner):
-            return NoOp(
-                Reason.UPSTREAM_GROUPS, f"Workload {workload.metadata.name} was made by the Job controller"
-            )
-    if len(by_name) > 1:
-        return GroupingFailure(
-            Reason.TWO_WORKLOADS,
-            f"Workloads {', '.join(sorted(by_name))} both have controllerRef {root.kind} {root.name}",
-        )
-    return next(iter(by_name.values()), None)
-
-
 def _failed(identified: IdentifiedOwner, failure: GroupingFailure) -> ResolvedOwner:
     """The owner with the groups that its labels name, which cannot be made."""
     tree = default_tree(identified.pod_sets)
@@ -273,7 +248,7 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
     if isinstance(own, GroupingFailure):
         return _failed(identified, own)
     tree = default_tree(identified.pod_sets)
-    failure = _misfit(own, tree) or _composites_off(own, identified.live)
+    failure = misfit(own, tree, identified.live.api)
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure, own)
 
 
@@ -295,25 +270,9 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
     if any(group.children for group in tree) and not live.api.composites:
-        message = f"{policy.where}: workload.groups: groups of groups need {_COMPOSITES}"
+        message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)
     return ResolvedOwner(live, identified.owner, identified.pod_sets, tree, failure, None, policy)
-
-
-def _composites_off(workload: Workload, live: LiveOwner) -> GroupingFailure | None:
-    """The failure of a stored Workload with composite groups where their kind is no longer served."""
-    if not workload.composite or live.api.composites:
-        return None
-    message = f"Workload {workload.metadata.name} has groups of groups, which need {_COMPOSITES}"
-    return GroupingFailure(Reason.API_NOT_SERVED, message)
-
-
-def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:
-    """Whether its template is named `<job>-pgt-0` (pkg/controller/job/job_scheduling_manager.go, v1.37.1).
-
-    Under another name than this Job's it was made for an earlier Job, whose deletion left it behind.
-    """
-    return [template.name for template in workload.spec.pod_group_templates] == [f"{root.name}-pgt-0"]
 
 
 def _grouped_upstream(owner: OwnerObject) -> NoOp | None:
@@ -341,19 +300,3 @@ def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
     telling = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
     reason = min(telling) if telling else Reason.NOT_MARKED
     return NoOp(reason, f"{pod_sets.named_by} has no pod template that Muster groups")
-
-
-def _misfit(own: Workload, tree: tuple[Group, ...]) -> GroupingFailure | None:
-    """The failure of a user's Workload that lacks a template for a group that the labels name."""
-    templates = {
-        template.name
-        for template, _ in own.hierarchy()
-        if not isinstance(template, CompositePodGroupTemplate)
-    }
-    missing = [group.name for group in tree if group.name not in templates]
-    if not missing:
-        return None
-    return GroupingFailure(
-        Reason.WORKLOAD_DOES_NOT_FIT,
-        f"Workload {own.metadata.name} has no template for {', '.join(missing)}, which the group labels name",
-    )

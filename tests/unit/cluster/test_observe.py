@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import read
 from muster.cluster.interface import Object
+from muster.cluster.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
 from muster.policy.sources.source import ANNOTATION
@@ -86,7 +86,7 @@ def test_the_root_owner_is_found(subject: ObjectRef) -> None:
 
 
 def _owner_of(subject: ObjectRef, *objects: Object) -> str:
-    live, _ = read.owner(CountingSnapshot(*objects), subject)
+    live, _ = read_owner(CountingSnapshot(*objects), subject)
     return f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else ""
 
 

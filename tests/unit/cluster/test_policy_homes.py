@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster import policy_sources, read
+from muster.cluster import policy_sources
+from muster.cluster.owner import read_owner
 from muster.cluster.snapshot import Snapshot
 from muster.policy.sources.source import (
     ANNOTATION,
@@ -65,7 +66,7 @@ def found(
     """The homes that create_workload sees for the TrainJob."""
     trainjob = trainjob or a_trainjob()
     world = [a_namespace(), trainjob, jobset or a_jobset_of_trainjob(), *objects]
-    live, _ = read.owner(Snapshot(copy.deepcopy(world)), ref(trainjob))
+    live, _ = read_owner(Snapshot(copy.deepcopy(world)), ref(trainjob))
     return list(live.sources)
 
 
@@ -175,7 +176,7 @@ def test_a_workload_of_another_owner_keeps_no_policy() -> None:
 def test_all_homes_are_listed_highest_first() -> None:
     """For `muster explain`, which shows those that lost as well."""
     cluster = Snapshot([RUNTIME, CONFIG_MAP])
-    live, _ = read.owner(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
+    live, _ = read_owner(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
     assert live.owner is not None
     kinds = [source.kind for source in policy_sources.every(cluster, live.owner, live.runner)]
     assert kinds == [

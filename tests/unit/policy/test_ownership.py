@@ -7,11 +7,11 @@ import pytest
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
 from muster.policy.model import NoOp
-from muster.policy.owners import known_kind_of
+from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner, workload_name
+from muster.policy.resolve import ResolvedOwner
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,

@@ -8,8 +8,9 @@ from datetime import datetime
 
 from muster import steps
 from muster.cluster import policy_sources as sources
-from muster.cluster import read
 from muster.cluster.interface import Cluster
+from muster.cluster.members import read_members
+from muster.cluster.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.operator.explain.assumptions import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
@@ -73,7 +74,7 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
         owner: the owner; its UID may be empty.
         now: the time in conditions and Events.
     """
-    live, resolved = read.owner(cluster, owner, classes=True)
+    live, resolved = read_owner(cluster, owner, classes=True)
     explanation = Explanation(
         owner=live.owner.ref if live.owner else owner,
         policy_sources=(() if live.owner is None else tuple(sources.every(cluster, live.owner, live.runner))),
@@ -149,7 +150,7 @@ def _preview_steps(cluster: Cluster, live: LiveOwner, now: datetime) -> Iterator
 def _preview_patch_pods(cluster: Cluster, owner: ObjectRef, now: datetime) -> Iterator[StepPreview]:
     """Yield what patch_pods would do about each PodGroup of an owner."""
     step = steps.step_named("patch_pods")
-    groups = read.members(cluster, *read.owner(cluster, owner)).groups
+    groups = read_members(cluster, *read_owner(cluster, owner)).groups
     if not groups:
         yield StepPreview("patch_pods", "AwaitingPodGroup", "no PodGroup exists yet", ())
     for group in groups:

@@ -48,6 +48,11 @@ def runs_as(kind: OwnerKind) -> OwnerKind:
     return kind if resource is None else owner_kind(resource.group, resource.kind) or kind
 
 
+def workload_name(owner: OwnerObject) -> str:
+    """The name of the Workload that Muster makes for an owner."""
+    return known_kind_of(owner).workload_name(owner.ref)
+
+
 def parent_of(child: OwnerObject) -> ObjectRef | None:
     """The TrainJob of a JobSet, or the JobSet of a Job; None for a root owner."""
     controller = child.metadata.controller

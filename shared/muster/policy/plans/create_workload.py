@@ -10,13 +10,13 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
-from muster.policy.owners import kind_of
+from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.kind import NEVER
 from muster.policy.ownership import belongs_to, controller_reference, is_musters, owner_labels
 from muster.policy.plans import fallback
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
-from muster.policy.resolve import LiveOwner, ResolvedOwner, workload_name
+from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.source import DEFAULT, policy_annotations
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers

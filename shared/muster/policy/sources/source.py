@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from muster.objects.meta import ObjectRef
 from muster.objects.scheduling import Workload
 from muster.policy import group_labels
 from muster.policy.model import GroupingFailure
-from muster.policy.owners import kind_of
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.sources import schema
+from muster.policy.sources.other_schedulers import way_to_kai, way_to_trainer
 from muster.policy.sources.schema import InvalidPolicyError, WorkloadPolicy
 
 ANNOTATION = "muster.dev/pod-group-policy"
@@ -180,12 +179,13 @@ def resolve_policy(
     if policy.kai_scheduler is not None:
         if source.kind in _RUNTIMES:
             return EffectivePolicy(source.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
-        return _invalid(source, f"kaiScheduler: {_way_to_kai(policy.kai_scheduler.queue or '', owner)}")
+        advice = way_to_kai(policy.kai_scheduler.queue or "", owner, ANNOTATION)
+        return _invalid(source, f"kaiScheduler: {advice}")
     other = "volcano" if policy.coscheduling is None else "coscheduling"
     if source.kind == PolicySourceKind.RUNTIME_SPEC:
         return EffectivePolicy(source.where, None, other)
     content = policy.model_dump(by_alias=True, exclude_none=True)
-    return _invalid(source, f"{other}: {_way_to_trainer(content, owner)}")
+    return _invalid(source, f"{other}: {way_to_trainer(content, owner)}")
 
 
 def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:
@@ -196,41 +196,3 @@ def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None)
 
 def _invalid(source: PolicySource, message: str) -> InvalidPolicy:
     return invalid_policy(source.where, message, _HOLDING if schema.asks_to_hold(source.content) else None)
-
-
-def _way_to_kai(queue: str, owner: OwnerObject | None) -> str:
-    """How to hand pods to KAI: schedulerName and queue must be set before the first pod exists."""
-    if owner is not None and _runtime_of(owner) is None:
-        label = f" and the label kai.scheduler/queue: {queue}" if queue else ""
-        return (
-            f"comes too late for an existing {owner.kind}; "
-            f"create it with schedulerName: kai-scheduler{label} in its pod templates"
-        )
-    policy = f"{{kaiScheduler: {{queue: {queue}}}}}" if queue else "{kaiScheduler: {}}"
-    return (
-        "only a runtime can choose another scheduler, before the pods exist: "
-        f"kubectl annotate --overwrite {_runtime(owner)} '{ANNOTATION}={policy}'"
-    )
-
-
-def _way_to_trainer(policy: Mapping[str, Any], owner: OwnerObject | None) -> str:
-    """How to tell the Trainer of its scheduler: it reads only spec.podGroupPolicy of the runtime."""
-    patch = json.dumps({"spec": {"podGroupPolicy": policy}})
-    return (
-        "the Trainer reads it in spec.podGroupPolicy of a runtime only: "
-        f"kubectl patch {_runtime(owner)} --type merge -p '{patch}'"
-    )
-
-
-def _runtime(owner: OwnerObject | None) -> str:
-    """The runtime of an owner in the words of kubectl."""
-    ref = None if owner is None else _runtime_of(owner)
-    if ref is None:
-        return "clustertrainingruntime NAME"
-    where = f" -n {ref.namespace}" if ref.namespace else ""
-    return f"{ref.kind.lower()} {ref.name}{where}"
-
-
-def _runtime_of(owner: OwnerObject) -> ObjectRef | None:
-    kind = kind_of(owner)
-    return None if kind is None else kind.runtime(owner)

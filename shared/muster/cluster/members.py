@@ -1,0 +1,117 @@
+"""Reading the members of an owner: its Jobs, pods, PodGroups and CompositePodGroups, as far as they exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from muster.cluster.interface import Cluster
+from muster.objects.pods import Pod
+from muster.objects.resources import (
+    COMPOSITE_POD_GROUPS,
+    EVENTS,
+    JOBS,
+    LABEL_VALUE,
+    POD_GROUPS,
+    PODS,
+)
+from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.policy.group_labels import GROUP
+from muster.policy.model import NoOp
+from muster.policy.owners import kind_of, known_kind_of, runs_as
+from muster.policy.owners.job import Job
+from muster.policy.owners.kind import OwnerObject
+from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.tree.members import LiveMembers
+
+
+def read_members(
+    cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, *, with_pods: bool = True
+) -> LiveMembers:
+    """The Jobs, pods, PodGroups and CompositePodGroups of an owner.
+
+    Pods before groups: the scheduler places a group and then binds its pods, so a group is never reported as
+    unschedulable beside bound pods of it.
+    """
+    jobs = jobs_of(cluster, live)
+    pods = pods_of(cluster, live) if with_pods else ()
+    above = composites(cluster, resolved) if isinstance(resolved, ResolvedOwner) else ()
+    return LiveMembers(jobs, pods, pod_groups(cluster, live, resolved, pods), above)
+
+
+def jobs_of(cluster: Cluster, live: LiveOwner) -> tuple[Job, ...]:
+    """The Jobs of an owner's JobSet; a Job is its own."""
+    runner = live.runner
+    if runner is None or isinstance(runner, Job):
+        return () if runner is None else (runner,)
+    listed = cluster.list(JOBS, runner.metadata.namespace, labels=_selector(runner))
+    jobs = (Job.read(body) for body in listed)
+    uid = runner.metadata.uid
+    return tuple(job for job in jobs if job.metadata.controller and job.metadata.controller.uid == uid)
+
+
+def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
+    """The pods of an owner."""
+    runner = live.runner or live.owner
+    if runner is None:
+        return ()
+    listed = cluster.list(PODS, runner.metadata.namespace, labels=_selector(runner))
+    return tuple(Pod.read(body) for body in listed)
+
+
+def pod_groups(
+    cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, pods: Iterable[Pod]
+) -> tuple[PodGroup, ...]:
+    """The PodGroups that an owner should have and those that its pods name, by any creator."""
+    if live.owner is None or not live.api.served:
+        return ()
+    namespace = live.owner.metadata.namespace
+    names = {pod.pod_group_name for pod in pods if pod.pod_group_name}
+    if isinstance(resolved, ResolvedOwner):
+        names |= {name for _, name in resolved.pod_groups()}
+    if len(names) <= cluster.single_reads:
+        bodies = (cluster.get(POD_GROUPS, name, namespace) for name in sorted(names))
+        return tuple(PodGroup.read(body) for body in bodies if body)
+    listed = (PodGroup.read(body) for body in cluster.list(POD_GROUPS, namespace))
+    return tuple(group for group in listed if group.metadata.name in names)
+
+
+def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodGroup, ...]:
+    """The CompositePodGroups that an owner should have, as far as they exist."""
+    names = resolved.composite_names() if resolved.api.composites else ()
+    bodies = (cluster.get(COMPOSITE_POD_GROUPS, name, resolved.root.namespace) for name in names)
+    return tuple(CompositePodGroup.read(body) for body in bodies if body)
+
+
+def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
+    """The pods that name a group: those of its owner, or labelled ones if it has none."""
+    controller, namespace = group.metadata.controller, group.metadata.namespace
+    labels = GROUP
+    kind = None if controller is None else kind_of(controller)
+    if controller is not None and kind is not None:
+        if not LABEL_VALUE.fullmatch(controller.name):
+            return ()  # an ownerReference may have any text as name
+        labels = f"{runs_as(kind).pod_label}={controller.name}"
+    pods = (Pod.read(body) for body in cluster.list(PODS, namespace, labels=labels))
+    return tuple(pod for pod in pods if pod.pod_group_name == group.metadata.name)
+
+
+def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
+    """The message of the latest FailedCreate Event of some Jobs: a full quota is reported nowhere else."""
+    uids = [job.metadata.uid for job in jobs]
+    namespace = jobs[0].metadata.namespace
+    # For each of these the API server reads all Events of the namespace.
+    selectors = [f"involvedObject.uid={uid},reason=FailedCreate" for uid in uids]
+    if len(selectors) > cluster.single_reads:
+        selectors = ["reason=FailedCreate"]
+    events = (event for fields in selectors for event in cluster.list(EVENTS, namespace, fields=fields))
+    messages = (
+        (event.get("lastTimestamp") or event.get("eventTime") or "", event.get("message") or "")
+        for event in events
+        if event["involvedObject"].get("uid") in uids
+    )
+    return max(messages, default=("", ""))[1]
+
+
+def _selector(runner: OwnerObject) -> str:
+    """The label selector of the pods and Jobs of a JobSet, or of the pods of a Job."""
+    return f"{runs_as(known_kind_of(runner)).pod_label}={runner.metadata.name}"

@@ -1,0 +1,75 @@
+"""A Workload of the user's own, which takes the place of the one that Muster would make for an owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import SchedulingApi
+from muster.objects.scheduling import CompositePodGroupTemplate, Workload
+from muster.policy.model import GroupingFailure, NoOp
+from muster.policy.owners import known_kind_of, workload_name
+from muster.policy.owners.kind import OwnerObject
+from muster.policy.ownership import is_musters
+from muster.policy.reasons import Reason
+from muster.policy.tree.groups import Group
+
+NEEDED_BY_COMPOSITES = "CompositePodGroup (Kubernetes 1.37, scheduling.k8s.io/v1alpha3, its feature gate)"
+
+
+def own_workload(
+    owner: OwnerObject, workloads: Iterable[Workload]
+) -> Workload | GroupingFailure | NoOp | None:
+    """The Workload a user made for the owner; a failure for two, a NoOp if the Job controller made it.
+
+    Args:
+        owner: the root owner.
+        workloads: those of its namespace that Muster did not make, and the one of the owner's name.
+    """
+    root, kind = owner.ref, known_kind_of(owner)
+    by_name: dict[str, Workload] = {}
+    for workload in workloads:
+        named = workload.spec.controller_ref
+        names_owner = (named.api_group, named.kind, named.name) == (kind.resource.group, root.kind, root.name)
+        if not names_owner or is_musters(workload.metadata.labels):
+            continue
+        if not kind.is_job or not _made_by_job_controller(workload, root):
+            by_name[workload.metadata.name] = workload
+        elif workload.metadata.name == workload_name(owner):
+            return NoOp(
+                Reason.UPSTREAM_GROUPS, f"Workload {workload.metadata.name} was made by the Job controller"
+            )
+    if len(by_name) > 1:
+        return GroupingFailure(
+            Reason.TWO_WORKLOADS,
+            f"Workloads {', '.join(sorted(by_name))} both have controllerRef {root.kind} {root.name}",
+        )
+    return next(iter(by_name.values()), None)
+
+
+def misfit(own: Workload, tree: tuple[Group, ...], api: SchedulingApi) -> GroupingFailure | None:
+    """The failure of a user's Workload that lacks a template for a group or whose kinds are not served."""
+    templates = {
+        template.name
+        for template, _ in own.hierarchy()
+        if not isinstance(template, CompositePodGroupTemplate)
+    }
+    name = own.metadata.name
+    missing = [group.name for group in tree if group.name not in templates]
+    if missing:
+        return GroupingFailure(
+            Reason.WORKLOAD_DOES_NOT_FIT,
+            f"Workload {name} has no template for {', '.join(missing)}, which the group labels name",
+        )
+    if own.composite and not api.composites:
+        message = f"Workload {name} has groups of groups, which need {NEEDED_BY_COMPOSITES}"
+        return GroupingFailure(Reason.API_NOT_SERVED, message)
+    return None
+
+
+def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:
+    """Whether its template is named `<job>-pgt-0` (pkg/controller/job/job_scheduling_manager.go, v1.37.1).
+
+    Under another name than this Job's it was made for an earlier Job, whose deletion left it behind.
+    """
+    return [template.name for template in workload.spec.pod_group_templates] == [f"{root.name}-pgt-0"]
