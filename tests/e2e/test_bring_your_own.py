@@ -52,11 +52,27 @@ def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: R
     assert story.group("workers")["spec"]["workloadRef"]["workloadName"] == "by-hand"
 
 
+def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStory) -> None:
+    """With room for 2 of 4 pods, 2 run: the only template of a Workload is that of the only group."""
+    story.add_nodes(1, cpu=2)
+    own = a_workload("by-hand", "sweep", {"one-by-one": 1}, group="batch", kind="Job")
+    own["spec"]["podGroupTemplates"][0]["schedulingPolicy"] = {"basic": {}}
+    story.create(own)
+    story.create(a_job("sweep", pods=4))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+    assert story.running() == 2
+    spec = story.group("main")["spec"]
+    assert (spec["schedulingPolicy"], spec["workloadRef"]["templateName"]) == ({"basic": {}}, "one-by-one")
+
+
 @pytest.mark.parametrize(
     ("names", "marks", "reason"),
     [
         pytest.param(("one", "two"), {"workers": 2}, "TwoWorkloads", id="two of them"),
-        pytest.param(("one",), {"other": 2}, "WorkloadDoesNotFit", id="one without a template for the mark"),
+        pytest.param(
+            ("one",), {"other": 2, "more": 1}, "WorkloadDoesNotFit", id="one without a template for the mark"
+        ),
     ],
 )
 def test_workloads_that_cannot_rule_are_told(

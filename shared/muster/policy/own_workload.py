@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import SchedulingApi
-from muster.objects.scheduling import CompositePodGroupTemplate, Workload
+from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, Workload
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject
@@ -47,15 +48,27 @@ def own_workload(
     return next(iter(by_name.values()), None)
 
 
+def own_tree(own: Workload, tree: tuple[Group, ...]) -> tuple[Group, ...]:
+    """The groups that the labels name, each as its template in the user's Workload makes it.
+
+    A group has the template of its name. If there is one group and one template, and no composite, they belong
+    together whatever the template is called: `basic: {}` then opts a Job out (KEP-5547). A group without a
+    template stays as it is.
+    """
+    templates = _leaf_templates(own)
+    if len(templates) == len(tree) == 1 and not own.composite:
+        return tuple(map(_as_template_says, tree, templates.values()))
+    return tuple(
+        _as_template_says(group, templates[group.name]) if group.name in templates else group
+        for group in tree
+    )
+
+
 def misfit(own: Workload, tree: tuple[Group, ...], api: SchedulingApi) -> GroupingFailure | None:
     """The failure of a user's Workload that lacks a template for a group or whose kinds are not served."""
-    templates = {
-        template.name
-        for template, _ in own.hierarchy()
-        if not isinstance(template, CompositePodGroupTemplate)
-    }
+    templates = _leaf_templates(own)
     name = own.metadata.name
-    missing = [group.name for group in tree if group.name not in templates]
+    missing = [group.name for group in tree if group.template_name not in templates]
     if missing:
         return GroupingFailure(
             Reason.WORKLOAD_DOES_NOT_FIT,
@@ -65,6 +78,26 @@ def misfit(own: Workload, tree: tuple[Group, ...], api: SchedulingApi) -> Groupi
         message = f"Workload {name} has groups of groups, which need {NEEDED_BY_COMPOSITES}"
         return GroupingFailure(Reason.API_NOT_SERVED, message)
     return None
+
+
+def _leaf_templates(own: Workload) -> dict[str, PodGroupTemplate]:
+    """The templates of PodGroups by name."""
+    return {
+        template.name: template
+        for template, _ in own.hierarchy()
+        if not isinstance(template, CompositePodGroupTemplate)
+    }
+
+
+def _as_template_says(group: Group, template: PodGroupTemplate) -> Group:
+    gang = template.scheduling_policy.gang
+    return replace(
+        group,
+        gang=gang is not None,
+        pinned=None if gang is None else gang.min_count,
+        settings=template.settings,
+        other_template="" if template.name == group.name else template.name,
+    )
 
 
 def _made_by_job_controller(workload: Workload, root: ObjectRef) -> bool:

@@ -20,7 +20,7 @@ from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
 from muster.policy.model import GroupingFailure, NoOp
-from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_workload
+from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
 from muster.policy.ownership import belongs_to
@@ -244,10 +244,10 @@ def _failed(identified: IdentifiedOwner, failure: GroupingFailure) -> ResolvedOw
 
 
 def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFailure) -> ResolvedOwner:
-    """The groups that the labels name, with the user's own Workload."""
+    """The groups that the labels name, as the user's own Workload makes them."""
     if isinstance(own, GroupingFailure):
         return _failed(identified, own)
-    tree = default_tree(identified.pod_sets)
+    tree = own_tree(own, default_tree(identified.pod_sets))
     failure = misfit(own, tree, identified.live.api)
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure, own)
 

@@ -17,11 +17,13 @@ from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
+    a_basic,
     a_job,
     a_jobset,
     a_namespace,
     a_replicated_job,
     a_trainjob,
+    a_users_workload,
     annotated,
     template_labelled,
     with_spec,
@@ -212,6 +214,15 @@ def test_a_live_owner_is_explained(kubeconfig: Path, wording: Wording) -> None:
     assert_names(line_of(result.stdout, "create_pod_groups: "), "AwaitingWorkload")
     for message in (winner, loser):
         wording(message)
+
+
+def test_a_basic_template_of_the_users_own_workload_is_explained_as_basic(tmp_path: Path) -> None:
+    """It opts the Job out of its gang, and is no gang of 4 of 4 pods."""
+    job = a_job(pods=4)
+    own = a_users_workload(a_basic("one-by-one"), root=job)
+    result = run(written(tmp_path, a_namespace(), job, own))
+    assert result.exit_code == 0, result.output
+    assert line_of(result.stdout, "main: ").strip() == "main: basic, 4 pods, template one-by-one"
 
 
 def test_a_live_owner_as_a_flowchart(kubeconfig: Path) -> None:

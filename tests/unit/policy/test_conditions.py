@@ -234,7 +234,7 @@ def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wordin
             id="a stand-in says why it is one",
         ),
         pytest.param(
-            observed(others=[a_users_workload(a_basic("x"))], groups=[a_pod_group()]),
+            observed(others=[a_users_workload(a_basic("x"), a_basic("y"))], groups=[a_pod_group()]),
             "WorkloadDoesNotFit",
             ("mine", "main"),
             id="the groups cannot be had",

@@ -314,7 +314,7 @@ def test_a_mark_that_came_after_the_workload_gets_a_stand_in(wording: Wording) -
             id="the owner is skipped",
         ),
         pytest.param(
-            observed(others=[a_users_workload(a_basic("x"))]),
+            observed(others=[a_users_workload(a_basic("x"), a_basic("y"))]),
             NoOp(Reason.WORKLOAD_DOES_NOT_FIT),
             ("mine", "main"),
             id="create_workload gave up",

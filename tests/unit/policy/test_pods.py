@@ -269,7 +269,10 @@ class TestAfterTheGroupWasPlaced:
             ),
             pytest.param(
                 observed(
-                    JOB, others=[a_users_workload(a_gang("x", 1))], groups=[LOWERED], pods=pods_of(JOB)[:1]
+                    JOB,
+                    others=[a_users_workload(a_gang("x", 1), a_gang("y", 1))],
+                    groups=[LOWERED],
+                    pods=pods_of(JOB)[:1],
                 ),
                 ["llama-0"],
                 id="the step gave up: the group is nobody's to resize",

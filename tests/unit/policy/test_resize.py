@@ -261,7 +261,7 @@ GROWN = a_job(pods=4)
             id="the user's own Workload rules",
         ),
         pytest.param(
-            observed(GROWN, others=[a_users_workload(a_basic("x"))]),
+            observed(GROWN, others=[a_users_workload(a_basic("x"), a_basic("y"))]),
             Reason.WORKLOAD_DOES_NOT_FIT,
             ("mine", "main"),
             id="create_workload gave up",

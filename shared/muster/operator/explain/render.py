@@ -103,6 +103,8 @@ def _describe(group: Group) -> str:
     if "resourceClaims" in group.settings:
         claims = ", ".join(claim["name"] for claim in group.settings["resourceClaims"])
         parts.append(f"shared claims {claims}")
+    if group.other_template:
+        parts.append(f"template {group.other_template}")
     if group.priority_class_name:
         parts.append(f"priority class {group.priority_class_name}")
     return ", ".join(parts)

@@ -98,7 +98,7 @@ def _wanted(
 ) -> Iterator[Action]:
     """Every group of the stored Workload, parents before children."""
     owner, own, hold = resolved.pod_sets, resolved.own is not None, resolved.policy.holds
-    leaves = {leaf.name: leaf for leaf in resolved.leaves()}
+    leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
     needed = members_to_run(owner, members.jobs)
     for template, above in workload.hierarchy():
         parent = owner.pod_group_name(above, "") if above else ""
@@ -113,7 +113,7 @@ def _wanted(
         if leaf is None:
             continue  # a template of the user's own Workload that no pod is stamped for
         for suffix in leaf.sizes:
-            name = owner.pod_group_name(template.name, suffix)
+            name = owner.pod_group_name(leaf.name, suffix)
             policy = _policy(template, leaf, suffix, needed, own=own)
             created = create(name=name, policy=policy, priority_class=leaf.priority_class_at(suffix))
             yield fallback.if_refused(owner, created, ((leaf, suffix),), COMPONENT, now, hold=hold)
@@ -123,7 +123,7 @@ def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[A
     """Fallback PodGroups for groups labelled after the Workload was created, which takes no new templates."""
     stored = {template.name for template, _ in workload.hierarchy()}
     for leaf in resolved.leaves():
-        if leaf.name in stored or resolved.policy.holds:
+        if leaf.template_name in stored or resolved.policy.holds:
             continue
         message = f"Workload {workload.metadata.name} has no template for {leaf.name}, which was added later"
         failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)

@@ -24,6 +24,7 @@ class Group:
         children: the groups below it.
         pinned: the minCount or minGroupCount that a policy sets; None means all.
         settings: the fields that a policy sets on template and group, as the API spells them.
+        other_template: the name of its template in the user's own Workload if it differs; "" if not.
     """
 
     name: str
@@ -33,6 +34,12 @@ class Group:
     children: tuple[Group, ...] = ()
     pinned: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    other_template: str = ""
+
+    @property
+    def template_name(self) -> str:
+        """The name of its template in the Workload."""
+        return self.other_template or self.name
 
     @property
     def template_min_count(self) -> int:
