@@ -1,4 +1,4 @@
-"""Jobs and TrainJobs that other controllers own, run, place or gate (MultiKueue, Flux, Katib, JobSet, Kueue)."""
+"""Owners that other controllers make, run, place or gate (MultiKueue, Flux, Katib, JobSet, Kueue)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 @pytest.fixture
 def foreign_owner(story: RealStory) -> Iterator[Object]:
-    """A custom resource of a foreign API, as Flux's MiniCluster or Katib's trials; its CRD is removed after."""
+    """A custom resource of a foreign API, as Flux's MiniCluster; its CRD is deleted at the end."""
     names = {"plural": "miniclusters", "singular": "minicluster", "kind": "MiniCluster"}
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1alpha2", "served": True, "storage": True, "schema": schema}

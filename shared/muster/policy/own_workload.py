@@ -52,8 +52,8 @@ def own_tree(own: Workload, tree: tuple[Group, ...]) -> tuple[Group, ...]:
     """The groups that the labels name, each as its template in the user's Workload makes it.
 
     A group has the template of its name. If there is one group and one template, and no composite, they
-    belong together whatever the template is called: `basic: {}` then opts a Job out (KEP-5547). A group without
-    a template stays as it is.
+    belong together whatever the template is called: `basic: {}` then opts a Job out (KEP-5547). A group
+    without a template stays as it is.
     """
     templates = _leaf_templates(own)
     if len(templates) == len(tree) == 1 and not own.composite:
