@@ -16,6 +16,12 @@ def _bound(story: RealStory) -> list[str]:
     return [pod["metadata"]["name"] for pod in story.pods() if pod["spec"].get("nodeName")]
 
 
+def _reasons(story: RealStory) -> list[str]:
+    """The reason of each pod's condition PodScheduled."""
+    conditions = [condition for pod in story.pods() for condition in pod["status"].get("conditions") or []]
+    return [entry.get("reason", "") for entry in conditions if entry["type"] == "PodScheduled"]
+
+
 def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: RealStory) -> None:
     """Nothing is bound and the owner says why; with one more node all are bound."""
     story.add_nodes(3)
@@ -29,6 +35,22 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: RealStor
     story.add_nodes(1)
     story.wait("four pods run", lambda now: now.running() == 4)
     story.wait("conditions say so", lambda now: now.condition("Job", "big", "PodGroupsScheduled") == "True")
+
+
+def test_gated_and_unschedulable_gangs_look_to_an_autoscaler_like_other_pods(
+    story: RealStory, muster_on_it: Muster
+) -> None:
+    """Cluster Autoscaler and Karpenter add nodes for pods with PodScheduled False, reason Unschedulable.
+
+    Gated pods have another reason; of a gang that does not fit, every pod has this one.
+    """
+    story.add_nodes(1, cpu=2)
+    with muster_on_it.without_function("create-pod-groups"):
+        story.create(a_job("big", pods=3))
+        story.wait("the pods are gated", lambda now: _reasons(now) == ["SchedulingGated"] * 3)
+    muster_on_it.sweep()
+    story.wait("all ask for room", lambda now: _reasons(now) == ["Unschedulable"] * 3)
+    assert _bound(story) == []
 
 
 def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(

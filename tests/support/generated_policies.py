@@ -227,7 +227,7 @@ def compiled(observed: Observed) -> list[Object]:
         return []
     plan = plan_workload(observed, NOW)
     assert isinstance(plan, Plan), plan
-    (workload,) = (action.body for action in plan.actions)
+    (workload,) = (action.body for action in plan.actions if action.target.kind == "Workload")
     assert workload is not None
     stored = _stored(dict(workload))
     groups = plan_pod_groups(_with_workload(observed, stored), NOW)

@@ -92,7 +92,8 @@ class Reason(StrEnum):
     WAITS_FOR_ITSELF = "WaitsForItself"
     """The replicatedJobs of a gang wait for each other, so it could never start."""
     PRIORITIES_DIFFER = "PrioritiesDiffer"
-    """Pods of one group have different priorities; the scheduler would place none of them."""
+    """Pods of one group have different priorities; the scheduler places none of them, in a fallback PodGroup
+    neither (validatePodGroup in pkg/scheduler/schedule_one_podgroup.go, v1.37.1)."""
     SCHEDULERS_DIFFER = "SchedulersDiffer"
     """Pods of one group have different schedulerNames, so no scheduler would place them together."""
     WORKLOAD_NAME_TAKEN = "WorkloadNameTaken"
@@ -105,6 +106,11 @@ class Reason(StrEnum):
     """The API server refused the PodGroup, for example for an unknown priority class."""
     API_NOT_SERVED = "ApiNotServed"
     """The scheduling API is not served; gates are removed and the Job runs as a plain Job."""
+
+    # Of Events beside groups that were created.
+    HOLDS_WHILE_WAITING = "HoldsWhileWaiting"
+    """A group keeps its nodes while pods of another group wait for it to be Ready: two such owners can block
+    each other for ever."""
 
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"

@@ -35,6 +35,7 @@ from muster.policy.sources.source import (
 )
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.policy_tree import path_of, policy_tree
+from muster.policy.tree.stages import Stage, holding_stages
 from muster.policy.tree.validation import exceeds_group_limit, validate_tree
 
 
@@ -91,6 +92,7 @@ class ResolvedOwner:
         failure: why the groups cannot be made; None if they can.
         own: the Workload of the user's own that takes the place of Muster's.
         policy: the policy in effect.
+        stages: its groups that hold nodes while others of them wait.
     """
 
     live: LiveOwner
@@ -100,6 +102,7 @@ class ResolvedOwner:
     failure: GroupingFailure | None = None
     own: Workload | None = None
     policy: EffectivePolicy = DEFAULT
+    stages: tuple[Stage, ...] = ()
 
     @property
     def root(self) -> ObjectRef:
@@ -214,7 +217,9 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
         return _failed(identified, GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
     own = identified.own
     resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
-    return resolved if identified.too_many is None else replace(resolved, failure=identified.too_many)
+    if identified.too_many is not None:
+        return replace(resolved, failure=identified.too_many)
+    return replace(resolved, stages=tuple(holding_stages(resolved.tree)))
 
 
 def reason_to_skip(live: LiveOwner) -> NoOp | None:

@@ -225,6 +225,33 @@ def test_a_basic_template_of_the_users_own_workload_is_explained_as_basic(tmp_pa
     assert line_of(result.stdout, "main: ").strip() == "main: basic, 4 pods, template one-by-one"
 
 
+@pytest.mark.parametrize(
+    ("objects", "named"),
+    [
+        pytest.param(
+            [a_namespace(), a_job(pods=1, mark=None)],
+            ("parallelism 1", "muster.dev/group"),
+            id="a Job of one pod",
+        ),
+        pytest.param([a_namespace(), a_job(pods=1)], ("gang of 1",), id="a Job of one pod, labelled by hand"),
+        pytest.param(
+            [a_namespace(), a_jobset(a_replicated_job("driver"), a_replicated_job("workers"))],
+            ("driver and workers", "2 separate gangs"),
+            id="driver and workers",
+        ),
+    ],
+)
+def test_notes_say_what_the_groups_do_not_guarantee(
+    tmp_path: Path, objects: list[Object], named: tuple[str, ...], wording: Wording
+) -> None:
+    """A user who expects another gang reads why there is none."""
+    output = run(written(tmp_path, *objects)).stdout
+    notes = [line.strip() for line in output.splitlines() if line.startswith("  note: ")]
+    assert_names("\n".join(notes), *named)
+    for note in notes:
+        wording(note)
+
+
 def test_a_live_owner_as_a_flowchart(kubeconfig: Path) -> None:
     """The same groups, in Mermaid."""
     result = run("job/llama", "-n", "team-a", "--mermaid", "--kubeconfig", kubeconfig)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
-from muster.policy.model import NoOp, Plan
+from muster.policy.model import NoOp
 from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.owners.trainjob import TrainJob
@@ -42,13 +40,12 @@ from tests.support.builders import (
     with_spec,
 )
 from tests.support.messages import mentions
-from tests.support.planning import Observed, plan_pod_groups, resolve
+from tests.support.planning import Observed, resolve
 
 MULTIKUEUE = with_spec(managedBy="kueue.x-k8s.io/multikueue")
 UPSTREAM = annotated({group_labels.UPSTREAM_TEMPLATE: "trainer"})
 CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
 MINI_CLUSTER = an_object("flux-framework.org/v1alpha2", "MiniCluster", "flux", "flux-uid")
-NOW = datetime(2026, 7, 27, 12, 0, tzinfo=UTC)
 SUBJECT = ObjectRef("batch/v1", "Job", "team-a", "llama", "an-older-uid")
 
 
@@ -332,30 +329,6 @@ class TestWorkloadOfTheUsersOwn:
         assert resolved.failure.reason == Reason.WORKLOAD_DOES_NOT_FIT
         assert mentions(resolved.failure.message, "mine", "main")
         wording(resolved.failure.message)
-
-    @pytest.mark.parametrize(
-        ("template", "gang", "min_count"),
-        [
-            pytest.param(a_gang("other", 2), True, 2, id="a gang"),
-            pytest.param(a_basic("job-pgt-0"), False, None, id="basic, which opts the Job out"),
-        ],
-    )
-    def test_its_only_template_is_that_of_the_only_group(
-        self, template: Object, gang: bool, min_count: int | None
-    ) -> None:
-        """The name of a template is the user's choice; nothing else can be meant."""
-        given = observed(others=[a_users_workload(template)])
-        resolved = _resolved(given)
-        (group,) = resolved.tree
-        assert resolved.failure is None
-        assert (group.name, group.template_name) == ("main", template["name"])
-        assert (group.gang, group.pinned) == (gang, min_count)
-        plan = plan_pod_groups(given, NOW)
-        assert isinstance(plan, Plan)
-        (created,) = [action.body for action in plan.actions if action.body]
-        assert created["metadata"]["name"] == resolved.pod_sets.pod_group_name("main", "")
-        assert created["spec"]["workloadRef"]["templateName"] == template["name"]
-        assert created["spec"]["schedulingPolicy"] == template["schedulingPolicy"]
 
     def test_it_may_have_more_templates(self) -> None:
         """A template without pods hurts nobody."""

@@ -13,6 +13,7 @@ from muster.cluster.members import read_members
 from muster.cluster.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.operator.explain.assumptions import DryRunCluster
+from muster.operator.explain.notes import notes_on_groups, notes_on_skipped
 from muster.operator.explain.quota import quota_warnings
 from muster.policy.model import Decision, GroupingFailure, NoOp, Plan
 from muster.policy.owners import kind_of
@@ -52,6 +53,7 @@ class Explanation:
         steps: what each step would do.
         labels: labels that the policy asks for and a pod template lacks, as (path, label, value).
         warnings: ResourceQuotas that will keep a gang from having all its pods.
+        notes: what its groups do not guarantee, or why it has none.
     """
 
     owner: ObjectRef
@@ -64,6 +66,7 @@ class Explanation:
     steps: tuple[StepPreview, ...]
     labels: tuple[tuple[str, str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
@@ -86,7 +89,7 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
         steps=tuple(_preview_steps(cluster, live, now)),
     )
     if isinstance(resolved, NoOp):
-        return replace(explanation, skipped=resolved)
+        return replace(explanation, skipped=resolved, notes=tuple(notes_on_skipped(live, resolved)))
     return replace(
         explanation,
         tree=resolved.tree,
@@ -94,6 +97,7 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
         failure=resolved.failure,
         labels=tuple(_missing_labels(resolved)) if resolved.own is None else (),
         warnings=tuple(quota_warnings(cluster, resolved)),
+        notes=tuple(notes_on_groups(resolved)),
     )
 
 

@@ -45,6 +45,7 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
         yield "  labels to add or change in the job's manifest:"
         yield from (f"    {path}: {label}: {value}" for path, label, value in explanation.labels)
     yield from (f"  warning: {warning}" for warning in explanation.warnings)
+    yield from (f"  note: {note}" for note in explanation.notes)
 
 
 def _text_tree(group: Group, pod_sets: OwnerPodSets, prefix: str, indent: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.kind import NEVER
 from muster.policy.ownership import belongs_to, controller_reference, is_musters, owner_labels
 from muster.policy.plans import fallback
+from muster.policy.plans.manifests import create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
@@ -49,12 +51,12 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
         return plan_orphan(inputs)
     resolved, members = inputs.resolved, inputs.members
     if members is None:  # no pod of the owner can need a fallback PodGroup
-        return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved)
+        return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved, now)
     if isinstance(resolved, NoOp):
         return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
     failure = failure_of(resolved)
     decision = (
-        _for_owner(inputs, resolved)
+        _for_owner(inputs, resolved, now)
         if failure is None
         else fallback.give_up(resolved, members, failure, COMPONENT, now)
     )
@@ -105,7 +107,7 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
     return any(pod_set.ungrouped in unseen for pod_set in resolved.pod_sets.pod_sets)
 
 
-def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner) -> Decision:
+def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -> Decision:
     if resolved.own is not None:
         return NoOp(
             Reason.OWN_WORKLOAD, f"Workload {resolved.own.metadata.name} applies and is never changed"
@@ -120,9 +122,22 @@ def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner) -> Decision:
     return Plan(
         Reason.WORKLOAD_CREATED,
         f"Workload {name} for {resolved.root}: {sizes}",
-        (_create_workload(resolved, name),),
+        (_create_workload(resolved, name), *_warnings(resolved, now)),
         Reply("created", resolved.root, {"workload": name}),
     )
+
+
+def _warnings(resolved: ResolvedOwner, now: datetime) -> Iterator[Action]:
+    """An Event about a group that holds its nodes while another one waits for it."""
+    for stage in resolved.stages[:1]:
+        yield create_event(
+            resolved.root,
+            component=COMPONENT,
+            warning=True,
+            reason=Reason.HOLDS_WHILE_WAITING,
+            message=str(stage),
+            now=now,
+        )
 
 
 def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Workload) -> Decision:

@@ -185,11 +185,20 @@ def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[P
 
 def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Condition, Condition]:
     """Both conditions of an owner that gets no groups at all."""
-    message = f"the pods {'stay gated' if held else 'are scheduled one by one'}: {failure.message}"
+    message = f"{_what_happens(failure, held=held)}: {failure.message}"
     return (
         Condition(READY, true=False, reason=failure.reason, message=failure.message),
         Condition(SCHEDULED, true=False, reason=failure.reason, message=message),
     )
+
+
+def _what_happens(failure: GroupingFailure, *, held: bool) -> str:
+    """What becomes of pods whose groups cannot be made."""
+    if held:
+        return "the pods stay gated"
+    if failure.reason == Reason.PRIORITIES_DIFFER:
+        return "the scheduler places none of these pods, one by one neither"
+    return "the pods are scheduled one by one"
 
 
 def _with_dropped_settings(resolved: ResolvedOwner, ready: Condition) -> Condition:
