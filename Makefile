@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage cluster cluster-down e2e e2e-again record bench golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ manifests: $(READY) ## Check the manifests in eventing/
 OUT ?= build/functions
 stage: $(READY) ## Put each function together with what it imports into build/functions, as func needs it
 	@$(BIN)/python functions/stage.py $(OUT)
+
+sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
+	@$(BIN)/python functions/sbom.py build/muster.cdx.json
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
 	@$(BIN)/python -m tests.cluster up
