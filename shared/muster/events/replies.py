@@ -28,13 +28,13 @@ class _About(_Model):
 
 
 class WorkloadCreated(_About):
-    """create_workload made a Workload of the owner's groups."""
+    """create_workload created the Workload of an owner."""
 
     workload: str = Field(description="Its name, in the owner's namespace.")
 
 
 class PodGroupsCreated(_About):
-    """create_pod_groups made groups that a Workload names; none is listed that was there or was refused."""
+    """create_pod_groups created groups of a Workload; existing and refused groups are not listed."""
 
     workload: str = Field(description="The Workload's name.")
     pod_groups: list[str] = Field(
@@ -44,40 +44,40 @@ class PodGroupsCreated(_About):
 
 
 class GaveUp(_About):
-    """There will be no gang; stand-ins let the pods run one by one, unless the policy holds them."""
+    """No gang is created; the pods run in fallback PodGroups, or keep their gate (onFailure: Hold)."""
 
     reason: str = Field(description="The reason, see docs/operations.md.")
-    message: str = Field(description="The reason in words, and what to check.")
+    message: str = Field(description="The cause, and what to check.")
 
 
 class GatesLifted(_About):
-    """patch_pods let pods go to the scheduler."""
+    """patch_pods removed the gate of pods."""
 
     pod_group: str = Field(description="The PodGroup they belong to.")
     pods: int = Field(description="Number of pods.", ge=1)
 
 
 class GangResized(_About):
-    """resize_gang wrote minCount."""
+    """resize_gang changed minCount."""
 
     min_counts: dict[str, int] = Field(description="The desired minCount, by the PodGroup's name.")
 
 
 class ConditionsWritten(_About):
-    """emit_conditions changed what the owner says: placed as a whole, or not and why."""
+    """emit_conditions changed the conditions of an owner."""
 
     reason: str = Field(description="The reason of the condition PodGroupsScheduled, see docs/operations.md.")
     message: str = Field(description="Its message, with counts per group.")
 
 
 class RuntimeMarked(_About):
-    """mark_runtime wrote marks on a runtime's pod templates, or took its own back."""
+    """mark_runtime added or removed its group labels on the pod templates of a runtime."""
 
     changes: list[str] = Field(description="One line for each changed field.", min_length=1)
 
 
 class PolicyRefused(_About):
-    """mark_runtime found a policy that cannot be used; what was marked stays as it is."""
+    """The policy of a runtime is invalid; its labels stay as they are."""
 
     reason: str = Field(description="The reason, see docs/operations.md.")
     message: str = Field(description="The field's path and the error.")

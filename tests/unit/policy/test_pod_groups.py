@@ -10,6 +10,7 @@ from muster.policy import group_labels
 from muster.policy.model import Action, NoOp, Plan, Reply, Verb
 from muster.policy.plans.create_pod_groups import naming_created
 from muster.policy.reasons import Reason
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -42,6 +43,7 @@ from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_pod_groups
 
 LONG = "w" * 70
+HOLDING = "workload: {onFailure: Hold, groups: [{name: x}]}"
 WHOLE = {
     "apiVersion": "scheduling.k8s.io/v1beta1",
     "kind": "PodGroup",
@@ -316,8 +318,14 @@ def test_a_mark_that_came_after_the_workload_gets_a_stand_in(wording: Wording) -
         pytest.param(
             observed(others=[a_users_workload(a_basic("x"), a_basic("y"))]),
             NoOp(Reason.WORKLOAD_DOES_NOT_FIT),
-            ("mine", "main"),
+            ("mine", "main", "fallback"),
             id="create_workload gave up",
+        ),
+        pytest.param(
+            observed(sources=(PolicySource(PolicySourceKind.OWNER, "home", HOLDING),)),
+            NoOp(Reason.INVALID_POLICY),
+            ("keep their gate",),
+            id="the policy holds the pods",
         ),
     ],
 )

@@ -48,7 +48,12 @@ def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
         return resolved
     failure = resolved.failure
     if failure is not None:
-        return NoOp(failure.reason, f"{failure.message}; create_workload creates fallback PodGroups")
+        instead = (
+            "the pods keep their gate"
+            if resolved.policy.holds
+            else "create_workload creates fallback PodGroups"
+        )
+        return NoOp(failure.reason, f"{failure.message}; {instead}")
     root = resolved.root
     workload = resolved.own or resolved.live.workload
     if workload is None or workload.being_deleted:

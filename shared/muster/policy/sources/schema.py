@@ -116,7 +116,7 @@ class GroupPolicy(_Strict):
     """One group: of pods, or with `groups` of groups.
 
     Attributes:
-        name: the mark on the pods; unique in the tree.
+        name: the group label of its pods; unique in the tree.
         replicated_jobs: which pod templates mark_runtime marks with it.
         per: `Job`: one PodGroup for each Job.
         size: one PodGroup for each block of that many completion indexes.
