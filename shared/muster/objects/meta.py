@@ -61,11 +61,17 @@ class ObjectMeta(View):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    creation_timestamp: str = ""
     deletion_timestamp: str = ""
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the API server stored it; None in a manifest."""
+        return datetime.fromisoformat(self.creation_timestamp) if self.creation_timestamp else None
 
     @property
     def controller(self) -> OwnerReference | None:
@@ -106,10 +112,18 @@ def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mappin
     return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
+def became_false_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
+    """When the condition of a type became False; None if it is not False or has no lastTransitionTime."""
+    return _turned_at(find_condition(conditions, kind), "False")
+
+
 def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
     """When the condition of a type became True; None if it is not True or has no lastTransitionTime."""
-    condition = find_condition(conditions, kind)
-    if condition is None or condition.get("status") != "True" or not condition.get("lastTransitionTime"):
+    return _turned_at(find_condition(conditions, kind), "True")
+
+
+def _turned_at(condition: Mapping[str, Any] | None, status: str) -> datetime | None:
+    if condition is None or condition.get("status") != status or not condition.get("lastTransitionTime"):
         return None
     return datetime.fromisoformat(condition["lastTransitionTime"])
 

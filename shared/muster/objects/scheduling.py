@@ -11,7 +11,14 @@ from typing import Any
 
 from pydantic import Field
 
-from muster.objects.meta import KubernetesObject, View, became_true_at, find_condition, is_true
+from muster.objects.meta import (
+    KubernetesObject,
+    View,
+    became_false_at,
+    became_true_at,
+    find_condition,
+    is_true,
+)
 from muster.objects.pods import Conditions
 
 PLACED = "PodGroupInitiallyScheduled"
@@ -147,6 +154,11 @@ class PodGroup(KubernetesObject):
     def placed_at(self) -> datetime | None:
         """When the scheduler first placed it; None if it has not."""
         return became_true_at(self.status.conditions, PLACED)
+
+    @property
+    def refused_at(self) -> datetime | None:
+        """When the scheduler first refused it since it was created; None if it did not, or has placed it."""
+        return became_false_at(self.status.conditions, PLACED)
 
     @property
     def refusal(self) -> tuple[str, str] | None:

@@ -129,6 +129,8 @@ class Reason(StrEnum):
     """Pods have scheduling gates, of Muster or of others."""
     UNSCHEDULABLE = "Unschedulable"
     """The scheduler could not place a group."""
+    SCHEDULING_TIMED_OUT = "SchedulingTimedOut"
+    """A gang waited for room longer than schedulingTimeoutSeconds of its policy."""
     SCHEDULER_ERROR = "SchedulerError"
     """The scheduler cannot handle a group."""
     SCHEDULED = "Scheduled"

@@ -27,6 +27,15 @@ def notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
             f"{' and '.join(gangs)} are {len(gangs)} separate gangs: one may run without the other; for a "
             f"single gang give their pod templates the same label {GROUP}, or a policy with a group of groups"
         )
+    policy = resolved.policy.workload
+    if policy is not None and policy.scheduling_timeout_seconds is not None:
+        then = {
+            "Report": "a condition says so",
+            "Basic": "its pods run one by one",
+            "Suspend": "it is suspended",
+        }
+        seconds = policy.scheduling_timeout_seconds
+        yield f"a gang may wait {seconds} s for room; then {then[policy.on_timeout]}"
     grows = [group.name for group in resolved.tree if group.gang and group.template_min_count == 1]
     if grows and isinstance(resolved.owner, Job):
         yield f"{grows[0]} is a gang of 1: pods that are added later are scheduled as they come, not together"

@@ -21,6 +21,7 @@ from muster.policy.owner_status.conditions import (
 )
 from muster.policy.owner_status.dropped_settings import dropped_settings
 from muster.policy.owner_status.group_status import WORST_FIRST, GroupStatus, status_of, too_few_pods
+from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.ownership import belongs_to
 from muster.policy.plans import manifests
@@ -37,6 +38,7 @@ _WORTH_AN_EVENT = frozenset(
     {
         Reason.SCHEDULED,
         Reason.UNSCHEDULABLE,
+        Reason.SCHEDULING_TIMED_OUT,
         Reason.SCHEDULER_ERROR,
         Reason.GANG_SIZE_FIXED,
         Reason.GROUPS_IGNORED,
@@ -70,6 +72,10 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     ready, scheduled = conditions_of(resolved, members, inputs.failed_create)
     if scheduled.reason == Reason.WAITING_FOR_SCHEDULER:
         scheduled = _groups_ignored(members, scheduled, now) or scheduled
+    timeout = scheduling_timeout(resolved, members, now)
+    if timeout is not None:
+        message = f"{timeout}; {scheduled.message}"
+        scheduled = Condition(SCHEDULED, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=message)
     conditions = (ready, scheduled)
     patch = conditions_patch(resolved.owner, conditions, now)
     requeue = not scheduled.true and _is_binding(inputs.subject, members, now)

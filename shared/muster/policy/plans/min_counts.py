@@ -9,10 +9,11 @@ pods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GroupInstance
+from muster.policy.owner_status.timeout import gave_up_waiting
 from muster.policy.ownership import is_musters
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -40,8 +41,17 @@ def composite_gangs(resolved: ResolvedOwner) -> Iterator[Group]:
     return (group for root in resolved.tree for group in root.composites() if group.gang)
 
 
-def wanted_min_counts(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, int]:
-    """The minCount that each gang of the owner should have now, by the name of its PodGroup."""
+def wanted_min_counts(
+    resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
+) -> dict[str, int]:
+    """The minCount that each gang of the owner should have now, by the name of its PodGroup.
+
+    Args:
+        resolved: the owner.
+        members: its Jobs, pods and groups.
+        timed_out: PodGroups whose pods are to run one by one after `schedulingTimeoutSeconds`: their minCount
+            becomes 1, and stays so.
+    """
     existing = {group.metadata.name: group for group in members.groups}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
     bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
@@ -52,11 +62,16 @@ def wanted_min_counts(resolved: ResolvedOwner, members: LiveMembers) -> dict[str
             pods = needed[GroupInstance(leaf.name, suffix)]
             target = max(1, min(pods, leaf.pinned or pods))
             group = existing.get(name)
+            if group is not None and (name in timed_out or gave_up_waiting(group)):
+                targets[name] = 1
+                continue
             targets[name] = target if group is None else _next_min_count(group, target, bound[name])
     return targets
 
 
-def wanted_min_group_counts(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, int]:
+def wanted_min_group_counts(
+    resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
+) -> dict[str, int]:
     """The minGroupCount that each composite gang of the owner should have now, by its name.
 
     Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
@@ -64,12 +79,15 @@ def wanted_min_group_counts(resolved: ResolvedOwner, members: LiveMembers) -> di
     """
     existing = {group.metadata.name: group for group in members.composites}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    given_up = {group.metadata.name for group in members.groups if gave_up_waiting(group)} | set(timed_out)
     bound = {pod.pod_group_name for pod in members.staying if pod.bound}
     targets = {}
     for group in composite_gangs(resolved):
         name = resolved.pod_sets.pod_group_name(group.name, "")
         current = existing[name].spec.scheduling_policy.needs if name in existing else None
         target = max(1, min(group.template_min_count, _children_to_run(group, needed)))
+        if given_up.intersection(_names_below(resolved, group)):
+            target = 1
         if current is not None and target > current and bound & set(_names_below(resolved, group)):
             target = current
         targets[name] = target

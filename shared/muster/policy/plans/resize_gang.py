@@ -21,6 +21,8 @@ from muster.objects.scheduling import (
     WorkloadSpec,
 )
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.owner_status.timeout import SchedulingTimeout, scheduling_timeout
+from muster.policy.owners.kind import OwnerObject
 from muster.policy.ownership import belongs_to
 from muster.policy.plans import manifests
 from muster.policy.plans.min_counts import (
@@ -34,6 +36,8 @@ from muster.policy.plans.min_counts import (
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
+
+COMPONENT = "muster-resize-gang"
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class ResizeInputs:
     members: LiveMembers
 
 
-def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
+def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:
     """Set new counts of an owner's gangs in its Workload's templates and its groups."""
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
@@ -57,11 +61,16 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:  # noqa: ARG00
     workload = _workload_to_resize(resolved)
     if isinstance(workload, NoOp):
         return workload
-    targets = wanted_min_counts(resolved, members) | wanted_min_group_counts(resolved, members)
+    timeout = scheduling_timeout(resolved, members, now)
+    if timeout is not None and timeout.then == "Suspend":
+        return _suspend(resolved.owner, timeout, now)
+    given_up = timeout if timeout is not None and timeout.then == "Basic" else None
+    names = given_up.groups if given_up else frozenset[str]()
+    targets = wanted_min_counts(resolved, members, names) | wanted_min_group_counts(resolved, members, names)
     actions = (
         *_patched_templates(resolved, workload, targets),
         *_replaced_composites(resolved, members, workload, targets),
-        *_patched_groups(members, targets),
+        *_patched_groups(members, targets, given_up),
     )
     if not actions:
         return NoOp(Reason.UP_TO_DATE, f"minCount of every group of {resolved.root} is up to date")
@@ -73,6 +82,26 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:  # noqa: ARG00
         return NoOp(Reason.GANG_SIZE_FIXED, f"minCount is immutable in {version}; wanted: {sizes}")
     reply = Reply("resized", resolved.root, {"minCounts": targets})
     return Plan(Reason.GANG_RESIZED, f"minCount: {sizes}", actions, reply)
+
+
+def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> Decision:
+    """Suspend an owner whose policy asks for it; an Event says if Muster may not.
+
+    The right to do so is in eventing/components/suspend-after-timeout.
+    """
+    if owner.spec.suspend:
+        return NoOp(Reason.UP_TO_DATE, f"{owner.ref} is suspended")
+    refused = manifests.create_event(
+        owner.ref,
+        component=COMPONENT,
+        warning=True,
+        reason=Reason.REFUSED_BY_API,
+        message="{refusal}",
+        now=now,
+    )
+    body = {"metadata": {"resourceVersion": owner.metadata.resource_version}, "spec": {"suspend": True}}
+    suspend = Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, if_refused=(refused,))
+    return Plan(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended: {timeout}", (suspend,))
 
 
 def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
@@ -165,13 +194,16 @@ def _replaced_composites(
         )
 
 
-def _patched_groups(members: LiveMembers, targets: dict[str, int]) -> Iterator[Action]:
+def _patched_groups(
+    members: LiveMembers, targets: dict[str, int], given_up: SchedulingTimeout | None
+) -> Iterator[Action]:
     for group in members.groups:
         target = targets.get(group.metadata.name, 0)
-        if not is_of_wrong_size(group, target):
+        timed_out = given_up is not None and group.metadata.name in given_up.groups
+        if not (is_of_wrong_size(group, target) or timed_out):
             continue
-        body = {
-            "metadata": {"resourceVersion": group.metadata.resource_version},
-            "spec": {"schedulingPolicy": {"gang": {"minCount": target}}},
-        }
+        metadata: dict[str, Any] = {"resourceVersion": group.metadata.resource_version}
+        if timed_out:
+            metadata["annotations"] = {manifests.FALLBACK: f"{Reason.SCHEDULING_TIMED_OUT}: {given_up}"}
+        body = {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": target}}}}
         yield Action(Verb.PATCH, group.ref, body, patch=PatchType.STRATEGIC)

@@ -154,12 +154,32 @@ class GroupPolicy(_Strict):
         return self
 
 
+_MAX_TIMEOUT = 31_536_000
+"""A year, in seconds."""
+
+
 class WorkloadPolicy(_Strict):
-    """Groups of scheduling.k8s.io; `{}` means the defaults."""
+    """Groups of scheduling.k8s.io; `{}` means the defaults.
+
+    Attributes:
+        groups: the roots of the tree; the groups that the labels name if empty.
+        on_scale: whether minCount follows a change of size, or the change is only reported.
+        on_failure: whether pods whose groups cannot be made run one by one, or keep their gate.
+        scheduling_timeout_seconds: how long a gang may wait for room; unlimited if unset.
+        on_timeout: whether that is only reported, the pods run one by one, or the owner is suspended.
+    """
 
     groups: list[GroupPolicy] = Field(default_factory=list, max_length=8)
     on_scale: Literal["Follow", "Flag"] = "Follow"
     on_failure: Literal["Basic", "Hold"] = "Basic"
+    scheduling_timeout_seconds: int | None = Field(default=None, ge=1, le=_MAX_TIMEOUT)
+    on_timeout: Literal["Report", "Basic", "Suspend"] = "Report"
+
+    @model_validator(mode="after")
+    def _on_timeout_has_a_timeout(self) -> WorkloadPolicy:
+        if "on_timeout" in self.model_fields_set and self.scheduling_timeout_seconds is None:
+            raise _at("onTimeout", "needs schedulingTimeoutSeconds")
+        return self
 
     @property
     def sets_preemption(self) -> bool:

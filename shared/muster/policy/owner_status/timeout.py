@@ -1,0 +1,77 @@
+"""Gangs that wait for room longer than their policy allows (`schedulingTimeoutSeconds`)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from muster.objects.pods import Pod
+from muster.objects.scheduling import PodGroup
+from muster.policy.ownership import is_musters
+from muster.policy.plans.manifests import FALLBACK
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.members import LiveMembers
+
+
+@dataclass(frozen=True)
+class SchedulingTimeout:
+    """The gangs of an owner that have waited too long.
+
+    Attributes:
+        groups: the names of their PodGroups.
+        limit: the time that the policy allows, in seconds.
+        then: what the policy asks for: `Report`, `Basic` or `Suspend`.
+    """
+
+    groups: frozenset[str]
+    limit: int
+    then: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(sorted(self.groups))} waited for room for more than {self.limit} s"
+
+
+def scheduling_timeout(
+    resolved: ResolvedOwner, members: LiveMembers, now: datetime
+) -> SchedulingTimeout | None:
+    """The gangs of an owner that have waited too long, or None.
+
+    The times are those that the scheduler and the API server wrote, so a function that was down loses none.
+    """
+    policy = resolved.policy.workload
+    if policy is None or policy.scheduling_timeout_seconds is None or resolved.own is not None:
+        return None
+    limit = timedelta(seconds=policy.scheduling_timeout_seconds)
+    pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in members.staying:
+        pods[pod.pod_group_name].append(pod)
+    late = frozenset(
+        group.metadata.name
+        for group in members.groups
+        if (since := _waiting_since(group, pods[group.metadata.name])) is not None and now - since >= limit
+    )
+    return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
+
+
+def gave_up_waiting(group: PodGroup) -> bool:
+    """Whether a gang was given up after its timeout: its pods are scheduled one by one from then on."""
+    return group.metadata.annotations.get(FALLBACK, "").startswith(f"{Reason.SCHEDULING_TIMED_OUT}: ")
+
+
+def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
+    """When a gang of Muster's began to wait for room; None if it does not.
+
+    Before its first placement that is when the scheduler first refused it, so the time behind gates does not
+    count. After a restart of its pods the refusal is not repeated, and their creation counts.
+    """
+    policy = group.spec.scheduling_policy
+    if not is_musters(group.metadata.labels) or group.being_deleted or gave_up_waiting(group):
+        return None
+    if policy.gang is None or len(staying) < policy.min_count:
+        return None
+    if any(pod.bound or pod.gates for pod in staying):
+        return None
+    created = [pod.metadata.created_at for pod in staying if pod.metadata.created_at is not None]
+    return group.refused_at or max(created, default=None)

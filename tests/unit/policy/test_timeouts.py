@@ -1,0 +1,185 @@
+"""schedulingTimeoutSeconds: when a gang has waited too long for room, and what then happens."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from muster.policy.model import Action, NoOp, Plan, Verb
+from muster.policy.owner_status.timeout import scheduling_timeout
+from muster.policy.plans.manifests import FALLBACK
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources.schema import InvalidPolicyError, parse
+from muster.policy.sources.source import PolicySource, PolicySourceKind
+from tests.conftest import Wording
+from tests.support.builders import (
+    NOW,
+    Modifier,
+    Object,
+    a_gang,
+    a_job,
+    a_pod,
+    a_pod_group,
+    a_workload,
+    annotated,
+    bound,
+    gated,
+    observed,
+    placed,
+    with_condition,
+    with_spec,
+)
+from tests.support.conditions import planned_conditions
+from tests.support.messages import mentions
+from tests.support.planning import Observed, plan_conditions, plan_resize, resolve
+
+LIMIT = 600
+NAME = "llama-main-33333333"
+
+
+def given_waiting(
+    seconds: float,
+    then: str = "Report",
+    group: Modifier | None = None,
+    pod: Modifier | None = None,
+    owner: Object | None = None,
+) -> Observed:
+    """A gang of two that the scheduler refused so many seconds ago, with modifiers of its group and pods."""
+    policy = f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: {then}}}"
+    sources = (PolicySource(PolicySourceKind.OWNER, "home", policy),)
+    modifiers = [pod] if pod else [gated()]
+    pods = [a_pod(None, index, created(seconds + 60), *modifiers) for index in range(2)]
+    pod_group = a_pod_group(NAME, group or refused(seconds))
+    workload = a_workload(a_gang("main", 2))
+    return observed(owner, workload=workload, groups=[pod_group], pods=pods, sources=sources)
+
+
+def refused(seconds: float) -> Modifier:
+    """The scheduler's condition, written so many seconds ago."""
+
+    def modify(group: Object) -> None:
+        with_condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "no room")(group)
+        group["status"]["conditions"][-1]["lastTransitionTime"] = ago(seconds)
+
+    return modify
+
+
+def created(seconds: float) -> Modifier:
+    """Created so many seconds ago."""
+    return lambda body: body["metadata"].update(creationTimestamp=ago(seconds))
+
+
+def ago(seconds: float) -> str:
+    """A time before NOW as the API server writes it."""
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def timed_out(given: Observed) -> frozenset[str]:
+    """The PodGroups that have waited too long."""
+    resolved = resolve(given)
+    assert isinstance(resolved, ResolvedOwner)
+    timeout = scheduling_timeout(resolved, given.members, NOW)
+    return timeout.groups if timeout else frozenset()
+
+
+@pytest.mark.parametrize(
+    ("given", "late"),
+    [
+        pytest.param(given_waiting(LIMIT), True, id="refused for as long as the limit"),
+        pytest.param(given_waiting(LIMIT - 1), False, id="a second less"),
+        pytest.param(given_waiting(LIMIT, pod=gated("kueue.x-k8s.io/topology")), False, id="gates hold it"),
+        pytest.param(given_waiting(LIMIT, pod=bound), False, id="its pods have nodes"),
+        pytest.param(given_waiting(LIMIT, group=placed), True, id="restarted: the pods' creation counts"),
+        pytest.param(given_waiting(LIMIT - 61, group=placed), False, id="restarted a moment ago"),
+    ],
+)
+def test_a_gang_waits_from_the_schedulers_first_refusal(given: Observed, late: bool) -> None:
+    """The time behind gates does not count; after a restart the pods' creation does."""
+    assert timed_out(given) == ({NAME} if late else set())
+
+
+def test_the_owner_says_so(wording: Wording) -> None:
+    """By its condition and an Event; nothing else happens by default."""
+    given = given_waiting(LIMIT)
+    status, reason, message = planned_conditions(given)["PodGroupsScheduled"]
+    assert (status, reason) == ("False", "SchedulingTimedOut")
+    assert mentions(message, NAME, LIMIT, "no room")
+    plan = plan_conditions(given, NOW)
+    assert isinstance(plan, Plan)
+    assert [action.target.kind for action in plan.actions] == ["Job", "Event"]
+    assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
+    wording(message)
+
+
+def test_basic_lowers_min_count_to_one_and_says_why_on_the_group() -> None:
+    """So its pods are scheduled one by one; the name that they are stamped with stays."""
+    plan = plan_resize(given_waiting(LIMIT, "Basic"), NOW)
+    assert isinstance(plan, Plan)
+    (patch,) = [action for action in plan.actions if action.target.kind == "PodGroup"]
+    assert patch.body is not None
+    assert patch.body["spec"] == {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    assert patch.body["metadata"]["annotations"][FALLBACK].startswith("SchedulingTimedOut: ")
+    assert patch.body["metadata"]["resourceVersion"] == "7"
+
+
+def test_a_gang_that_was_given_up_is_not_raised_again() -> None:
+    """Also when all its pods run: a restart would wait for the whole gang otherwise."""
+    annotation = annotated({FALLBACK: "SchedulingTimedOut: it waited"})
+    group = a_pod_group(NAME, placed, annotation, min_count=1)
+    given = observed(
+        workload=a_workload(a_gang("main", 1)),
+        groups=[group],
+        pods=[a_pod(None, index, bound) for index in range(2)],
+    )
+    assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
+    assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "SchedulingTimedOut")
+
+
+def test_suspend_suspends_the_owner_once() -> None:
+    """With a precondition; if Muster may not, an Event says so instead."""
+    plan = plan_resize(given_waiting(LIMIT, "Suspend"), NOW)
+    assert isinstance(plan, Plan)
+    (suspend,) = plan.actions
+    assert (suspend.verb, suspend.target.kind, suspend.subresource) == (Verb.PATCH, "Job", "")
+    assert suspend.body == {"metadata": {"resourceVersion": "7"}, "spec": {"suspend": True}}
+    assert [_reason(action) for action in suspend.if_refused] == ["RefusedByApi"]
+    job = a_job(with_spec(suspend=True))
+    again = plan_resize(given_waiting(LIMIT, "Suspend", owner=job), NOW)
+    assert isinstance(again, NoOp)
+    assert again.reason == Reason.UP_TO_DATE
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param("workload: {onTimeout: Basic}", id="without a timeout"),
+        pytest.param("workload: {schedulingTimeoutSeconds: 0}", id="no time at all"),
+        pytest.param("workload: {schedulingTimeoutSeconds: 10, onTimeout: Delete}", id="unknown"),
+    ],
+)
+def test_what_the_schema_refuses(policy: str, wording: Wording) -> None:
+    """With the path of the field."""
+    with pytest.raises(InvalidPolicyError) as refusal:
+        parse(policy)
+    assert str(refusal.value).startswith("workload.")
+    wording(str(refusal.value))
+
+
+def test_a_group_of_the_users_own_is_never_given_up() -> None:
+    """Muster neither resizes nor annotates what it did not create."""
+
+    def own(group: Object) -> None:
+        refused(LIMIT)(group)
+        del group["metadata"]["labels"]
+
+    given = given_waiting(LIMIT, "Basic", group=own)
+    assert timed_out(given) == set()
+    assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
+
+
+def _reason(action: Action) -> str:
+    assert action.body is not None
+    reason: str = action.body["reason"]
+    return reason
