@@ -10,7 +10,7 @@ from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import UPDATE, grouped_owner, not_for_step
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS
+from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, WORKLOADS
 from muster.policy.model import NoOp
 from muster.policy.plans.resize_gang import ResizeInputs, plan_resize
 from muster.policy.tree.members import LiveMembers
@@ -42,5 +42,6 @@ STEP = Step(
     | permissions.READ_COMPOSITES
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)
-    | may("list create delete", COMPOSITE_POD_GROUPS),
+    | may("list create delete", COMPOSITE_POD_GROUPS)
+    | may("create", EVENTS),
 )

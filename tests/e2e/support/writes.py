@@ -15,6 +15,7 @@ Object = dict[str, Any]
 
 _USERS = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes", "clustertrainingruntimes", "namespaces")
 _RUNTIMES = ("trainingruntimes", "clustertrainingruntimes")
+_SUSPENDABLE = ("jobs", "jobsets", "trainjobs")
 _OWNERS = ("jobs/status", "jobsets/status", "trainjobs/status")
 
 
@@ -38,7 +39,7 @@ class Write:
 
 
 def users_objects_are_left_alone(writes: Iterable[Write]) -> list[str]:
-    """Return the writes of users' objects other than gates and labels of pods, conditions, and runtimes."""
+    """Return the writes of users' objects that Muster may not make."""
     return [
         f"{write.writer}: {write.verb} {write.resource} {write.namespace}/{write.name}: {write.request}"
         for write in writes
@@ -53,6 +54,9 @@ def _allowed(write: Write) -> bool:
         own_fields = set(request) <= {"metadata", "spec"} and set(metadata) <= {"uid", "labels"}
         lifts = spec in ({}, {"schedulingGates": [{"$patch": "delete", "name": GATE}]})
         return write.writer == "patch-pods" and write.verb == "patch" and own_fields and lifts
+    if write.resource in _SUSPENDABLE and request.get("spec") == {"suspend": True}:
+        asked = set(request) == {"metadata", "spec"} and set(request["metadata"]) == {"resourceVersion"}
+        return write.writer == "resize-gang" and write.verb == "patch" and asked
     if write.resource in _OWNERS:
         metadata, status = request.get("metadata", {}), request.get("status", {})
         own_fields = set(request) <= {"apiVersion", "kind", "metadata", "status"}
