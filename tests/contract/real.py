@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tests.cluster import manifests
+from functools import partial
+
+from tests.cluster import controllers, manifests
 from tests.cluster.cluster import RealCluster
+from tests.contract.accounts import ROLES, of_account
 from tests.contract.answers import Entries
 from tests.contract.case import ContractCase, Conversation
 
@@ -17,6 +20,13 @@ def converse(cluster: RealCluster, case: ContractCase) -> Entries:
     namespace = f"{case.subject}-{case.key}".replace("_", "-")[:63].strip("-")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     manifests.apply(cluster.api, [home])
-    conversation = Conversation(cluster.api, namespace)
+    conversation = Conversation(cluster.api, namespace, token_of=partial(_token, cluster))
     case.run(conversation, namespace)
     return conversation.entries
+
+
+def _token(cluster: RealCluster, namespace: str, name: str) -> str:
+    """Return a token of a service account of Muster's, which gets its role first."""
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    manifests.apply(cluster.api, [home, *of_account(name, ROLES)])
+    return controllers.service_account_token(cluster.api, namespace, name)
