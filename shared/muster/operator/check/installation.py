@@ -91,14 +91,14 @@ def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[F
                 changed.add(manifest["metadata"]["name"])
     if missing:
         message = (
-            f"policy or binding {first_names(sorted(missing))}: not installed, so a stolen token of the account may write all that its "
-            "role allows; apply the overlay again"
+            f"policy or binding {first_names(sorted(missing))}: not installed, so a stolen token of the "
+            "account may write all that its role allows; apply the overlay again"
         )
         yield Finding(Level.WARN, about, message)
     if changed:
         message = (
-            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so writes of the functions may be refused; "
-            "apply the overlay again"
+            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so writes of "
+            "the functions may be refused; apply the overlay again"
         )
         yield Finding(Level.WARN, about, message)
     if expected and not (missing or changed):
