@@ -10,7 +10,7 @@ from muster.simulator.apiserver import resource_definitions
 from tests.cluster import manifests
 from tests.cluster.api import JSON, MERGE_PATCH, KubernetesApi
 from tests.cluster.processes import until
-from tests.contract.bodies import DEFINITIONS
+from tests.contract.bodies import DEFINITIONS, Object, core
 from tests.contract.case import Conversation
 
 NAMESPACE = "muster-system"
@@ -86,3 +86,36 @@ def refused(answer: Any, policy: str) -> bool:
 def merge(api: Conversation, path: str, body: Any) -> Any:
     """Send a merge patch and return the answer."""
     return api.request("PATCH", path, body, MERGE_PATCH)
+
+
+def event(ns: str, about: Object, component: str) -> Object:
+    """An Event as `create_event` of muster/policy/plans/manifests.py makes it."""
+    moment = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": {"name": f"{about['metadata']['name']}.{component}", "namespace": ns},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "namespace": ns,
+            "name": about["metadata"]["name"],
+            "uid": uid_of(about),
+        },
+        "type": "Warning",
+        "reason": "RefusedByApi",
+        "message": "a quota",
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": component,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+
+
+def try_events(function: Conversation, ns: str, about: Any, name: str) -> None:
+    """Create an Event about an object as an account's step does, and two that its policy refuses."""
+    path = core(ns, "events")
+    function.must("POST", path, event(ns, about, f"muster-{name}"))
+    for misuse in (event(ns, about, "kubelet"), event(ns, {**about, "kind": "Secret"}, f"muster-{name}")):
+        misuse["metadata"]["name"] += ".forged"
+        assert refused(function.request("POST", path, misuse), name), misuse

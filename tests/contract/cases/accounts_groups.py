@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import account, merge, musters, refused
+from tests.contract.accounts import account, merge, musters, refused, try_events
 from tests.contract.bodies import (
     Object,
     composite_group,
@@ -72,7 +72,7 @@ def every_version_is_guarded(api: Conversation, ns: str) -> None:
 @case()
 def conditions_by_create_workload(api: Conversation, ns: str) -> None:
     """create-workload may write the same conditions as emit-conditions, and no others."""
-    _owner(api, ns)
+    owner = _owner(api, ns)
     path = f"{jobs(ns, 'owner')}/status"
     misuse = {"metadata": {"labels": {"a": "b"}}}
     function = account(api, "create-workload", "PATCH", path, misuse, MERGE_PATCH)
@@ -81,6 +81,7 @@ def conditions_by_create_workload(api: Conversation, ns: str) -> None:
     for more in (condition("FailureTarget"), condition("SuccessCriteriaMet")):
         patch = {"status": {"conditions": [ours, more]}}
         assert refused(merge(function, path, patch), "create-workload"), more
+    try_events(function, ns, owner, "create-workload")
 
 
 @case()
@@ -93,9 +94,11 @@ def groups_are_musters(api: Conversation, ns: str) -> None:
     function.must("POST", composites, musters(composite_group("ours"), owner))
     assert refused(function.request("POST", path, pod_group("theirs")), "create-pod-groups")
     assert refused(function.request("POST", composites, composite_group("theirs")), "create-pod-groups")
-    stranger = musters(pod_group("stranger"), owner)
-    stranger["metadata"]["labels"]["muster.dev/owner-uid"] = "12345678"
-    assert refused(function.request("POST", path, stranger), "create-pod-groups")
+    for label in ("app.kubernetes.io/managed-by", "muster.dev/owner-uid"):
+        stranger = musters(pod_group("stranger"), owner)
+        stranger["metadata"]["labels"][label] = "12345678"
+        assert refused(function.request("POST", path, stranger), "create-pod-groups")
+    try_events(function, ns, owner, "create-pod-groups")
 
 
 def _resize(api: Conversation, ns: str, version: str) -> tuple[Conversation, Object]:
@@ -171,3 +174,6 @@ def composites_are_replaced(api: Conversation, ns: str) -> None:
     api.must("POST", path, composite_group("theirs"))
     assert refused(function.request("DELETE", f"{path}/theirs"), "resize-gang")
     assert refused(function.request("POST", path, composite_group("mine")), "resize-gang")
+    unowned = musters(composite_group("unowned"), owner)
+    del unowned["metadata"]["ownerReferences"]
+    assert refused(function.request("POST", path, unowned), "resize-gang")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.accounts import account, merge, refused, serve, uid_of
-from tests.contract.bodies import Object, condition, core, job, jobs, jobsets, pod_spec
+from tests.contract.accounts import account, merge, refused, serve, try_events
+from tests.contract.bodies import Object, condition, job, jobs, jobsets, pod_spec
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -27,30 +27,6 @@ def _emit_conditions(api: Conversation, ns: str) -> Conversation:
 
 def _conditions(*all_of_them: Object) -> Object:
     return {"status": {"conditions": list(all_of_them)}}
-
-
-def _event(ns: str, about: Object, component: str) -> Object:
-    """An Event as `create_event` of muster/policy/plans/manifests.py makes it."""
-    moment = "2026-01-01T00:00:00Z"
-    return {
-        "metadata": {"name": f"{about['metadata']['name']}.{component}", "namespace": ns},
-        "involvedObject": {
-            "apiVersion": about["apiVersion"],
-            "kind": about["kind"],
-            "namespace": ns,
-            "name": about["metadata"]["name"],
-            "uid": uid_of(about),
-        },
-        "type": "Warning",
-        "reason": "RefusedByApi",
-        "message": "a quota",
-        "source": {"component": component},
-        "reportingComponent": component,
-        "reportingInstance": component,
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
-        "count": 1,
-    }
 
 
 @case(releases=BOTH)
@@ -126,14 +102,8 @@ def _jobset(name: str, *entries: Object) -> Object:
 @case(releases=BOTH)
 def events_are_the_components_own(api: Conversation, ns: str) -> None:
     """emit-conditions may create Events about owners, under its own name only."""
-    function, path = _emit_conditions(api, ns), core(ns, "events")
-    about = api.must("POST", jobs(ns), job())
-    function.must("POST", path, _event(ns, about, "muster-emit-conditions"))
-    forged = _event(ns, about, "kubelet")
-    assert refused(function.request("POST", path, forged), "emit-conditions")
-    elsewhere = _event(ns, {**about, "kind": "Secret"}, "muster-emit-conditions")
-    elsewhere["metadata"]["name"] = "elsewhere"
-    assert refused(function.request("POST", path, elsewhere), "emit-conditions")
+    function = _emit_conditions(api, ns)
+    try_events(function, ns, api.must("POST", jobs(ns), job()), "emit-conditions")
 
 
 def _runtime(**more: Any) -> Object:
@@ -241,3 +211,10 @@ def _with_owner(runtime: Object) -> None:
 
 def _with_annotation_of_the_jobset(runtime: Object) -> None:
     runtime["spec"]["template"]["metadata"] = {"annotations": {"a": "b"}}
+
+
+@case(releases=BOTH)
+def events_about_runtimes(api: Conversation, ns: str) -> None:
+    """mark-runtime may create Events about runtimes, under its own name only."""
+    function, _, stored = _mark_runtime(api, ns)
+    try_events(function, ns, stored, "mark-runtime")
