@@ -90,7 +90,8 @@ def _substance(entry: dict[str, Any]) -> dict[str, Any]:
     details = dict(body.get("details") or {})
     if "causes" in details:
         details["causes"] = [
-            {"reason": cause["reason"], "field": cause["field"]} for cause in details["causes"]
+            {"reason": cause.get("reason", ""), "field": cause.get("field", "")}
+            for cause in details["causes"]
         ]
     words = [words for words in READ_WORDS if words in (body.get("message") or "")]
     return {**entry, "body": {**body, "details": details, "message": words}}

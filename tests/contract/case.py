@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.cluster.api import JSON, ApiResponse, KubernetesApi
@@ -86,12 +86,19 @@ class Conversation:
         api: the client that sends the requests.
         namespace: the case's own namespace; its name is replaced in the entries.
         entries: one for each request so far.
+        token_of: returns a token of a service account, by namespace and name; the embedded server takes the
+            user's name for one.
     """
 
     api: KubernetesApi
     namespace: str
     entries: list[dict[str, Any]] = field(default_factory=list)
+    token_of: Callable[[str, str], str] = "system:serviceaccount:{}:{}".format
     _identities: dict[str, str] = field(default_factory=dict)
+
+    def as_user(self, token: str) -> Conversation:
+        """Return the same conversation with the token of another user."""
+        return replace(self, api=replace(self.api, token=token))
 
     def request(
         self,

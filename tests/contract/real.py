@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tests.cluster import manifests
+from collections.abc import Callable
+
+from tests.cluster import controllers, manifests
 from tests.cluster.cluster import RealCluster
+from tests.contract.accounts import ROLES, of_account
 from tests.contract.answers import Entries
 from tests.contract.case import ContractCase, Conversation
 
@@ -17,6 +20,17 @@ def converse(cluster: RealCluster, case: ContractCase) -> Entries:
     namespace = f"{case.subject}-{case.key}".replace("_", "-")[:63].strip("-")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     manifests.apply(cluster.api, [home])
-    conversation = Conversation(cluster.api, namespace)
+    conversation = Conversation(cluster.api, namespace, token_of=of_service_account(cluster))
     case.run(conversation, namespace)
     return conversation.entries
+
+
+def of_service_account(cluster: RealCluster) -> Callable[[str, str], str]:
+    """Return a function that gives a service account of Muster's its role, and returns a token of it."""
+
+    def token(namespace: str, name: str) -> str:
+        home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        manifests.apply(cluster.api, [home, *of_account(name, ROLES)])
+        return controllers.service_account_token(cluster.api, namespace, name)
+
+    return token

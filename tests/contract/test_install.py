@@ -74,9 +74,8 @@ def test_install_and_uninstall_as_the_documents_say(knative: RealCluster) -> Non
                 assert command.arguments[0] != "diff" or printed == ""
             elif command.words[:2] == ("muster", "check"):
                 _expect_fit(knative, command.arguments)
-    left = _kubectl(
-        knative, "get", "mutatingadmissionpolicies,clusterroles,triggers,ksvc", "-A", "-o", "name"
-    )
+    kinds = "mutatingadmissionpolicies,validatingadmissionpolicies,clusterroles,triggers,ksvc"
+    left = _kubectl(knative, "get", kinds, "-A", "-o", "name")
     assert "muster" not in left
 
 

@@ -17,7 +17,8 @@ from tests.cluster.control_plane import DEFAULT_GATES, Release
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}
-RBAC, POLICIES = load(EVENTING / "rbac"), load(EVENTING / "admission")
+RBAC = load(EVENTING / "rbac")
+POLICIES = [*load(EVENTING / "admission"), *load(EVENTING / "security" / "accounts")]
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,7 @@ def test_roles_and_policies_are_as_installed(client: Client) -> None:
     levels = _levels(check_installation(client, [*RBAC, *POLICIES]))
     levels.pop("label muster.dev/gang-jobs")  # other tests of this server may have labelled one
     assert len([about for about in levels if about.startswith("permissions of")]) >= 7
+    assert "policies of the service accounts" in levels
     assert set(levels.values()) == {Level.OK}
 
 

@@ -36,6 +36,8 @@ class TestOneNamespace:
         kinds = {
             "MutatingAdmissionPolicy",
             "MutatingAdmissionPolicyBinding",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
             "ClusterRole",
             "ClusterRoleBinding",
         }
@@ -106,6 +108,8 @@ class TestExample:
             "ServiceAccount",
             "ClusterRole",
             "ClusterRoleBinding",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
         }
         assert "emit-conditions" not in str(EXAMPLE)
         assert len(EXAMPLE) == len(WHOLE) - len(left_out)

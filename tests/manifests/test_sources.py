@@ -109,6 +109,8 @@ def test_everything_of_muster_is_in_its_namespace() -> None:
         "ClusterRoleBinding",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     }
     for obj in OBJECTS:
         expected = None if obj["kind"] in spaceless else "muster-system"

@@ -35,5 +35,6 @@ def test_what_is_granted_is_what_was_used() -> None:
     seen = recall()
     assert seen.run.gaps() == "", "only a whole run of tests/e2e can be compared: make e2e"
     assert seen.rights.refused == set(), "asked for and refused"
+    assert seen.rights.denied == set(), "not allowed by the policies in eventing/security/accounts"
     assert seen.rights.borrowed == set(), "allowed by something else than Muster's own roles"
     assert {str(right) for right in seen.rights.unused()} == set(GRANTED_AND_NEVER_USED)

@@ -8,8 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Protocol
 
 from muster import steps
@@ -42,15 +45,29 @@ class Functions(Protocol):
 
 
 class InThreads:
-    """Runs each function in threads of this process, where it starts within milliseconds."""
+    """Runs each function in threads of this process, where it starts within milliseconds.
 
-    def __init__(self, services: Iterable[str], settings: Settings, listener: Listener) -> None:
+    Args:
+        services: the names of their Services.
+        settings: of all functions.
+        listener: called for each activity.
+        kubeconfigs: of the service accounts of functions, by the names of their Services; a function that is
+            not among them takes the cluster of the settings.
+    """
+
+    def __init__(
+        self,
+        services: Iterable[str],
+        settings: Settings,
+        listener: Listener,
+        kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
         self.urls: dict[str, str] = {}
         self._stops = ExitStack()
         self._stops.enter_context(ActivityHandler(listener))
         for service in services:
             step = steps.step_named(service)
-            cluster = connect(settings, user_agent=step.manager)
+            cluster = connect(_with_account(settings, kubeconfigs.get(service)), user_agent=step.manager)
             handler = Handler(step, cluster, settings, wall_clock)
             server = WsgiServer(
                 app_of(handler, Readiness.of(handler, cluster)), service, threads=settings.workers
@@ -64,12 +81,24 @@ class InThreads:
 
 
 class AsProcesses:
-    """Runs each function in a process of its own, as in a container, and parses its log lines."""
+    """Runs each function in a process of its own, as in a container, and parses its log lines.
 
-    def __init__(self, services: Iterable[str], settings: Settings, listener: Listener) -> None:
+    The arguments are those of `InThreads`.
+    """
+
+    def __init__(
+        self,
+        services: Iterable[str],
+        settings: Settings,
+        listener: Listener,
+        kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
         self.urls: dict[str, str] = {}
         self._listener = listener
-        self._processes = {service: _start(service, settings) for service in services}
+        self._processes = {
+            service: _start(service, _with_account(settings, kubeconfigs.get(service)))
+            for service in services
+        }
         for service, process in self._processes.items():
             assert process.stdout is not None  # noqa: S101 - it was started with a pipe
             first_line = process.stdout.readline()
@@ -94,6 +123,11 @@ class AsProcesses:
             with suppress(ValueError, KeyError):
                 fields = json.loads(line)
                 self._listener(Activity.from_fields(fields, fields["message"], time.time()))
+
+
+def _with_account(settings: Settings, kubeconfig: Path | None) -> Settings:
+    """The settings with a kubeconfig in place of the API server's URL, if there is one."""
+    return settings if kubeconfig is None else replace(settings, api_server="", kubeconfig=str(kubeconfig))
 
 
 def _start(service: str, settings: Settings) -> subprocess.Popen[str]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
 from muster.cluster.client import Client
-from muster.kustomize import CLUSTER, Manifest, load
+from muster.kustomize import CLUSTER, Manifest, load, of_kind
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
 from muster.runtime.config import Settings
@@ -33,7 +34,12 @@ from muster.simulator.source import Source, start_all
 WATCH_TIMEOUT_SECONDS = 10.0
 """How long to wait for the watches; a source whose API is not served goes on trying meanwhile."""
 
-ADMISSION = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+ADMISSION = {
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
 """The kinds of eventing/ that are loaded into the embedded API server."""
 
 NODES = tuple(node(f"node-{number}", cpu="8", memory="32Gi", gpu=4) for number in (1, 2, 3))
@@ -136,7 +142,7 @@ class Stack:
         wiring = Wiring.from_manifests(objects)
         services = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = (AsProcesses if self._options.processes else InThreads)(
-            services, settings, self._listener
+            services, settings, self._listener, self._kubeconfigs(objects)
         )
         self._stops.callback(functions.stop)
         subscribers: dict[str, Target | str] = {**functions.urls, **self._dead_letter_sinks(wiring)}
@@ -170,6 +176,24 @@ class Stack:
         controllers.start()
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self._url, sweep_jitter_seconds=0)
+
+    def _kubeconfigs(self, objects: list[Manifest]) -> dict[str, Path]:
+        """Write a kubeconfig of each function's service account, since admission policies judge by account.
+
+        Returns:
+            The files by the name of the function's Service; empty with a real cluster.
+        """
+        if self.server is None:
+            return {}
+        folder = Path(self._stops.enter_context(TemporaryDirectory(prefix="muster-")))
+        files = {}
+        for service in of_kind(objects, "Service"):
+            name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
+            account = service["spec"]["template"]["spec"]["serviceAccountName"]
+            user = f"system:serviceaccount:{namespace}:{account}"
+            files[name] = folder / f"{name}.kubeconfig"
+            files[name].write_text(self.server.kubeconfig(user))
+        return files
 
     def _dead_letter_sinks(self, wiring: Wiring) -> dict[str, Target]:
         names = {trigger.delivery.dead_letter for trigger in wiring.triggers}

@@ -75,6 +75,20 @@ MUTATING_ADMISSION_POLICY_BINDINGS = _register(
     "MutatingAdmissionPolicyBinding",
     namespaced=False,
 )
+VALIDATING_ADMISSION_POLICIES = _register(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    namespaced=False,
+)
+VALIDATING_ADMISSION_POLICY_BINDINGS = _register(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
 
 SELF_SUBJECT_ACCESS_REVIEWS = _register(
     "authorization.k8s.io",

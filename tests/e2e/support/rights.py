@@ -62,12 +62,14 @@ class Rights:
         used: by requests that those roles allowed.
         borrowed: requests that other bindings than Muster's allowed, with the name of the binding.
         refused: requests that RBAC refused.
+        denied: requests that RBAC allowed and an admission policy of `eventing/security/accounts` refused.
     """
 
     granted: set[Right] = field(default_factory=set)
     used: set[Right] = field(default_factory=set)
     borrowed: set[str] = field(default_factory=set)
     refused: set[Right] = field(default_factory=set)
+    denied: set[str] = field(default_factory=set)
 
     def add(self, manifests: Sequence[Object], events: Sequence[Object]) -> None:
         """Add the permissions that one installation granted and used.
@@ -81,6 +83,7 @@ class Rights:
             manifest["metadata"]["name"] for manifest in manifests if manifest["kind"].endswith("RoleBinding")
         }
         self.refused |= set(refused(events))
+        self.denied |= set(denied(events))
         for event in events:
             use = _use(event)
             if use is None or not _allowed(event):
@@ -98,6 +101,7 @@ class Rights:
         self.used |= others.used
         self.borrowed |= others.borrowed
         self.refused |= others.refused
+        self.denied |= others.denied
 
     def unused(self) -> list[Right]:
         """Return the permissions that were granted and never needed."""
@@ -128,6 +132,14 @@ def refused(events: Iterable[Object]) -> Iterator[Right]:
         use = _use(event)
         if use is not None and not _allowed(event):
             yield use
+
+
+def denied(events: Iterable[Object]) -> Iterator[str]:
+    """Yield the requests that a ValidatingAdmissionPolicy refused, with the user and its message."""
+    for event in events:
+        message = (event.get("responseStatus") or {}).get("message", "")
+        if "ValidatingAdmissionPolicy" in message:
+            yield f"{event['user']['username']}: {event['verb']}: {message}"
 
 
 def _allowed(event: Object) -> bool:

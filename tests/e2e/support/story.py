@@ -222,13 +222,14 @@ class RealStory:
         return [_write(event) for event in self._audited(self._began_at) if _of(event, self.namespace)]
 
     def breaches(self) -> list[str]:
-        """Return a line for each breach of a law and for each request that RBAC refused."""
+        """Return a line for each breach of a law and each request that RBAC or a policy refused."""
         entries = self.recording.entries()
         breaches = [f"{law.__name__}: {breach}" for law in LAWS for breach in law(entries)]
         left_alone = users_objects_are_left_alone
         breaches += [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
         refused = self._refused | set(rights.refused(self._audited(self._roles_known_at)))
-        return breaches + [f"RBAC refused {right}" for right in sorted(refused)]
+        breaches += [f"RBAC refused {right}" for right in sorted(refused)]
+        return breaches + sorted(rights.denied(self._audited(self._began_at)))
 
     def end(self) -> None:
         """Stop recording; delete the namespace, nodes and volumes."""

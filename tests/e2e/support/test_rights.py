@@ -134,6 +134,15 @@ def test_a_request_that_rbac_refused_is_reported() -> None:
     assert list(refused([_event("get", "pods", "team-a") | {"responseStatus": {"code": 403}}])) == []
 
 
+def test_a_request_that_a_policy_refused_is_reported() -> None:
+    """One of eventing/security/accounts: RBAC allowed it."""
+    message = "pods \"one\" is forbidden: ValidatingAdmissionPolicy 'muster-patch-pods' denied request: no"
+    event = _event("patch", "pods", "team-a") | {"responseStatus": {"code": 403, "message": message}}
+    rights = _rights(_manifests(PODS), event, _event("patch", "pods", "team-a"))
+    assert rights.denied == {f"system:serviceaccount:muster-system:patch-pods: patch: {message}"}
+    assert rights.refused == set()
+
+
 def test_what_is_about_no_resource_needs_no_right() -> None:
     """Discovery is about paths."""
     event = _event("get", "pods") | {"objectRef": None, "requestURI": "/apis"}

@@ -24,6 +24,8 @@ from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 OBJECTS = load()
 POLICIES = load(EVENTING / "admission")
+LIMITS = load(EVENTING / "security" / "accounts")
+ACCOUNTS = "policies of the service accounts"
 KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
@@ -218,6 +220,7 @@ def test_nothing_is_installed(wording: Wording) -> None:
     level_and_message = installed()
     assert level_and_message["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.FAIL
     assert level_and_message["Triggers"][0] == Level.FAIL
+    assert level_and_message[ACCOUNTS][0] == Level.WARN
     assert_names(level_and_message["Triggers"][1], "emit-conditions")
     assert finding_about(level_and_message, "muster.dev/gang-jobs")[0] == Level.WARN
     # The embedded API server has no authorization.
@@ -228,7 +231,7 @@ def test_nothing_is_installed(wording: Wording) -> None:
 
 def test_everything_is_installed(wording: Wording) -> None:
     """Policies as they are written, and all of Knative's objects ready."""
-    found = installed(*POLICIES, *map(readied, knative(*KNATIVE)), b.a_namespace())
+    found = installed(*POLICIES, *LIMITS, *map(readied, knative(*KNATIVE)), b.a_namespace())
     assert {level for about, (level, _) in found.items() if about != "permissions"} == {Level.OK}
     assert_names(found["Triggers"][1], str(len(knative("Trigger"))))
     assert_names(finding_about(found, "muster.dev/gang-jobs")[1], "team-a")
@@ -248,6 +251,22 @@ def test_policy_that_was_changed(wording: Wording) -> None:
     assert found["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.WARN
     assert found["MutatingAdmissionPolicy muster-mark-jobs"][0] == Level.OK
     wording(found["MutatingAdmissionPolicy muster-stamp-pods"][1])
+
+
+@pytest.mark.parametrize("left_out", LIMITS, ids=lambda one: f"{one['kind']}")
+def test_policy_of_an_account_that_is_missing(left_out: Manifest) -> None:
+    """Policy or binding: without either the account is not limited."""
+    level, message = installed(*(one for one in LIMITS if one is not left_out))[ACCOUNTS]
+    assert (level, left_out["metadata"]["name"] in message) == (Level.WARN, True)
+
+
+def test_policy_of_an_account_that_was_changed(wording: Wording) -> None:
+    """One that only warns refuses nothing."""
+    *others, last = LIMITS
+    warning = {**last, "spec": {**last["spec"], "validationActions": ["Warn"]}}
+    level, message = installed(*others, warning)[ACCOUNTS]
+    assert (level, last["metadata"]["name"] in message) == (Level.WARN, True)
+    wording(message)
 
 
 def test_source_that_is_not_ready_is_told_with_its_reason(wording: Wording) -> None:
@@ -360,6 +379,13 @@ def test_not_safe_to_uninstall(wording: Wording, objects: list[Any], place: int,
 def test_safe_to_uninstall(objects: list[Any]) -> None:
     """Nothing would be stranded."""
     assert {finding.level for finding in check_uninstall(Snapshot(objects))} == {Level.OK}
+
+
+def test_policies_of_accounts_may_stay(wording: Wording) -> None:
+    """They hold no pod back, and limit the functions until these are deleted."""
+    *_, about_policies = check_uninstall(Snapshot(LIMITS))
+    assert (about_policies.about, about_policies.level) == (ACCOUNTS, Level.OK)
+    wording(about_policies.message)
 
 
 def test_uninstall_exits_with_1_until_it_is_safe(muster: Muster, tmp_path: Path) -> None:

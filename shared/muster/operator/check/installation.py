@@ -12,12 +12,15 @@ from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
     NAMESPACES,
+    VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
 from muster.operator.check.preflight import Finding, Level, first_names
 from muster.policy.group_labels import NAMESPACE_SWITCH
 
 _POLICIES = (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS)
+_ACCOUNT_POLICIES = (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS)
 _KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CREATED = 201
@@ -40,6 +43,7 @@ def check_installation(client: Client, objects: Sequence[Manifest]) -> Iterator[
     for resource in _POLICIES:
         for manifest in of_kind(objects, resource.kind):
             yield _policy(client, resource, manifest)
+    yield from _account_policies(client, objects)
     for kind in _KNATIVE:
         yield from _readiness(client, kind, of_kind(objects, kind))
     yield from _permissions(client, objects)
@@ -48,10 +52,7 @@ def check_installation(client: Client, objects: Sequence[Manifest]) -> Iterator[
 
 def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
     about = f"{resource.kind} {manifest['metadata']['name']}"
-    try:
-        live = client.get(resource, manifest["metadata"]["name"])
-    except ApiGone:
-        live = None
+    live = _live(client, resource, manifest)
     if live is None:
         return Finding(
             Level.FAIL,
@@ -65,6 +66,43 @@ def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
             "differs from this version's: pods may get names that the functions do not expect",
         )
     return Finding(Level.OK, about, "is installed")
+
+
+def _live(client: Client, resource: Resource, manifest: Manifest) -> dict[str, Any] | None:
+    """Return the installed policy or binding; None if there is none, or if its kind is not served."""
+    try:
+        return client.get(resource, manifest["metadata"]["name"])
+    except ApiGone:
+        return None
+
+
+def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[Finding]:
+    """Yield a finding about the policies that limit what the service accounts write, and one per problem."""
+    about, expected = "policies of the service accounts", 0
+    missing: set[str] = set()
+    changed: set[str] = set()
+    for resource in _ACCOUNT_POLICIES:
+        for manifest in of_kind(objects, resource.kind):
+            expected += 1
+            live = _live(client, resource, manifest)
+            if live is None:
+                missing.add(manifest["metadata"]["name"])
+            elif not _contains(live["spec"], manifest["spec"]):
+                changed.add(manifest["metadata"]["name"])
+    if missing:
+        message = (
+            f"policy or binding {first_names(sorted(missing))}: not installed, so a stolen token of the "
+            "account may write all that its role allows; apply the overlay again"
+        )
+        yield Finding(Level.WARN, about, message)
+    if changed:
+        message = (
+            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so writes of "
+            "the functions may be refused; apply the overlay again"
+        )
+        yield Finding(Level.WARN, about, message)
+    if expected and not (missing or changed):
+        yield Finding(Level.OK, about, f"all {expected} policies and bindings are installed")
 
 
 def _readiness(client: Client, kind: str, objects: list[Manifest]) -> Iterator[Finding]:

@@ -13,6 +13,9 @@ from muster.objects.resources import (
     NAMESPACES,
     POD_GROUPS,
     PODS,
+    VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS,
+    Resource,
 )
 from muster.operator.check.preflight import Finding, Level, first_names
 from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH
@@ -49,6 +52,7 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
         )
     else:
         yield Finding(Level.OK, "pods without their PodGroup", "there are none")
+    yield _account_policies(cluster)
 
 
 def _namespace_labels(cluster: Cluster) -> Finding:
@@ -67,12 +71,7 @@ def _namespace_labels(cluster: Cluster) -> Finding:
 
 def _policies(cluster: Cluster) -> Finding:
     about = "2. admission policies"
-    names = [
-        f"{resource.kind} {body['metadata']['name']}"
-        for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
-        for body in list_if_served(cluster, resource)
-        if body["metadata"]["name"].startswith(_MUSTER_PREFIX)
-    ]
+    names = _names_of(cluster, MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
     if names:
         return Finding(
             Level.FAIL,
@@ -80,6 +79,26 @@ def _policies(cluster: Cluster) -> Finding:
             f"pods are still stamped: {first_names(names)}; kubectl delete -k eventing/admission",
         )
     return Finding(Level.OK, about, "are gone")
+
+
+def _account_policies(cluster: Cluster) -> Finding:
+    """State the policies that limit the functions; as long as these run, they are better kept."""
+    about = "policies of the service accounts"
+    names = _names_of(cluster, VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS)
+    if names:
+        message = f"{len(names)} policies and bindings limit the functions; delete them with the functions"
+        return Finding(Level.OK, about, message)
+    return Finding(Level.OK, about, "there are none")
+
+
+def _names_of(cluster: Cluster, *resources: Resource) -> list[str]:
+    """Return kind and name of each object of these kinds that is Muster's by its name."""
+    return [
+        f"{resource.kind} {body['metadata']['name']}"
+        for resource in resources
+        for body in list_if_served(cluster, resource)
+        if body["metadata"]["name"].startswith(_MUSTER_PREFIX)
+    ]
 
 
 def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:

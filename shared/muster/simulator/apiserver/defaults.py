@@ -253,5 +253,7 @@ SETTERS: Mapping[str, Callable[[Object, Gates], None]] = {
     "Event": _event,
     "MutatingAdmissionPolicy": _policy,
     "MutatingAdmissionPolicyBinding": _binding,
+    "ValidatingAdmissionPolicy": _policy,
+    "ValidatingAdmissionPolicyBinding": _binding,
     "CustomResourceDefinition": _definition,
 }

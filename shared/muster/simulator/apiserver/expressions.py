@@ -50,14 +50,22 @@ class ExpressionError(Exception):
 
 
 class Activation:
-    """What expressions speak of, converted once for all of them.
+    """What expressions speak of; converted for those that speak of it, once for all of them.
 
     Args:
         values: by the names in `NAMES`; what is left out is null.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values = _environment().Activation({name: values.get(name) for name in NAMES})
+        self._values = values
+        self._converted: dict[frozenset[str], Any] = {}
+
+    def of(self, names: frozenset[str]) -> Any:
+        """The values of these names as the library has them; all others are null."""
+        if names not in self._converted:
+            values = {name: self._values.get(name) if name in names else None for name in NAMES}
+            self._converted[names] = _environment().Activation(values)
+        return self._converted[names]
 
 
 def evaluated(expression: str, activation: Activation, variables: Mapping[str, str]) -> Any:
@@ -71,7 +79,8 @@ def evaluated(expression: str, activation: Activation, variables: Mapping[str, s
     Raises:
         ExpressionError: it does not compile, or fails on these objects.
     """
-    value = _compiled(translated(expression, variables)).eval(activation.values)
+    text = translated(expression, variables)
+    value = _compiled(text).eval(activation.of(_names_in(text)))
     if value.type() == cel.Type.ERROR:
         raise ExpressionError(str(value.value()))
     return value.plain_value()
@@ -125,6 +134,12 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     if not 0 <= start <= stop <= len(text):
         raise ValueError(f"invalid substring range. start: {start}, end: {stop}")
     return text[start:stop]
+
+
+@lru_cache(maxsize=1024)
+def _names_in(text: str) -> frozenset[str]:
+    """The names that an expression may speak of; converting a pod or Job takes longer than evaluating it."""
+    return frozenset(name for name in NAMES if re.search(rf"\b{name}\b", text))
 
 
 @lru_cache(maxsize=1024)

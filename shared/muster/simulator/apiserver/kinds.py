@@ -130,6 +130,23 @@ CORE = (
         unconditional=False,
     ),
     _kind(
+        _ADMISSION,
+        "v1",
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        "status",
+        namespaced=False,
+        unconditional=False,
+    ),
+    _kind(
+        _ADMISSION,
+        "v1",
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+        namespaced=False,
+        unconditional=False,
+    ),
+    _kind(
         "apiextensions.k8s.io",
         "v1",
         "customresourcedefinitions",

@@ -1,10 +1,9 @@
 """MutatingAdmissionPolicies, evaluated: which act on a new object, in which turn, and what they make of it.
 
-Sources (k8s.io/apiserver v0.37.1, `pkg/admission/plugin/policy`): `generic/policy_dispatcher.go`,
-`matching/matching.go`, `mutating/{dispatcher,reinvocationcontext}.go`, `mutating/patch/smd.go`.
+Sources (k8s.io/apiserver v0.37.1, `pkg/admission/plugin/policy`):
+`mutating/{dispatcher,reinvocationcontext}.go`, `mutating/patch/smd.go`.
 
-Not there: patches of type JSONPatch, parameters, updates and deletions, custom resources. On the real server
-the order of the policies is chance; here it is that of their names.
+Not there: patches of type JSONPatch, updates and deletions, custom resources.
 """
 
 from __future__ import annotations
@@ -15,23 +14,14 @@ from typing import Any
 
 from muster.simulator.apiserver import defaults
 from muster.simulator.apiserver.decoding import Decoder
-from muster.simulator.apiserver.expressions import (
-    Activation,
-    ExpressionError,
-    constructed,
-    evaluated,
-    translated,
-)
+from muster.simulator.apiserver.expressions import Activation, ExpressionError, constructed, evaluated
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
-from muster.simulator.apiserver.objects import Object, at, copied, name_of, namespace_of
+from muster.simulator.apiserver.matching import Attributes, activation, bound, conditions_hold, variables_of
+from muster.simulator.apiserver.objects import Object, at, copied, name_of
 from muster.simulator.apiserver.patches.fieldsets import granular, merged
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.selectors import selects
 from muster.simulator.apiserver.status import ApiError, refused
-
-OPERATION = "CREATE"
-EVERYTHING: Object = {}
 
 
 @dataclass(frozen=True)
@@ -42,11 +32,18 @@ class Creation:
         kind: what it is.
         gates: the switches, for defaults.
         namespace: the Namespace it is created in, None for cluster-scoped objects.
+        user: the name of the user who creates it.
     """
 
     kind: Kind
     gates: Gates
     namespace: Object | None
+    user: str = ""
+
+    @property
+    def attributes(self) -> Attributes:
+        """The creation as constraints and expressions see it."""
+        return Attributes(self.kind, self.namespace, user=self.user)
 
 
 def mutated(
@@ -63,7 +60,7 @@ def mutated(
     Raises:
         ApiError: 403, a policy fails whose failurePolicy is Fail.
     """
-    turns = list(_turns(obj, creation, policies, bindings))
+    turns = [_Turn(*pair) for pair in bound(obj, None, creation.attributes, policies, bindings)]
     invoked: list[_Turn] = []
     due: list[_Turn] = []
     for turn in turns:
@@ -88,22 +85,22 @@ class _Turn:
 
     def taken(self, obj: Object, creation: Creation) -> Object | None:
         """The object after this policy; None where a condition does not hold, or it fails and may."""
-        spec, activation = self.policy["spec"], _activation(obj, creation)
+        spec, given = self.policy["spec"], activation(obj, None, creation.attributes)
         try:
-            variables = _variables(spec)
-            if not _conditions_hold(spec, activation, variables):
+            variables = variables_of(spec)
+            if not conditions_hold(spec, given):
                 return None
         except ExpressionError as error:
             self._failed(error, obj, creation)
             return None
         for mutation in spec.get("mutations") or []:
             try:
-                patch = _patch(mutation, activation, variables)
+                patch = _patch(mutation, given, variables)
                 obj = _applied(patch, obj, creation)
             except ExpressionError as error:
                 self._failed(error, obj, creation)
             else:
-                activation = _activation(obj, creation)
+                given = activation(obj, None, creation.attributes)
         return obj
 
     def _failed(self, error: ExpressionError, obj: Object, creation: Creation) -> None:
@@ -116,82 +113,7 @@ class _Turn:
         raise ApiError(failure.code, "Invalid", message, details) from error
 
 
-def _turns(
-    obj: Object, creation: Creation, policies: Iterable[Object], bindings: Iterable[Object]
-) -> Iterator[_Turn]:
-    by_policy: dict[str, list[Object]] = {}
-    for binding in bindings:
-        by_policy.setdefault(str(at(binding, "spec", "policyName")), []).append(binding)
-    for policy in policies:
-        bound = by_policy.get(name_of(policy))
-        if bound and _selected(at(policy, "spec", "matchConstraints"), obj, creation):
-            for binding in bound:
-                if _selected(at(binding, "spec", "matchResources"), obj, creation):
-                    yield _Turn(policy, binding)
-
-
-def _selected(constraints: Any, obj: Object, creation: Creation) -> bool:
-    """Whether rules and selectors select the object; without any they select everything."""
-    rules = at(constraints, "resourceRules")
-    if rules is not None and not any(_rule_is_for(rule, obj, creation.kind) for rule in rules):
-        return False
-    if any(_rule_is_for(rule, obj, creation.kind) for rule in at(constraints, "excludeResourceRules") or ()):
-        return False
-    of_object, of_namespace = at(constraints, "objectSelector"), at(constraints, "namespaceSelector")
-    namespace_labels = at(creation.namespace, "metadata", "labels") or {}
-    return selects(
-        EVERYTHING if of_object is None else of_object, at(obj, "metadata", "labels") or {}
-    ) and selects(EVERYTHING if of_namespace is None else of_namespace, namespace_labels)
-
-
-def _rule_is_for(rule: Mapping[str, Any], obj: Object, kind: Kind) -> bool:
-    named = rule.get("resourceNames")
-    if named and name_of(obj) not in named:
-        return False
-    asked = {
-        "operations": OPERATION,
-        "apiGroups": kind.group,
-        "apiVersions": kind.version,
-        "resources": kind.plural,
-    }
-    return all(not {"*", value}.isdisjoint(rule.get(field) or ()) for field, value in asked.items())
-
-
-def _activation(obj: Object, creation: Creation) -> Activation:
-    kind = creation.kind
-    request: Object = {
-        "operation": OPERATION,
-        "name": name_of(obj),
-        "namespace": namespace_of(obj),
-        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-        "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
-    }
-    return Activation({"object": obj, "namespaceObject": creation.namespace, "request": request})
-
-
-def _variables(spec: Object) -> dict[str, str]:
-    """The expressions of the variables; each may speak of those before it."""
-    variables: dict[str, str] = {}
-    for variable in spec.get("variables") or []:
-        variables[variable["name"]] = translated(variable["expression"], variables)
-    return variables
-
-
-def _conditions_hold(spec: Object, activation: Activation, variables: Mapping[str, str]) -> bool:
-    """Whether all match conditions hold; one that does not decides, whatever fails beside it."""
-    failures: list[ExpressionError] = []
-    for condition in spec.get("matchConditions") or []:
-        try:
-            if evaluated(condition["expression"], activation, variables) is not True:
-                return False
-        except ExpressionError as error:
-            failures.append(error)
-    if failures:
-        raise failures[0]
-    return True
-
-
-def _patch(mutation: Object, activation: Activation, variables: Mapping[str, str]) -> Object:
+def _patch(mutation: Object, given: Activation, variables: Mapping[str, str]) -> Object:
     """The apply configuration of a mutation.
 
     Raises:
@@ -200,7 +122,7 @@ def _patch(mutation: Object, activation: Activation, variables: Mapping[str, str
     expression = at(mutation, "applyConfiguration", "expression")
     if expression is None:
         raise ExpressionError(f"patches of type {mutation.get('patchType')} are not evaluated here")
-    made = evaluated(str(expression), activation, variables)
+    made = evaluated(str(expression), given, variables)
     if not isinstance(made, dict):
         raise ExpressionError("must evaluate to Object")
     patch: Object = constructed(made)

@@ -23,6 +23,8 @@ Stream = Callable[[], Iterator[bytes]]
 """Starts a watch: yields the JSON of an event each, or empty bytes to have the connection checked."""
 
 APPLY = "application/apply-patch+yaml"
+ADMINISTRATOR = "kubernetes-admin"
+"""The name of a user without a token."""
 
 NO_PROTOBUF = (
     "this server reads JSON and YAML, not protobuf, which kubectl sends for `kubectl create <kind>`; "
@@ -82,6 +84,12 @@ class Request:
     def user_agent(self) -> str:
         """The User-Agent header; empty if unset."""
         return self.headers.get("user-agent", "")
+
+    @property
+    def user(self) -> str:
+        """The name of the user: the bearer token, which is not checked; without a token an administrator."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" and token.strip() else ADMINISTRATOR
 
     @property
     def content_type(self) -> str:

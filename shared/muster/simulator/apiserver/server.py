@@ -22,7 +22,10 @@ _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 class ApiServer:
-    """A Kubernetes API server in memory over plain HTTP, without authentication; it listens on loopback.
+    """A Kubernetes API server in memory over plain HTTP; it listens on loopback.
+
+    It checks neither identities nor permissions: a bearer token is taken for the name of the user, which
+    admission policies see, and a request without a token comes from `kubernetes-admin`.
 
     It serves the kinds that Muster, its simulated controllers and kubectl need, and validates as the real
     server does, with the same messages. `tests/contract` runs the same cases against both.
@@ -158,9 +161,14 @@ class ApiServer:
         """Every stored object; do not change them."""
         return self._api.snapshot()
 
-    def kubeconfig(self) -> str:
-        """A kubeconfig for kubectl and the client libraries, as YAML."""
-        return KUBECONFIG.format(url=self.url)
+    def kubeconfig(self, user: str = "") -> str:
+        """A kubeconfig for kubectl and the client libraries, as YAML.
+
+        Args:
+            user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an
+                administrator.
+        """
+        return KUBECONFIG.format(url=self.url, credentials=f'{{token: "{user}"}}' if user else "{}")
 
 
 KUBECONFIG = """\
@@ -178,7 +186,7 @@ contexts:
     namespace: default
 users:
 - name: anybody
-  user: {{}}
+  user: {credentials}
 current-context: embedded
 """
 

@@ -52,7 +52,13 @@ def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
 
 
 WITH_GENERATION = frozenset(
-    {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "CustomResourceDefinition"}
+    {
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "CustomResourceDefinition",
+    }
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from muster.simulator.apiserver import strategies
+from muster.simulator.apiserver import admission, strategies
 from muster.simulator.apiserver.handlers.reads import list_item
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
@@ -111,6 +111,7 @@ class Deleter:
             record = self.store.get(kind.group_resource, target.key)
             if record is None:
                 raise not_found(kind.group, kind.plural, target.name)
+            self._admit(kind, record, options, request)
             deleted, after = self.remove(kind, record, options)
         if deleted and kind.group_resource not in RETURNED_KINDS:
             return Response(200, success(kind.group, kind.plural, target.name, uid_of(record.obj)))
@@ -124,6 +125,7 @@ class Deleter:
         with self.store.lock:
             for record in self.store.all(kind.group_resource, target.namespace):
                 if matches(record.obj):
+                    self._admit(kind, record, options, request)
                     self.remove(kind, record, options)
                     deleted.append(record)
         items = b",".join(list_item(kind, record) for record in deleted)
@@ -133,6 +135,11 @@ class Deleter:
         return Response(
             200, head.encode() + str(self.store.version).encode() + b'"},"items":[' + items + b"]}"
         )
+
+    def _admit(self, kind: Kind, record: ObjectRecord, options: DeleteOptions, request: Request) -> None:
+        _check_preconditions(kind, record.obj, options)
+        old = record.obj | {"apiVersion": kind.api_version}
+        admission.validate(self.store, kind, None, old, request.user)
 
     def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
         """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first.

@@ -240,7 +240,7 @@ class Writer:
             metadata.pop(field, None)
         if not kind.custom and kind.kind != "Namespace":
             metadata.pop("generation", None)
-        admission.admit_new(self.store, kind, obj, self.gates())
+        admission.admit_new(self.store, kind, obj, self.gates(), request.user)
         metadata = obj["metadata"]
         metadata |= {"uid": new_uid(), "creationTimestamp": now()}
         if not metadata.get("name") and metadata.get("generateName"):
@@ -251,6 +251,7 @@ class Writer:
         errors = strategies.check_new(kind, obj)
         if errors:
             raise invalid_object(kind.group, kind.kind, name_of(obj), errors)
+        admission.validate(self.store, kind, obj, None, request.user)
         existing = self.store.get(kind.group_resource, (namespace_of(obj), name_of(obj)))
         if existing is not None:
             deleting = bool(existing.obj["metadata"].get("deletionTimestamp"))
@@ -295,6 +296,8 @@ class Writer:
             raise invalid_object(kind.group, kind.kind, target.name, errors)
         if self.release == "1.36" and not target.subresource:
             admission.keep_gang_sizes(self.store, kind, obj, old, self.gates())
+        if target.subresource != "scale":
+            admission.validate(self.store, kind, obj, old, request.user, target.subresource)
         if not obj["metadata"].get("managedFields"):
             obj["metadata"].pop("managedFields", None)
         if obj == old:

@@ -46,7 +46,10 @@ KINDS = {
     ("scheduling.k8s.io", "v1alpha2"): "Workload PodGroup",
     ("scheduling.k8s.io", "v1alpha3"): "Workload PodGroup CompositePodGroup",
     ("scheduling.k8s.io", "v1beta1"): "Workload PodGroup",
-    ("admissionregistration.k8s.io", "v1"): "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+    ("admissionregistration.k8s.io", "v1"): (
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding "
+        "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding"
+    ),
     ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
     ("authorization.k8s.io", "v1"): "SelfSubjectAccessReview",
     ("autoscaling", "v1"): "Scale",

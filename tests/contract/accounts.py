@@ -1,0 +1,121 @@
+"""Requests with the token of a function's service account, limited by eventing/security/accounts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.files import EVENTING
+from muster.kustomize import Manifest, load
+from muster.simulator.apiserver import resource_definitions
+from tests.cluster import manifests
+from tests.cluster.api import JSON, MERGE_PATCH, KubernetesApi
+from tests.cluster.processes import until
+from tests.contract.bodies import DEFINITIONS, Object, core
+from tests.contract.case import Conversation
+
+NAMESPACE = "muster-system"
+POLICIES = load(EVENTING / "security" / "accounts")
+ROLES = [
+    manifest
+    for manifest in load(EVENTING / "rbac")
+    if manifest["kind"] in {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+]
+REFUSED_BY = "ValidatingAdmissionPolicy"
+PATIENCE = 60
+"""Seconds to wait until a real server has read new roles and policies."""
+
+
+def of_account(name: str, objects: list[Manifest]) -> list[Manifest]:
+    """Return the objects of a service account: those that have its name, with or without `muster-`."""
+    return [one for one in objects if one["metadata"]["name"].removeprefix("muster-") == name]
+
+
+def account(api: Conversation, name: str, *misuse: Any) -> Conversation:
+    """Return a conversation with the token of a function's account, once the server limits what it writes.
+
+    Args:
+        api: the conversation as administrator.
+        name: of the service account, `patch-pods`.
+        misuse: method, path, body and content type of a request that its policy refuses; sent as a dry run
+            until it is refused, because a real server reads policies and roles from caches.
+    """
+    manifests.apply(api.api, of_account(name, POLICIES))
+    user = api.as_user(api.token_of(NAMESPACE, name))
+    method, path, body, content_type = (*misuse, JSON)[:4]
+
+    def refused() -> bool:
+        answer = user.api.request(method, path, body, content_type, {"dryRun": "All"})
+        return REFUSED_BY in answer.message
+
+    assert until(refused, PATIENCE), f"{method} {path} is not refused"
+    return user
+
+
+def serve(api: KubernetesApi, *names: str) -> None:
+    """Have the embedded server serve JobSets or the Trainer's kinds; the real ones do so already."""
+    for definition in resource_definitions(*names):
+        if not api.request("GET", f"{DEFINITIONS}/{definition['metadata']['name']}").ok:
+            api.must("POST", DEFINITIONS, definition)
+
+
+def uid_of(obj: Any) -> str:
+    """The UID of a stored object."""
+    return str(obj["metadata"]["uid"])
+
+
+def musters(body: Any, owner: Any) -> Any:
+    """An object as Muster creates it for an owner: with its labels, controlled by it."""
+    labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": uid_of(owner)}
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {**body["metadata"], "labels": labels, "ownerReferences": [reference]}
+    return {**body, "metadata": metadata}
+
+
+def refused(answer: Any, policy: str) -> bool:
+    """Whether the policy of an account refused a request, in its own name."""
+    return answer.status == 403 and f"{REFUSED_BY} 'muster-{policy}'" in answer.message
+
+
+def merge(api: Conversation, path: str, body: Any) -> Any:
+    """Send a merge patch and return the answer."""
+    return api.request("PATCH", path, body, MERGE_PATCH)
+
+
+def event(ns: str, about: Object, component: str) -> Object:
+    """An Event as `create_event` of muster/policy/plans/manifests.py makes it."""
+    moment = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": {"name": f"{about['metadata']['name']}.{component}", "namespace": ns},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "namespace": ns,
+            "name": about["metadata"]["name"],
+            "uid": uid_of(about),
+        },
+        "type": "Warning",
+        "reason": "RefusedByApi",
+        "message": "a quota",
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": component,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }
+
+
+def try_events(function: Conversation, ns: str, about: Any, name: str) -> None:
+    """Create an Event about an object as an account's step does, and two that its policy refuses."""
+    path = core(ns, "events")
+    function.must("POST", path, event(ns, about, f"muster-{name}"))
+    for misuse in (event(ns, about, "kubelet"), event(ns, {**about, "kind": "Secret"}, f"muster-{name}")):
+        misuse["metadata"]["name"] += ".forged"
+        assert refused(function.request("POST", path, misuse), name), misuse

@@ -1,0 +1,179 @@
+"""What can be done with the tokens of create-workload, create-pod-groups and resize-gang."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from tests.contract.accounts import account, merge, musters, refused, try_events
+from tests.contract.bodies import (
+    Object,
+    composite_group,
+    condition,
+    gang,
+    groups,
+    job,
+    jobs,
+    pod_group,
+    workload,
+)
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+OLDER = ("1.36",)
+
+
+def _owner(api: Conversation, ns: str) -> Any:
+    return api.must("POST", jobs(ns), job("owner"))
+
+
+def _create_and_delete(api: Conversation, ns: str, version: str) -> None:
+    owner = _owner(api, ns)
+    workloads, pod_groups = (groups(ns, plural, version=version) for plural in ("workloads", "podgroups"))
+    theirs = workload("theirs", version=version)
+    function = account(api, "create-workload", "POST", workloads, theirs)
+    function.must("POST", workloads, musters(workload("ours", version=version), owner))
+    function.must("POST", pod_groups, musters(pod_group("ours", version=version), owner))
+    assert refused(function.request("POST", workloads, theirs), "create-workload")
+    unowned = musters(workload("unowned", version=version), owner)
+    del unowned["metadata"]["ownerReferences"]
+    assert refused(function.request("POST", workloads, unowned), "create-workload")
+    api.must("POST", workloads, theirs)
+    api.must("POST", pod_groups, pod_group("theirs", version=version))
+    for path in (f"{workloads}/theirs", f"{pod_groups}/theirs"):
+        assert refused(function.request("DELETE", path), "create-workload")
+    for path in (f"{workloads}/ours", f"{pod_groups}/ours"):
+        function.must("DELETE", path)
+
+
+@case()
+def objects_of_users_stay(api: Conversation, ns: str) -> None:
+    """create-workload creates and deletes objects of Muster's, and may not delete a user's Workload."""
+    _create_and_delete(api, ns, "v1beta1")
+
+
+@case(releases=OLDER)
+def older_objects_of_users_stay(api: Conversation, ns: str) -> None:
+    """create-workload is limited on 1.36 too, where another version is served."""
+    _create_and_delete(api, ns, "v1alpha2")
+
+
+@case()
+def every_version_is_guarded(api: Conversation, ns: str) -> None:
+    """create-workload may not delete a user's Workload by way of another API version."""
+    theirs = workload("theirs")
+    function = account(api, "create-workload", "POST", groups(ns, "workloads"), theirs)
+    api.must("POST", groups(ns, "workloads"), theirs)
+    older = groups(ns, "workloads", "theirs", version="v1alpha3")
+    assert refused(function.request("DELETE", older), "create-workload")
+
+
+@case()
+def conditions_by_create_workload(api: Conversation, ns: str) -> None:
+    """create-workload may write the same conditions as emit-conditions, and no others."""
+    owner = _owner(api, ns)
+    path = f"{jobs(ns, 'owner')}/status"
+    misuse = {"metadata": {"labels": {"a": "b"}}}
+    function = account(api, "create-workload", "PATCH", path, misuse, MERGE_PATCH)
+    ours = condition("muster.dev/PodGroupsReady", "False", message="invalid")
+    function.must("PATCH", path, {"status": {"conditions": [ours]}}, MERGE_PATCH)
+    for more in (condition("FailureTarget"), condition("SuccessCriteriaMet")):
+        patch = {"status": {"conditions": [ours, more]}}
+        assert refused(merge(function, path, patch), "create-workload"), more
+    try_events(function, ns, owner, "create-workload")
+
+
+@case()
+def groups_are_musters(api: Conversation, ns: str) -> None:
+    """create-pod-groups may create groups with Muster's labels and the owner they name, and no others."""
+    owner, path = _owner(api, ns), groups(ns, "podgroups")
+    function = account(api, "create-pod-groups", "POST", path, pod_group("theirs"))
+    composites = groups(ns, "compositepodgroups", version="v1alpha3")
+    function.must("POST", path, musters(pod_group("ours"), owner))
+    function.must("POST", composites, musters(composite_group("ours"), owner))
+    assert refused(function.request("POST", path, pod_group("theirs")), "create-pod-groups")
+    assert refused(function.request("POST", composites, composite_group("theirs")), "create-pod-groups")
+    for label in ("app.kubernetes.io/managed-by", "muster.dev/owner-uid"):
+        stranger = musters(pod_group("stranger"), owner)
+        stranger["metadata"]["labels"][label] = "12345678"
+        assert refused(function.request("POST", path, stranger), "create-pod-groups")
+    try_events(function, ns, owner, "create-pod-groups")
+
+
+def _resize(api: Conversation, ns: str, version: str) -> tuple[Conversation, Object]:
+    """The token of resize-gang, and an owner with a Workload and a PodGroup beside those of a user."""
+    owner = _owner(api, ns)
+    for plural, body in (("workloads", workload), ("podgroups", pod_group)):
+        path = groups(ns, plural, version=version)
+        api.must("POST", path, musters(body("ours", version=version), owner))
+        api.must("POST", path, body("theirs", version=version))
+    theirs = groups(ns, "podgroups", "theirs", version=version)
+    misuse = {"metadata": {"labels": {"a": "b"}}}
+    return account(api, "resize-gang", "PATCH", theirs, misuse, MERGE_PATCH), owner
+
+
+@case()
+def minimum_counts_change(api: Conversation, ns: str) -> None:
+    """resize-gang sets minCount in objects of Muster's, and not in those of users."""
+    function, _ = _resize(api, ns, "v1beta1")
+    body = {"spec": {"schedulingPolicy": gang(1)}}
+    field = "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount"
+    operations = [{"op": "replace", "path": field, "value": 1}]
+    of_group, of_workload = groups(ns, "podgroups"), groups(ns, "workloads")
+    function.must("PATCH", f"{of_group}/ours", body, STRATEGIC_PATCH)
+    function.must("PATCH", f"{of_workload}/ours", operations, JSON_PATCH)
+    assert refused(function.request("PATCH", f"{of_group}/theirs", body, STRATEGIC_PATCH), "resize-gang")
+    answer = function.request("PATCH", f"{of_workload}/theirs", operations, JSON_PATCH)
+    assert refused(answer, "resize-gang")
+
+
+def _labels_and_owners(api: Conversation, ns: str, version: str) -> None:
+    function, _ = _resize(api, ns, version)
+    adopted = {"labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": "12345678"}}
+    for plural in ("workloads", "podgroups"):
+        ours, theirs = (groups(ns, plural, name, version=version) for name in ("ours", "theirs"))
+        for metadata in (
+            {"labels": {"a": "b"}},
+            {"ownerReferences": None},
+            {"finalizers": ["example.com/a"]},
+        ):
+            assert refused(merge(function, ours, {"metadata": metadata}), "resize-gang"), metadata
+        assert refused(merge(function, theirs, {"metadata": adopted}), "resize-gang")
+
+
+@case()
+def rest_of_a_group_stays(api: Conversation, ns: str) -> None:
+    """resize-gang may change no labels and owners, and not take a user's group for Muster's by a label."""
+    _labels_and_owners(api, ns, "v1beta1")
+
+
+@case(releases=OLDER)
+def rest_of_an_older_group_stays(api: Conversation, ns: str) -> None:
+    """resize-gang is limited on 1.36 too, where minCount is immutable."""
+    _labels_and_owners(api, ns, "v1alpha2")
+
+
+@case()
+def templates_stay(api: Conversation, ns: str) -> None:
+    """The API server itself keeps resize-gang from changing a template in other ways."""
+    function, _ = _resize(api, ns, "v1beta1")
+    operations = [{"op": "replace", "path": "/spec/podGroupTemplates/0/name", "value": "other"}]
+    answer = function.request("PATCH", groups(ns, "workloads", "ours"), operations, JSON_PATCH)
+    assert answer.status == 422
+
+
+@case()
+def composites_are_replaced(api: Conversation, ns: str) -> None:
+    """resize-gang deletes and creates CompositePodGroups of Muster's, and not those of users."""
+    function, owner = _resize(api, ns, "v1beta1")
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    for _ in range(2):
+        function.must("POST", path, musters(composite_group("ours"), owner))
+        function.must("DELETE", f"{path}/ours")
+    api.must("POST", path, composite_group("theirs"))
+    assert refused(function.request("DELETE", f"{path}/theirs"), "resize-gang")
+    assert refused(function.request("POST", path, composite_group("mine")), "resize-gang")
+    unowned = musters(composite_group("unowned"), owner)
+    del unowned["metadata"]["ownerReferences"]
+    assert refused(function.request("POST", path, unowned), "resize-gang")

@@ -1,0 +1,118 @@
+"""What can be done with the tokens of patch-pods and dead-letter, which write pods and ConfigMaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from tests.contract.accounts import NAMESPACE, account, merge, refused, uid_of
+from tests.contract.bodies import Object, config_map, core, gated, pod
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+GATE, OTHER = "muster.dev/pod-group", "example.com/wait"
+IMAGE: Object = {"spec": {"containers": [{"name": "main", "image": "evil:1"}]}}
+
+
+def _patch_pods(api: Conversation, ns: str) -> Conversation:
+    path = core(ns, "pods", "probe")
+    api.must("POST", core(ns, "pods"), gated("probe", GATE))
+    return account(api, "patch-pods", "PATCH", path, {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
+
+
+def _without(gate: str, made: Object) -> Object:
+    """The patch of the plan: `remove_gate` in muster/policy/plans/patch_pods.py."""
+    return {
+        "metadata": {"uid": uid_of(made)},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]},
+    }
+
+
+def _gates(obj: Object) -> list[str]:
+    return [gate["name"] for gate in obj["spec"].get("schedulingGates") or []]
+
+
+@case(releases=BOTH)
+def gate_is_taken_away(api: Conversation, ns: str) -> None:
+    """patch-pods takes Muster's gate away from a pod, twice if need be, and keeps the others."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
+    for _ in range(2):
+        assert _gates(function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)) == [OTHER]
+
+
+@case(releases=BOTH)
+def gates_of_others_stay(api: Conversation, ns: str) -> None:
+    """patch-pods may not take away another controller's gate, alone or with Muster's own."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
+    assert refused(function.request("PATCH", path, _without(OTHER, made), STRATEGIC_PATCH), "patch-pods")
+    assert refused(merge(function, path, {"spec": {"schedulingGates": None}}), "patch-pods")
+    assert _gates(api.must("GET", path)) == [OTHER, GATE]
+
+
+@case(releases=BOTH)
+def rest_of_a_pod_stays(api: Conversation, ns: str) -> None:
+    """patch-pods may change nothing else of a pod, neither alone nor beside the gate."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", GATE))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "probe", "uid": "12345678"}
+    tolerations = [*made["spec"]["tolerations"], {"key": "gpu", "operator": "Exists"}]
+    misuses: list[Any] = [
+        {"metadata": {"labels": {"muster.dev/group": "mine"}}},
+        {"metadata": {"annotations": {"a": "b"}}},
+        {"metadata": {"ownerReferences": [owner]}},
+        {"metadata": {"finalizers": ["example.com/never"]}},
+        {"spec": {"containers": [{"name": "main", "image": "evil:1"}]}},
+        {"spec": {"tolerations": tolerations}},
+        {"spec": {"nodeSelector": {"zone": "a"}}},
+        {"spec": {"activeDeadlineSeconds": 1}},
+        {"metadata": {"labels": {"a": "b"}}, "spec": {"schedulingGates": None}},
+    ]
+    for misuse in misuses:
+        assert refused(merge(function, path, misuse), "patch-pods"), misuse
+    assert api.must("GET", path)["spec"] == made["spec"]
+
+
+@case(releases=BOTH)
+def system_pods_stay(api: Conversation, ns: str) -> None:
+    """patch-pods may not change the image of a pod of kube-system; an administrator may."""
+    function, path = _patch_pods(api, ns), core("kube-system", "pods", "proxy")
+    api.request("DELETE", path)
+    api.must("POST", core("kube-system", "pods"), pod("proxy"))
+    assert refused(function.request("PATCH", path, IMAGE, STRATEGIC_PATCH), "patch-pods")
+    changed = api.must("PATCH", path, IMAGE, STRATEGIC_PATCH)
+    assert changed["spec"]["containers"][0]["image"] == "evil:1"
+    api.must("DELETE", path)
+
+
+@case(releases=BOTH)
+def pods_are_updated_by_others(api: Conversation, ns: str) -> None:
+    """The policy of patch-pods is about no one else's requests."""
+    _patch_pods(api, ns)
+    path = core(ns, "pods", "held")
+    api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
+    api.must("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
+    remove = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+    assert _gates(api.must("PATCH", path, remove, JSON_PATCH)) == [GATE]
+
+
+@case(releases=BOTH)
+def dead_letters_alone(api: Conversation, ns: str) -> None:
+    """dead-letter may create and delete dead letters, and no other ConfigMap of its namespace."""
+    del ns
+    api.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    path = core(NAMESPACE, "configmaps")
+    function = account(api, "dead-letter", "POST", path, config_map("probe"))
+    letter, of_team = f"{path}/letter", f"{path}/settings"
+    for left in (letter, of_team):
+        api.api.request("DELETE", left)
+    labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/dead-letter": "true"}
+    function.must("POST", path, config_map("letter", labels=labels))
+    assert refused(function.request("POST", path, config_map("mine")), "dead-letter")
+    api.must("POST", path, config_map("settings"))
+    assert refused(function.request("DELETE", of_team), "dead-letter")
+    function.must("DELETE", letter)
+    api.must("DELETE", of_team)

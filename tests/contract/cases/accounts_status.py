@@ -1,0 +1,220 @@
+"""What can be done with the tokens of emit-conditions and mark-runtime, which write to users' objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.api import MERGE_PATCH
+from tests.contract.accounts import account, merge, refused, serve, try_events
+from tests.contract.bodies import Object, condition, job, jobs, jobsets, pod_spec
+from tests.contract.case import Cases, Conversation
+
+case = Cases(__name__)
+CASES = case.all
+BOTH = ("1.37", "1.36")
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainingruntimes"
+
+
+def _of_job(namespace: str, name: str = "job") -> str:
+    return f"{jobs(namespace, name)}/status"
+
+
+def _emit_conditions(api: Conversation, ns: str) -> Conversation:
+    api.must("POST", jobs(ns), job("probe"))
+    misuse = {"metadata": {"labels": {"a": "b"}}}
+    return account(api, "emit-conditions", "PATCH", _of_job(ns, "probe"), misuse, MERGE_PATCH)
+
+
+def _conditions(*all_of_them: Object) -> Object:
+    return {"status": {"conditions": list(all_of_them)}}
+
+
+@case(releases=BOTH)
+def conditions_of_musters_types(api: Conversation, ns: str) -> None:
+    """emit-conditions writes and rewrites its two conditions in the status of a Job."""
+    function = _emit_conditions(api, ns)
+    api.must("POST", jobs(ns), job(suspend=True))
+    theirs = condition("Suspended", message="by its owner")
+    api.must("PATCH", _of_job(ns), _conditions(theirs), MERGE_PATCH)
+    for status in ("False", "True"):
+        ours = [
+            condition(f"muster.dev/PodGroups{what}", status, message="placed")
+            for what in ("Ready", "Scheduled")
+        ]
+        stored = function.must("PATCH", _of_job(ns), _conditions(*ours, theirs), MERGE_PATCH)
+        found = {one["type"]: one["status"] for one in stored["status"]["conditions"]}
+        assert found["muster.dev/PodGroupsReady"] == status
+
+
+@case(releases=BOTH)
+def conditions_of_others_stay(api: Conversation, ns: str) -> None:
+    """emit-conditions may not add, change or remove another condition: FailureTarget fails a Job."""
+    function = _emit_conditions(api, ns)
+    api.must("POST", jobs(ns), job(suspend=True))
+    theirs = condition("Suspended", message="by its owner")
+    api.must("PATCH", _of_job(ns), _conditions(theirs), MERGE_PATCH)
+    misuses = [
+        _conditions(theirs, condition("FailureTarget")),
+        _conditions(theirs, condition("muster.dev/PodGroupsReady"), condition("FailureTarget")),
+        _conditions(theirs, condition("muster.dev/Other")),
+        _conditions({**theirs, "status": "False"}),
+        _conditions(),
+    ]
+    for misuse in misuses:
+        assert refused(merge(function, _of_job(ns), misuse), "emit-conditions"), misuse
+    assert len(api.must("GET", jobs(ns, "job"))["status"]["conditions"]) == 1
+
+
+@case(releases=BOTH)
+def rest_of_a_status_stays(api: Conversation, ns: str) -> None:
+    """emit-conditions may change nothing else through a status: no counts, no labels, no owners."""
+    function = _emit_conditions(api, ns)
+    api.must("POST", jobs(ns), job())
+    misuses: list[Any] = [
+        {"status": {"active": 3}},
+        {"metadata": {"labels": {"a": "b"}}},
+        {"metadata": {"annotations": {"a": "b"}}},
+        {"metadata": {"finalizers": ["example.com/never"]}},
+    ]
+    for misuse in misuses:
+        assert refused(merge(function, _of_job(ns), misuse), "emit-conditions"), misuse
+
+
+@case(releases=BOTH)
+def conditions_of_a_jobset(api: Conversation, ns: str) -> None:
+    """emit-conditions writes its conditions in the status of a JobSet, and may not call it completed."""
+    serve(api.api, "jobset")
+    function, path = _emit_conditions(api, ns), jobsets(ns, "train")
+    template = {"spec": {"template": {"spec": pod_spec(restartPolicy="Never")}}}
+    entry = {"name": "workers", "replicas": 1, "template": template}
+    api.must("POST", jobsets(ns), _jobset("train", entry))
+    ready = condition("PodGroupsReady")
+    function.must("PATCH", f"{path}/status", _conditions(ready), MERGE_PATCH)
+    for misuse in (_conditions(ready, condition("Completed")), {"status": {"restarts": 7}}):
+        assert refused(merge(function, f"{path}/status", misuse), "emit-conditions"), misuse
+
+
+def _jobset(name: str, *entries: Object) -> Object:
+    of_kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    return {**of_kind, "metadata": {"name": name}, "spec": {"replicatedJobs": list(entries)}}
+
+
+@case(releases=BOTH)
+def events_are_the_components_own(api: Conversation, ns: str) -> None:
+    """emit-conditions may create Events about owners, under its own name only."""
+    function = _emit_conditions(api, ns)
+    try_events(function, ns, api.must("POST", jobs(ns), job()), "emit-conditions")
+
+
+def _runtime(**more: Any) -> Object:
+    pods: Object = {"metadata": {"labels": {"team": "a"}}, "spec": pod_spec(restartPolicy="Never")}
+    entries = [
+        {"name": name, "template": {"spec": {"template": pods}}} for name in ("dataset-initializer", "node")
+    ]
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "torch"},
+        "spec": {"mlPolicy": {"numNodes": 2}, "template": {"spec": {"replicatedJobs": entries}}},
+        **more,
+    }
+
+
+def _mark_runtime(api: Conversation, ns: str) -> tuple[Conversation, str, Object]:
+    """The token of mark-runtime, with the path of a runtime and its stored object."""
+    serve(api.api, "trainer")
+    path = f"{RUNTIMES.format(ns)}/torch"
+    stored = api.must("POST", RUNTIMES.format(ns), _runtime())
+    misuse = {**stored, "metadata": {**stored["metadata"], "labels": {"a": "b"}}}
+    return account(api, "mark-runtime", "PUT", path, misuse), path, stored
+
+
+def _pods(runtime: Object, number: int = 0) -> Any:
+    entry = runtime["spec"]["template"]["spec"]["replicatedJobs"][number]
+    return entry["template"]["spec"]["template"]
+
+
+@case(releases=BOTH)
+def runtimes_are_marked(api: Conversation, ns: str) -> None:
+    """mark-runtime writes group labels and the fields of KAI on a runtime, and takes them away again."""
+    function, path, _ = _mark_runtime(api, ns)
+    marked = api.must("GET", path)
+    group = {"muster.dev/group": "trainer", "muster.dev/group-size": "2", "kai.scheduler/queue": "a"}
+    _pods(marked, 1)["metadata"]["labels"].update(group)
+    _pods(marked, 1)["spec"]["schedulerName"] = "kai-scheduler"
+    marked["spec"]["template"]["metadata"] = {
+        "labels": {"kai.scheduler/queue": "a"},
+        "annotations": {"kai.scheduler/batch-min-member": "1"},
+    }
+    unmarked = function.must("PUT", path, marked)
+    for label in group:
+        del _pods(unmarked, 1)["metadata"]["labels"][label]
+    del _pods(unmarked, 1)["spec"]["schedulerName"]
+    del unmarked["spec"]["template"]["metadata"]
+    assert _pods(function.must("PUT", path, unmarked), 1)["metadata"]["labels"] == {"team": "a"}
+
+
+@case(releases=BOTH)
+def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
+    """mark-runtime may change neither an image nor anything else of a runtime that is not a group label."""
+    function, path, _ = _mark_runtime(api, ns)
+    for misuse in (
+        _with_image,
+        _with_another_label,
+        _with_another_scheduler,
+        _with_another_job,
+        _with_jobs_in_another_order,
+        _with_replicas,
+        _with_policy,
+        _with_owner,
+        _with_annotation_of_the_jobset,
+    ):
+        runtime = api.must("GET", path)
+        misuse(runtime)
+        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+
+
+def _with_image(runtime: Object) -> None:
+    _pods(runtime)["metadata"]["labels"]["muster.dev/group"] = "trainer"
+    _pods(runtime)["spec"]["containers"][0]["image"] = "evil:1"
+
+
+def _with_another_label(runtime: Object) -> None:
+    _pods(runtime)["metadata"]["labels"]["team"] = "b"
+
+
+def _with_another_scheduler(runtime: Object) -> None:
+    _pods(runtime)["spec"]["schedulerName"] = "mine"
+
+
+def _with_another_job(runtime: Object) -> None:
+    jobs_of_it = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    jobs_of_it.append({**jobs_of_it[0], "name": "mine"})
+
+
+def _with_jobs_in_another_order(runtime: Object) -> None:
+    runtime["spec"]["template"]["spec"]["replicatedJobs"].reverse()
+
+
+def _with_replicas(runtime: Object) -> None:
+    runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 9
+
+
+def _with_policy(runtime: Object) -> None:
+    runtime["spec"]["mlPolicy"]["numNodes"] = 9
+
+
+def _with_owner(runtime: Object) -> None:
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "mine", "uid": "12345678"}
+    runtime["metadata"]["ownerReferences"] = [reference]
+
+
+def _with_annotation_of_the_jobset(runtime: Object) -> None:
+    runtime["spec"]["template"]["metadata"] = {"annotations": {"a": "b"}}
+
+
+@case(releases=BOTH)
+def events_about_runtimes(api: Conversation, ns: str) -> None:
+    """mark-runtime may create Events about runtimes, under its own name only."""
+    function, _, stored = _mark_runtime(api, ns)
+    try_events(function, ns, stored, "mark-runtime")

@@ -1,0 +1,103 @@
+"""The policies of the service accounts on the real API servers: no type warnings, costs within limits."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.cluster import cluster, manifests
+from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
+from tests.cluster.cluster import RealCluster
+from tests.cluster.control_plane import Release
+from tests.cluster.processes import until
+from tests.contract.accounts import POLICIES, account
+from tests.contract.bodies import core, gated, job, jobs, pod_spec
+from tests.contract.case import Conversation
+from tests.contract.real import of_service_account
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+GATE = "muster.dev/pod-group"
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainingruntimes"
+
+
+@pytest.fixture(name="conversation")
+def _conversation(real_server: RealCluster) -> Conversation:
+    """A namespace for objects of unusual size."""
+    namespace = "unusual-sizes"
+    manifests.apply(
+        real_server.api, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}]
+    )
+    return Conversation(real_server.api, namespace, token_of=of_service_account(real_server))
+
+
+@pytest.mark.parametrize("release", ["1.37", "1.36"])
+def test_the_api_server_has_no_warnings(release: str) -> None:
+    """A controller checks the types of the expressions, and writes the result in a policy's status."""
+    options = cluster.ClusterOptions(Release(release), controllers=("controller-manager",))
+    with cluster.running(options) as managed:
+        manifests.apply(managed.api, POLICIES)
+        policies = [one for one in POLICIES if one["kind"] == "ValidatingAdmissionPolicy"]
+
+        def checked() -> bool:
+            stored = [managed.api.must("GET", manifests.path(one)) for one in policies]
+            return all("typeChecking" in (one.get("status") or {}) for one in stored)
+
+        assert until(checked, 60)
+        checks = [managed.api.must("GET", manifests.path(one))["status"]["typeChecking"] for one in policies]
+    assert checks == [{}] * len(policies)
+
+
+def test_a_large_pod(conversation: Conversation) -> None:
+    """A pod of 400 kB with as many gates as one can have is compared within the limit on costs."""
+    namespace = conversation.namespace
+    others = [f"example.com/gate-{number}" for number in range(100)]
+    large = gated("large", GATE, *others)
+    large["metadata"]["labels"] = {f"label-{number}": "x" * 60 for number in range(500)}
+    environment = [{"name": f"NAME_{number}", "value": "x" * 100} for number in range(3000)]
+    large["spec"]["containers"][0]["env"] = environment
+    path = core(namespace, "pods", "large")
+    conversation.api.request("DELETE", path)
+    conversation.api.must("POST", core(namespace, "pods"), large)
+    misuse = {"metadata": {"labels": {"label-499": None}}}
+    function = account(conversation, "patch-pods", "PATCH", path, misuse, MERGE_PATCH)
+    remove = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+    left = function.api.must("PATCH", path, remove, STRATEGIC_PATCH)
+    assert len(left["spec"]["schedulingGates"]) == len(others)
+
+
+def test_a_large_runtime(conversation: Conversation) -> None:
+    """A runtime of 100 replicatedJobs: each is looked up by name in all of them."""
+    path = RUNTIMES.format(conversation.namespace)
+    body: dict[str, Any] = {"metadata": {"labels": {"team": "a"}}, "spec": pod_spec(restartPolicy="Never")}
+    entries = [{"name": f"job-{number}", "template": {"spec": {"template": body}}} for number in range(100)]
+    large = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "large"},
+        "spec": {"template": {"spec": {"replicatedJobs": entries}}},
+    }
+    conversation.api.request("DELETE", f"{path}/large")
+    stored = conversation.api.must("POST", path, large)
+    misuse, marked = deepcopy(stored), deepcopy(stored)
+    misuse["spec"]["template"]["spec"]["replicatedJobs"].reverse()
+    for entry in marked["spec"]["template"]["spec"]["replicatedJobs"]:
+        entry["template"]["spec"]["template"]["metadata"]["labels"]["muster.dev/group"] = entry["name"]
+    function = account(conversation, "mark-runtime", "PUT", f"{path}/large", misuse)
+    function.api.must("PUT", f"{path}/large", marked)
+
+
+def test_a_status_with_many_conditions(conversation: Conversation) -> None:
+    """A Job with 500 conditions of others."""
+    name, path = "large", jobs(conversation.namespace)
+    conversation.api.request("DELETE", f"{path}/{name}", query={"propagationPolicy": "Background"})
+    conversation.api.must("POST", path, job(name))
+    of_others = [{"type": f"example.com/{number}", "status": "True"} for number in range(500)]
+    status = f"{path}/{name}/status"
+    conversation.api.must("PATCH", status, {"status": {"conditions": of_others}}, MERGE_PATCH)
+    misuse = {"status": {"conditions": of_others[1:]}}
+    function = account(conversation, "emit-conditions", "PATCH", status, misuse, MERGE_PATCH)
+    ours = {"type": "muster.dev/PodGroupsReady", "status": "True"}
+    function.api.must("PATCH", status, {"status": {"conditions": [ours, *of_others]}}, MERGE_PATCH)
