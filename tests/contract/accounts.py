@@ -25,6 +25,14 @@ PATIENCE = 60
 """Seconds to wait until a real server has read new roles and policies."""
 
 
+SUSPENDING = [
+    manifest
+    for manifest in load(EVENTING / "components" / "suspend-after-timeout")
+    if manifest["kind"] in {"ClusterRole", "ClusterRoleBinding"}
+]
+"""What the component lets resize-gang do."""
+
+
 def of_account(name: str, objects: list[Manifest]) -> list[Manifest]:
     """Return the objects of a service account: those that have its name, with or without `muster-`."""
     return [one for one in objects if one["metadata"]["name"].removeprefix("muster-") == name]
@@ -49,6 +57,12 @@ def account(api: Conversation, name: str, *misuse: Any) -> Conversation:
 
     assert until(refused, PATIENCE), f"{method} {path} is not refused"
     return user
+
+
+def grant(api: Conversation, component: str) -> None:
+    """Apply the policies of a component; its roles are granted with the token, where there are roles."""
+    objects = load(EVENTING / "components" / component)
+    manifests.apply(api.api, [body for body in objects if body["kind"].startswith(REFUSED_BY)])
 
 
 def serve(api: KubernetesApi, *names: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from muster.files import EVENTING
+from muster.kustomize import load
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
@@ -47,8 +47,7 @@ def sweep_until_it_timed_out(story: RealStory, muster: Muster, kind: str) -> Non
 @pytest.fixture
 def may_suspend(story: RealStory) -> Iterator[None]:
     """The rights of eventing/components/suspend-after-timeout."""
-    role = (EVENTING / "components" / "suspend-after-timeout" / "role.yaml").read_text()
-    applied = manifests.apply(story.api, list(yaml.safe_load_all(role)))
+    applied = manifests.apply(story.api, load(EVENTING / "components" / "suspend-after-timeout"))
     yield
     for obj in applied:
         story.api.must("DELETE", manifests.path(obj))

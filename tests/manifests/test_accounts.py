@@ -15,6 +15,7 @@ from muster.policy.owner_status import conditions
 from muster.policy.owners import job
 from muster.policy.ownership import MANAGED_BY, OWNER_UID
 from muster.policy.plans import mark_runtime
+from muster.policy.plans.manifests import FALLBACK
 from muster.policy.sources.runtime_labels import LABELS
 
 FOLDER = EVENTING / "security" / "accounts"
@@ -116,7 +117,7 @@ def test_the_same_rule_is_the_same_text() -> None:
     }
     assert texts["emit-conditions"] < texts["create-workload"]
     assert texts["create-pod-groups"] < texts["create-workload"]
-    assert len(texts["resize-gang"] & texts["create-workload"]) == 2
+    assert len(texts["resize-gang"] & texts["create-workload"]) == 3
 
 
 def test_the_policies_and_the_plans_use_the_same_keys() -> None:
@@ -131,7 +132,7 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
         ],
         "create-workload": [MANAGED_BY, OWNER_UID],
         "create-pod-groups": [MANAGED_BY, OWNER_UID],
-        "resize-gang": [MANAGED_BY, OWNER_UID],
+        "resize-gang": [FALLBACK, MANAGED_BY, OWNER_UID],
     }
     for account, needed in keys.items():
         text = (FOLDER / f"{account}.yaml").read_text()
@@ -143,3 +144,13 @@ def test_events_carry_the_name_of_the_step() -> None:
     for account, policy in POLICIES.items():
         if ("CREATE", "", EVENTS.plural) in _judged(policy):
             assert f"== 'muster-{account}'" in str(policy["spec"]["validations"])
+
+
+def test_the_component_that_lets_owners_be_suspended_judges_all_it_grants() -> None:
+    """Added to an overlay, its role and its policy are for resize-gang, and of the same writes."""
+    objects = load(EVENTING / "components" / "suspend-after-timeout")
+    (role, policy, binding) = (of_kind(objects, kind)[0] for kind in ("ClusterRole", POLICY, BINDING))
+    assert set(_writes(objects, "suspend-after-timeout")) == _judged(policy)
+    assert {role["metadata"]["name"], binding["spec"]["policyName"]} == {policy["metadata"]["name"]}
+    judged = POLICIES["resize-gang"]["spec"]["matchConditions"][0]["expression"]
+    assert policy["spec"]["matchConditions"][0]["expression"] == judged

@@ -26,6 +26,7 @@ WRITES = {
         "patch podgroups",
         "create compositepodgroups",
         "delete compositepodgroups",
+        "create events",
     },
     "emit-conditions": GIVES_UP,
     "mark-runtime": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import account, merge, musters, refused, try_events
+from tests.contract.accounts import account, grant, merge, musters, refused, try_events
 from tests.contract.bodies import (
     Object,
     composite_group,
@@ -146,6 +146,30 @@ def _labels_and_owners(api: Conversation, ns: str, version: str) -> None:
 def rest_of_a_group_stays(api: Conversation, ns: str) -> None:
     """resize-gang may change no labels and owners, and not take a user's group for Muster's by a label."""
     _labels_and_owners(api, ns, "v1beta1")
+
+
+@case()
+def why_a_gang_was_given_up_is_noted(api: Conversation, ns: str) -> None:
+    """resize-gang notes on a group of Muster's why it gave it up, in one annotation, and in Events."""
+    function, owner = _resize(api, ns, "v1beta1")
+    ours = groups(ns, "podgroups", "ours")
+    merge(function, ours, {"metadata": {"annotations": {"muster.dev/stand-in": "SchedulingTimedOut: a"}}})
+    assert "muster.dev/stand-in" in api.must("GET", ours)["metadata"]["annotations"]
+    assert refused(merge(function, ours, {"metadata": {"annotations": {"a": "b"}}}), "resize-gang")
+    try_events(function, ns, owner, "resize-gang")
+
+
+@case()
+def owners_are_only_suspended(api: Conversation, ns: str) -> None:
+    """With the component suspend-after-timeout resize-gang suspends a Job, and changes nothing else of it."""
+    owner = _owner(api, ns)
+    path = jobs(ns, owner["metadata"]["name"])
+    grant(api, "suspend-after-timeout")
+    misuse = {"spec": {"suspend": True, "parallelism": 7}}
+    function = account(api, "resize-gang", "PATCH", path, misuse, MERGE_PATCH)
+    assert refused(merge(function, path, {"metadata": {"labels": {"a": "b"}}}), "suspend-after-timeout")
+    assert merge(function, path, {"spec": {"suspend": True}}).status == 200
+    assert refused(merge(function, path, {"spec": {"suspend": False}}), "suspend-after-timeout")
 
 
 @case(releases=OLDER)
