@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from muster.files import EVENTING
+from muster.kustomize import load
 from tests.cluster import audit
 from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.cluster.control_plane import Release
@@ -22,6 +24,9 @@ from tests.e2e.support.rights import Rights
 from tests.e2e.support.seen import Seen, forget
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.whole_run import STORIES
+
+COMPONENT = load(EVENTING / "components" / "suspend-after-timeout")
+"""Installed by some stories beside the overlay of their stage."""
 
 _NUMBERS = itertools.count(1)
 _STORIES = pytest.StashKey[list[RealStory]]()
@@ -86,7 +91,7 @@ class Stages:
 
     def _note_rights(self, stage: RealStage) -> None:
         events = audit.events_since(stage.cluster.audit_log, self._audited)
-        self._rights.add(stage.muster.manifests, events)
+        self._rights.add([*stage.muster.manifests, *COMPONENT], events)
 
     def spoil(self) -> None:
         """Mark the current stage as changed, so that no other test gets it."""
