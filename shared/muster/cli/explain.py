@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.output import echo
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
@@ -45,13 +46,13 @@ def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bo
             _of_file(Path(target)) if Path(target).is_file() else _of_cluster(target, namespace, kubeconfig)
         )
     render = as_mermaid if mermaid else as_text
-    click.echo("\n".join(map(render, explanations)), nl=False)
+    echo("\n".join(map(render, explanations)), nl=False)
 
 
 def _of_file(path: Path) -> Iterator[Explanation]:
     assumed = assume_cluster(first(read_snapshots([path])).objects)
     for note in assumed.notes:
-        click.echo(f"muster: {note}", err=True)
+        echo(f"muster: {note}", err=True)
     for owner in assumed.owners:
         yield explain(DryRunCluster(assumed.objects), KubernetesObject.read(owner).ref, _now())
 

@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.output import CommandError
 from muster.cluster.errors import ClusterError
 from muster.local import display
 from muster.local.functions import FunctionDownError
@@ -166,6 +167,6 @@ def _cluster_errors() -> Iterator[None]:
     try:
         yield
     except (ClusterError, FunctionDownError) as error:
-        raise click.ClickException(str(error)) from None
+        raise CommandError(str(error)) from None
     except OSError as error:
-        raise click.ClickException(error.strerror or str(error)) from None
+        raise CommandError(error.strerror or str(error)) from None

@@ -139,13 +139,13 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
         ValueError: the ConfigMap was changed and has no valid event any more.
     """
     data = config_map.get("data") or {}
+    text = data.get(_EVENT, "")
     try:
-        event = json.loads(data.get(_EVENT, ""))
-        receive({"content-type": STRUCTURED}, data[_EVENT].encode())
-    except (UnreadableEvent, json.JSONDecodeError) as error:
+        receive({"content-type": STRUCTURED}, text.encode())
+    except UnreadableEvent as error:
         raise ValueError(f"{config_map['metadata']['name']}: {_EVENT} is not a CloudEvent: {error}") from None
     details = {key: data.get(key, "") for key in ("function", "code", "answer")}
-    return DeadLetter(event, **details, whole=data.get("whole") != "false")
+    return DeadLetter(json.loads(text), **details, whole=data.get("whole") != "false")
 
 
 def _size(letter: DeadLetter) -> int:

@@ -10,7 +10,6 @@ import pytest
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 from tests.conftest import Wording
 
-
 EVERY = {
     "MUSTER_LOG_LEVEL": "debug",
     "MUSTER_RETRY_AFTER_SECONDS": "2.5",
