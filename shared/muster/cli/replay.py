@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -22,7 +20,7 @@ from muster.cli.arguments import (
     keep_to_this_machine,
     stop_signals,
 )
-from muster.cli.output import CommandError, echo
+from muster.cli.output import CommandError, echo, progress
 from muster.replay.activity import Activity
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.recording.events import describe
@@ -42,8 +40,6 @@ from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_PROGRESS_FROM = 50
-"""From this number of deliveries on, a replay takes seconds and shows its progress."""
 
 
 class _Speed(click.ParamType[float]):
@@ -169,8 +165,8 @@ def command(  # noqa: PLR0913 - one argument for each option
             return
         snapshots = _snapshots(object_files, moments, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
-        with _progress(len(stream) * len(snapshots)) as listener:
-            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, listener)
+        with progress(len(stream) * len(snapshots), "events") as advance:
+            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, lambda _event: advance())
     summary = summarize(result.objects)
     if output == "yaml":
         document = {**summary, "functions": _counts(result)}
@@ -218,14 +214,6 @@ def _refuse_with_to(**options: object) -> None:
     for name, value in options.items():
         if value:
             raise BadInput(f"--{name.replace('_', '-')}: --to uses the cluster of the running functions")
-
-
-@contextmanager
-def _progress(length: int) -> Iterator[Callable[[DeliveredEvent], None]]:
-    """Show a progress bar for a long replay if standard error is a terminal; yield its listener."""
-    hidden = length < _PROGRESS_FROM or not sys.stderr.isatty()
-    with click.progressbar(length=length, label="events", file=sys.stderr, hidden=hidden) as bar:
-        yield lambda _event: bar.update(1)
 
 
 def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
