@@ -17,7 +17,7 @@ import hypercorn.asyncio.run
 import hypercorn.protocol
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
 
 from muster.runtime.config import Settings
@@ -77,6 +77,8 @@ class LimitedConnection(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         """Send a part of an answer, or close the connection if that takes too long."""
+        if isinstance(event, Updated) and event.idle and self.reader.at_eof():
+            return  # no request can follow, for which the connection would be kept open
         if not isinstance(event, RawData):
             await super().protocol_send(event)
             return

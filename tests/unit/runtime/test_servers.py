@@ -176,6 +176,15 @@ def test_upgrades_are_answered_as_plain_requests(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+def test_a_client_that_ends_its_sending_is_answered_and_leaves(serve: Serve, clients: ExitStack) -> None:
+    """Nothing is kept for a request that cannot follow."""
+    served = serve(body_seconds=20.0)
+    (connection,) = connections(served, clients, 1, EVENT)
+    connection.shutdown(socket.SHUT_WR)
+    assert status(answer(connection)) == 200
+    assert wait_until(lambda: not served.open_connections(), 2)
+
+
 def test_a_probe_with_a_large_body_ends(serve: Serve, clients: ExitStack) -> None:
     """It is answered without its body, and its connection is closed."""
     served = serve(body_seconds=0.5)
