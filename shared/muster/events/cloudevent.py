@@ -197,8 +197,7 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
 
 
 def _json(body: bytes, path: str, limits: Limits) -> Any:
-    # Without strings only if that matters, because it takes 20 ms for 4 MiB.
-    if _most_values(body) > limits.values and _most_values(_STRING.sub(b"", body)) > limits.values:
+    if _has_more_values(body, limits.values):
         raise UnreadableEvent(
             f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",
             path,
@@ -216,9 +215,25 @@ def _json(body: bytes, path: str, limits: Limits) -> Any:
         raise UnreadableEvent(f"is not valid JSON: {error}", path) from None
 
 
-def _most_values(text: bytes) -> int:
-    """At least the number of values in a JSON text, counted by the characters before them."""
-    return 1 + text.count(b",") + text.count(b"{") + text.count(b"[")
+def _has_more_values(text: bytes, limit: int) -> bool:
+    """Whether a JSON text has more values than the limit, without parsing it.
+
+    Values are counted by the characters before them, outside of strings. Of valid JSON at most two strings
+    belong to a value. Ends at the limit, so that a text of strings alone takes no longer.
+    """
+    if _separators(text, 0, len(text)) < limit:
+        return False
+    values, end = 1, 0
+    for number, string in enumerate(_STRING.finditer(text)):
+        values += _separators(text, end, string.start())
+        end = string.end()
+        if values > limit or number > 2 * limit:
+            return True
+    return values + _separators(text, end, len(text)) > limit
+
+
+def _separators(text: bytes, start: int, end: int) -> int:
+    return text.count(b",", start, end) + text.count(b"{", start, end) + text.count(b"[", start, end)
 
 
 def _media_type(content_type: str) -> str:

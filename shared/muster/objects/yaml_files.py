@@ -58,7 +58,7 @@ def load_all(text: str | bytes) -> list[Any]:
 
 def _limited(data: Any, text: str | bytes) -> Any:
     """Return the data, unless it is too large with every alias written out, or contains itself."""
-    if ("*" if isinstance(text, str) else b"*") in text:
+    if "*" in text if isinstance(text, str) else b"*" in text:
         limit = max(WRITTEN_OUT, 16 * len(text))
         if _size(data, limit, {}) > limit:
             raise yaml.YAMLError(f"aliases stand for more than {limit} characters")

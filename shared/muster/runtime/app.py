@@ -31,8 +31,7 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
     - 202 without a body: done, or nothing to do
     - 200 with one CloudEvent: done; the event describes the writes
     - 400, 413: the event cannot be read, and goes to the dead letter sink
-    - 408: the body did not arrive in time
-    - 409, 429, 503 with Retry-After: deliver it again
+    - 408, 409, 429, 503 with Retry-After: deliver it again
     - 500: a bug, with its trace in the log
 
     All but 2xx have the body `{"reason": ..., "message": ...}`.

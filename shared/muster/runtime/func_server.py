@@ -32,7 +32,7 @@ def set_limits(settings: Settings) -> None:
     Config.errorlog = logging.getLogger("muster.server")
     LimitedConnection.seconds = settings.body_seconds
     LimitedConnection.limit = settings.connection_limit
-    hypercorn.protocol.H11Protocol = Http1Only  # type: ignore[misc]
+    hypercorn.protocol.H11Protocol = Http1Only  # type: ignore[attr-defined]
     hypercorn.asyncio.run.TCPServer = LimitedConnection  # type: ignore[attr-defined]
 
 

@@ -117,6 +117,7 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
 
     channel: _LimitedChannel
     refused: BodyRefusal | None = None
+    error: Any
 
     @property
     def refusal(self) -> BodyRefusal | None:
@@ -169,6 +170,7 @@ class _LimitedChannel(HTTPChannel):  # type: ignore[misc]
     """
 
     task_class = _LimitedTask
+    request: Any
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self.waits_since = time.monotonic()

@@ -126,7 +126,7 @@ def behind_func(receiver: Receiver, cluster: Any) -> Iterator[Served]:
 
         async def serve() -> None:
             asyncio.set_event_loop(loop)
-            await hypercorn.asyncio.serve(ASGIApplication(function), config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]
+            await hypercorn.asyncio.serve(ASGIApplication(function), config, shutdown_trigger=stop.wait)
 
         thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="func")
         thread.start()
