@@ -30,7 +30,7 @@ SETTINGS = Settings(sweep_jitter_seconds=0.001, dead_letter_namespace="muster-sy
 
 
 @dataclass(frozen=True)
-class Target:
+class FuzzedFunction:
     """One function behind one server."""
 
     served: Served
@@ -39,7 +39,7 @@ class Target:
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def functions(request: pytest.FixtureRequest) -> Iterator[dict[str, Target]]:
+def functions(request: pytest.FixtureRequest) -> Iterator[dict[str, FuzzedFunction]]:
     """All functions behind one of the servers, and an API server behind them."""
     with ApiServer() as api, ExitStack() as stack:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}
@@ -53,13 +53,13 @@ def functions(request: pytest.FixtureRequest) -> Iterator[dict[str, Target]]:
                 else Handler(steps.step_named(name), cluster, SETTINGS, wall_clock)
             )
             served = stack.enter_context(request.param(receiver, cluster))
-            targets[name] = Target(served, receiver, api)
+            targets[name] = FuzzedFunction(served, receiver, api)
         yield targets
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_bytes_make_a_function_fail(
-    functions: dict[str, Target], name: str, caplog: pytest.LogCaptureFixture
+    functions: dict[str, FuzzedFunction], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Every answer is one of the documented ones, nothing is logged as a bug, and nothing is kept open."""
     target = functions[name]
