@@ -40,6 +40,8 @@ IDLE = 30
 MEBIBYTES_MORE = 8
 """Memory that may be added after the first third: what Python keeps for the largest body so far."""
 HANDLES_MORE = 2
+SECONDS_TO_CLOSE = 7.0
+"""MUSTER_BODY_SECONDS, and a little more."""
 
 
 @dataclass
@@ -64,10 +66,16 @@ class Attacked:
         return False
 
     def measure(self) -> None:
-        """Remember its memory and file handles."""
+        """Remember its memory and file handles, once it has closed the connections of the round."""
+        end = time.monotonic() + SECONDS_TO_CLOSE
+        while self.handles and self._open_handles() > self.handles[0] and time.monotonic() < end:
+            time.sleep(0.1)
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         self.memory.append(pages * os.sysconf("SC_PAGE_SIZE") >> 20)
-        self.handles.append(len(list(Path(f"/proc/{self.process.pid}/fd").iterdir())))
+        self.handles.append(self._open_handles())
+
+    def _open_handles(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def is_flat(self) -> bool:
         """Whether neither grew after the first third of the rounds."""

@@ -176,6 +176,19 @@ def test_upgrades_are_answered_as_plain_requests(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+def test_a_sender_that_never_stops_is_cut_off(serve: Serve, clients: ExitStack) -> None:
+    """A body without end is answered or not, and its connection is closed."""
+    served = serve(body_seconds=0.5, body_limit_bytes=100_000)
+    (connection,) = connections(served, clients, 1, post(HEADERS, b"", length=1 << 50))
+    end = time.monotonic() + 6
+    with suppress(OSError):
+        while time.monotonic() < end:
+            connection.sendall(b" " * 1_000_000)
+    assert time.monotonic() < end
+    assert answered_quickly(served)
+    assert wait_until(lambda: not served.open_connections(), 3)
+
+
 def test_a_client_that_ends_its_sending_is_answered_and_leaves(serve: Serve, clients: ExitStack) -> None:
     """Nothing is kept for a request that cannot follow."""
     served = serve(body_seconds=20.0)
