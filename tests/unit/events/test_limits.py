@@ -51,14 +51,17 @@ def test_strings_count_as_one_value(wording: Wording) -> None:
 @pytest.mark.parametrize("name", ["id", "source", "type", "subject", "team"])
 def test_long_attributes_are_refused(mode: Any, name: str) -> None:
     """At the door, so that no log line, reply or dead letter has them."""
-    assert receive(*mode(EVENT | {name: "x" * 100}), limits=LIMITS)
+    headers, body = mode(EVENT | {name: "x" * 100})
+    assert receive(headers, body, LIMITS)
+    headers, body = mode(EVENT | {name: "x" * 101})
     with pytest.raises(UnreadableEvent, match="MUSTER_ATTRIBUTE_LIMIT") as refused:
-        receive(*mode(EVENT | {name: "x" * 101}), limits=LIMITS)
+        receive(headers, body, LIMITS)
     assert refused.value.path.endswith(name)
 
 
 def test_long_names_of_attributes_are_refused() -> None:
     """And cut in the message."""
+    headers, body = structured(EVENT | {"x" * 100_000: "1"})
     with pytest.raises(UnreadableEvent, match="MUSTER_ATTRIBUTE_LIMIT") as refused:
-        receive(*structured(EVENT | {"x" * 100_000: "1"}), LIMITS)
+        receive(headers, body, LIMITS)
     assert len(str(refused.value)) < 200
