@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ record: $(READY) ## Record contract answers and event streams anew, show what ch
 OWNERS ?= 10000
 bench: $(READY) ## Measure what a sweep of every function costs (OWNERS=10000)
 	$(BIN)/python -m tests.benchmarks.sweeps --owners $(OWNERS)
+
+MINUTES ?= 10
+soak: $(READY) ## Attack every function over raw sockets: memory and handles stay flat (MINUTES=10)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 golden-update: $(READY) ## Write golden plans, explanations, messages and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update

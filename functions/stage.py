@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import sys
 import tomllib
@@ -70,7 +71,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _pyproject(project: Path) -> str:
-    """The pyproject.toml of a function, with the dependencies of muster-gangs and of its extra `knative`."""
+    """The pyproject.toml of a function, with every dependency in its locked version."""
     root = tomllib.loads((FUNCTIONS.parent / "pyproject.toml").read_text())["project"]
     code = next(
         path
@@ -78,12 +79,21 @@ def _pyproject(project: Path) -> str:
         if path.exists()
     )
     description = (ast.get_docstring(ast.parse(code.read_text())) or "").splitlines()[0]
-    dependencies = sorted([*root["dependencies"], *root["optional-dependencies"]["knative"]])
     return Template((TEMPLATE / "pyproject.toml.in").read_text()).substitute(
         description=description.replace('"', "'"),
         python=root["requires-python"],
-        dependencies=json.dumps(dependencies),
+        dependencies=json.dumps(locked_versions()),
     )
+
+
+def locked_versions() -> list[str]:
+    """The packages of requirements.txt as `flask==3.1.3`, dependencies of dependencies included.
+
+    Without hashes, which only a requirements file can have, and without func-python, which func brings.
+    """
+    lock = (FUNCTIONS.parent / "requirements.txt").read_text()
+    pins = re.findall(r"^([a-z0-9._-]+==[^\\\n]+?) *\\$", lock, re.MULTILINE)
+    return [pin for pin in pins if not pin.startswith("func-python==")]
 
 
 if __name__ == "__main__":

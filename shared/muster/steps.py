@@ -20,6 +20,7 @@ def step_names() -> list[str]:
     return sorted(path.parents[1].name for path in FUNCTIONS.glob("*/function/step.py"))
 
 
+@cache
 def step_named(name: str) -> Step:
     """The step of that name, `create_workload` or `create-workload`.
 

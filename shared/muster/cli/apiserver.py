@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from muster.cli.output import CommandError, echo
 from muster.simulator.apiserver.server import serve
 
 
@@ -26,6 +27,6 @@ def command(port: int, kubeconfig_out: Path | None, release: str) -> None:
     JobSet's and the Trainer's kinds are served beside Kubernetes' own.
     """
     try:
-        serve(port, release, kubeconfig_out, click.echo)
+        serve(port, release, kubeconfig_out, echo)
     except OSError as error:
-        raise click.ClickException(f"port {port}: {error.strerror}") from None
+        raise CommandError(f"port {port}: {error.strerror}") from None

@@ -12,20 +12,21 @@ from urllib.parse import urlsplit
 
 import click
 
+from muster.cli.output import CommandError, echo
 from muster.replay.files import BadFileError
 
 _BEYOND_OPTION = "--beyond-this-machine"
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
-class BadInput(click.ClickException):
+class BadInput(CommandError):
     """An argument or file is invalid: one line on standard error and exit status 2."""
 
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message on standard error, as one line."""
-        click.echo(f"muster: {self.message}", file=file, err=file is None)
+        echo(f"muster: {self.message}", file=file, err=file is None)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from muster.cli.cluster import connected, kubeconfig_option
+from muster.cli.output import echo
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, load
@@ -42,7 +43,7 @@ def command(overlay: Path, namespace: str, kubeconfig: Path | None, *, before: b
     failed = 0
     with connected(kubeconfig, "check") as client:
         for finding in _findings(client, overlay, namespace, before=before, uninstall=uninstall):
-            click.echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
+            echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
             failed += finding.level is Level.FAIL
     if failed:
         raise SystemExit(1)

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from muster.cli.arguments import BadInput
+from muster.cli.output import CommandError
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
+from muster.objects.text import printable
 
 
 def kubeconfig_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +32,7 @@ def connected(kubeconfig: Path | None, command: str) -> Iterator[Client]:
 
     Raises:
         BadInput: the kubeconfig does not exist or is invalid.
-        click.ClickException: the API server refused a request, or did not answer.
+        CommandError: the API server refused a request, or did not answer.
     """
     path = kubeconfig or Path.home() / ".kube" / "config"
     if not path.is_file():
@@ -42,11 +44,15 @@ def connected(kubeconfig: Path | None, command: str) -> Iterator[Client]:
     try:
         yield client
     except ClusterError as error:
-        raise click.ClickException(f"{client.url}: {type(error).__name__}: {error.message}") from None
+        raise CommandError(f"{client.url}: {type(error).__name__}: {error.message}") from None
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text in aligned columns, as kubectl prints them; no cell is truncated."""
+    """Return rows as text in aligned columns, as kubectl prints them; no cell is truncated.
+
+    Control characters are escaped, so that no cell continues in the next line.
+    """
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

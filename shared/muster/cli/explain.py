@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.output import echo, progress
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
@@ -40,20 +42,24 @@ def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bo
     job in it, as if it were applied together with the rest of the file; a runtime that the Trainer ships
     need not be. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing is written.
     """
-    with errors_as_bad_input():
-        explanations = list(
-            _of_file(Path(target)) if Path(target).is_file() else _of_cluster(target, namespace, kubeconfig)
-        )
     render = as_mermaid if mermaid else as_text
-    click.echo("\n".join(map(render, explanations)), nl=False)
+    with errors_as_bad_input():
+        is_file = Path(target).is_file()
+        explanations = _of_file(Path(target)) if is_file else _of_cluster(target, namespace, kubeconfig)
+        # Each as soon as it is known: a file may have thousands of jobs.
+        for number, explanation in enumerate(explanations):
+            echo(f"\n{render(explanation)}" if number else render(explanation), nl=False)
 
 
 def _of_file(path: Path) -> Iterator[Explanation]:
     assumed = assume_cluster(first(read_snapshots([path])).objects)
     for note in assumed.notes:
-        click.echo(f"muster: {note}", err=True)
-    for owner in assumed.owners:
-        yield explain(DryRunCluster(assumed.objects), KubernetesObject.read(owner).ref, _now())
+        echo(f"muster: {note}", err=True)
+    cluster = DryRunCluster(assumed.objects)
+    with progress(len(assumed.owners), "jobs", hidden=sys.stdout.isatty()) as advance:
+        for owner in assumed.owners:
+            yield explain(cluster, KubernetesObject.read(owner).ref, _now())
+            advance()
 
 
 def _of_cluster(target: str, namespace: str, kubeconfig: Path | None) -> Iterator[Explanation]:

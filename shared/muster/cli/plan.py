@@ -9,6 +9,7 @@ import click
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.output import echo
 from muster.operator.plan import as_yaml, plan_step
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.snapshots import choose, first, read_snapshots
@@ -65,9 +66,9 @@ def command(
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
         documents = plan_step(step, request, snapshot.objects, now)
     if not documents:
-        click.echo(f"a sweep of {step.name} has no objects", err=True)
+        echo(f"a sweep of {step.name} has no objects", err=True)
         return
-    click.echo(as_yaml(documents), nl=False)
+    echo(as_yaml(documents), nl=False)
 
 
 def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:

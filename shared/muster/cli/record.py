@@ -26,6 +26,7 @@ from muster.cli.arguments import (
     stop_signals,
 )
 from muster.cli.cluster import connected, kubeconfig_option
+from muster.cli.output import CommandError, echo
 from muster.cluster.client import Client
 from muster.kustomize import CLUSTER, Manifest, UnsupportedManifestError, load, of_kind
 from muster.local.serving import WsgiServer
@@ -119,17 +120,17 @@ def command(  # noqa: PLR0913 - one argument for each option
             checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every)
             checkpoints.write("start")
         with origin.record(recorder) as description:
-            click.echo(f"recording {description}; Ctrl-C stops it", err=True)
+            echo(f"recording {description}; Ctrl-C stops it", err=True)
             duration = _wait(stop, seconds, recorder, checkpoints)
         if checkpoints is not None:
             checkpoints.try_write("end")
     _report(file, recorder, duration)
     if checkpoints is not None:
-        click.echo(f"{objects_file}: moments {', '.join(checkpoints.names)}")
+        echo(f"{objects_file}: moments {', '.join(checkpoints.names)}")
     if recorder.error is not None:
-        raise click.ClickException(f"{file}: {recorder.error.strerror}")
+        raise CommandError(f"{file}: {recorder.error.strerror}")
     if recorder.recorded.total() < count:
-        raise click.ClickException(f"{recorder.recorded.total()} of {count} events received")
+        raise CommandError(f"{recorder.recorded.total()} of {count} events received")
 
 
 class Origin(Protocol):
@@ -278,20 +279,21 @@ def _wait(
 def _show_count(recorder: EventRecorder) -> None:
     """Update the line with the count if standard error is a terminal."""
     if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{recorder.recorded.total()} events, last: {recorder.last}", nl=False, err=True)
+        click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - clears the line
+        echo(f"{recorder.recorded.total()} events, last: {recorder.last}", nl=False, err=True)
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
     """Print the number of recorded events by kind and verb, and of those left out by reason."""
     if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)
-    click.echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
+        click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - clears the line
+    echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
     counted = sorted(recorder.recorded.items())
     for kind in dict.fromkeys(kind for (kind, _), _ in counted):
         counts = [f"{count} {verb}".rstrip() for (other, verb), count in counted if other == kind]
-        click.echo(f"  {kind}: {', '.join(counts)}")
+        echo(f"  {kind}: {', '.join(counts)}")
     for reason, count in sorted(recorder.left_out.items()):
-        click.echo(f"  left out: {count} {reason}")
+        echo(f"  left out: {count} {reason}")
 
 
 @contextmanager
@@ -300,4 +302,4 @@ def _write_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise click.ClickException(error.strerror or str(error)) from None
+        raise CommandError(error.strerror or str(error)) from None

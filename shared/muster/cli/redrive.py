@@ -9,6 +9,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import connected, kubeconfig_option, table
+from muster.cli.output import CommandError, echo
 from muster.cluster.client import Client
 from muster.operator.redrive import (
     NoBrokerError,
@@ -64,24 +65,24 @@ def command(
         if only_forget:
             for stored in chosen:
                 forget(client, namespace, stored)
-                click.echo(f"{stored.name}: deleted")
+                echo(f"{stored.name}: deleted")
             return
         _send(client, namespace, chosen, url, broker)
 
 
 def _send(client: Client, namespace: str, letters: Sequence[StoredLetter], url: str, broker: str) -> None:
     if not letters:
-        click.echo("no dead letters")
+        echo("no dead letters")
         return
     try:
         send = to_url(url) if url else through_api_server(client, namespace, broker)
     except NoBrokerError as error:
-        raise click.ClickException(str(error)) from None
+        raise CommandError(str(error)) from None
     failures = 0
     for stored in letters:
         failure = redrive(client, namespace, stored, send)
         failures += bool(failure)
-        click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
+        echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
     if failures:
         raise SystemExit(1)
 
@@ -96,9 +97,9 @@ def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[Stor
 
 def _print(letters: Sequence[StoredLetter]) -> None:
     if not letters:
-        click.echo("no dead letters")
+        echo("no dead letters")
         return
-    click.echo(table(HEADERS, [_row(stored) for stored in letters]))
+    echo(table(HEADERS, [_row(stored) for stored in letters]))
 
 
 def _row(stored: StoredLetter) -> tuple[str, ...]:

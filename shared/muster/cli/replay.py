@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -22,6 +20,7 @@ from muster.cli.arguments import (
     keep_to_this_machine,
     stop_signals,
 )
+from muster.cli.output import CommandError, echo, progress
 from muster.replay.activity import Activity
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.recording.events import describe
@@ -41,8 +40,6 @@ from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_PROGRESS_FROM = 50
-"""From this number of deliveries on, a replay takes seconds and shows its progress."""
 
 
 class _Speed(click.ParamType[float]):
@@ -168,12 +165,12 @@ def command(  # noqa: PLR0913 - one argument for each option
             return
         snapshots = _snapshots(object_files, moments, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
-        with _progress(len(stream) * len(snapshots)) as listener:
-            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, listener)
+        with progress(len(stream) * len(snapshots), "events") as advance:
+            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, lambda _event: advance())
     summary = summarize(result.objects)
     if output == "yaml":
         document = {**summary, "functions": _counts(result)}
-        click.echo(yaml.safe_dump(document, sort_keys=False, width=110), nl=False)
+        echo(yaml.safe_dump(document, sort_keys=False, width=110), nl=False)
     else:
         _print(result, summary, len(stream) * len(snapshots))
     _report_dead_letters(result)
@@ -182,7 +179,7 @@ def command(  # noqa: PLR0913 - one argument for each option
 def _warn(location: str, event: CloudEvent) -> None:
     """Print a warning if an event of ApiServerSource lacks the attributes that triggers filter by."""
     if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
-        click.echo(
+        echo(
             f"muster: {location}: no trigger matches without the extensions apiversion and kind",
             err=True,
         )
@@ -197,7 +194,7 @@ def _replay(
     try:
         return replay(events, snapshots, now, listener=listener)
     except NeverQuietError as error:
-        raise click.ClickException(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _snapshots(
@@ -219,14 +216,6 @@ def _refuse_with_to(**options: object) -> None:
             raise BadInput(f"--{name.replace('_', '-')}: --to uses the cluster of the running functions")
 
 
-@contextmanager
-def _progress(length: int) -> Iterator[Callable[[DeliveredEvent], None]]:
-    """Show a progress bar for a long replay if standard error is a terminal; yield its listener."""
-    hidden = length < _PROGRESS_FROM or not sys.stderr.isatty()
-    with click.progressbar(length=length, label="events", file=sys.stderr, hidden=hidden) as bar:
-        yield lambda _event: bar.update(1)
-
-
 def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
     """Return the number of activities by function and reason."""
     counts: dict[str, Counter[str]] = {}
@@ -237,14 +226,12 @@ def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
 
 def _print(result: ReplayResult, summary: Summary, events: int) -> None:
     acted = [activity for activity in result.activities if activity.acted]
-    click.echo(
-        f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:"
-    )
+    echo(f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:")
     for activity in acted:
-        click.echo(f"  {_activity_line(activity)}")
-    click.echo("")
+        echo(f"  {_activity_line(activity)}")
+    echo("")
     for line in as_lines(summary):
-        click.echo(line)
+        echo(line)
 
 
 def _activity_line(activity: Activity) -> str:
@@ -256,7 +243,7 @@ def _activity_line(activity: Activity) -> str:
 def _report_dead_letters(result: ReplayResult) -> None:
     """Print each event that could not be delivered; exit with 1 if there was any."""
     for event in result.dead_letters:
-        click.echo(
+        echo(
             f"muster: event {event['id']} ({event['type']} {event['subject']}) could not be delivered: "
             f"HTTP {event['knativeerrorcode']}",
             err=True,
@@ -303,7 +290,7 @@ def _send(
     with stop_signals() as stop:
         for event in resend(events, HttpTarget(url), Pace(speed or 0.0, seconds), stop):
             sent.append(event)
-            click.echo(f"{len(sent):>4} {_answer_line(event)}")
+            echo(f"{len(sent):>4} {_answer_line(event)}")
     _print_answers(sent, len(stream), monotonic() - began)
     if not all(event.delivered for event in sent):
         raise SystemExit(1)
@@ -319,8 +306,8 @@ def _answer_line(sent: SentEvent) -> str:
 def _print_answers(sent: Sequence[SentEvent], total: int, seconds: float) -> None:
     delivered = sum(event.delivered for event in sent)
     counts = f"{delivered} accepted, {len(sent) - delivered} refused"
-    click.echo(f"{len(sent)} of {total} events sent in {seconds:.1f} s: {counts}")
+    echo(f"{len(sent)} of {total} events sent in {seconds:.1f} s: {counts}")
     for status, times in sorted(Counter(event.status for event in sent).items()):
-        click.echo(f"  {status or 'no answer'}: {times}")
+        echo(f"  {status or 'no answer'}: {times}")
     for reply, times in sorted(Counter(event.reply for event in sent if event.reply).items()):
-        click.echo(f"  {reply}: {times}")
+        echo(f"  {reply}: {times}")

@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.output import CommandError
 from muster.cluster.errors import ClusterError
 from muster.local import display
 from muster.local.functions import FunctionDownError
@@ -21,6 +22,7 @@ from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
+from muster.replay.files import PRIVATE
 from muster.simulator.broker import CloudEvent, Report
 
 _SETTLE_SECONDS = 2.0
@@ -126,6 +128,7 @@ def _keep_up(console: Console, stack: Stack) -> None:
     assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
     with tempfile.TemporaryDirectory(prefix="muster-") as folder:
         path = Path(folder) / "kubeconfig"
+        path.touch(PRIVATE)
         path.write_text(stack.server.kubeconfig())
         console.print(f"API server {stack.url}, broker {stack.broker_url}", soft_wrap=True)
         console.print(f"export KUBECONFIG={path}", soft_wrap=True)
@@ -166,6 +169,6 @@ def _cluster_errors() -> Iterator[None]:
     try:
         yield
     except (ClusterError, FunctionDownError) as error:
-        raise click.ClickException(str(error)) from None
+        raise CommandError(str(error)) from None
     except OSError as error:
-        raise click.ClickException(error.strerror or str(error)) from None
+        raise CommandError(error.strerror or str(error)) from None

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from muster.cli.cluster import connected, kubeconfig_option, table
+from muster.cli.output import echo
 from muster.cluster.versioned import Versioned
 from muster.operator.status import Waiting, waiting
 
@@ -30,11 +31,11 @@ def command(namespace: str, output: str, kubeconfig: Path | None) -> None:
     with connected(kubeconfig, "status") as client:
         items = waiting(Versioned(client), namespace)
     if output == "json":
-        click.echo(json.dumps([asdict(item) for item in items], indent=2))
+        echo(json.dumps([asdict(item) for item in items], indent=2))
     elif items:
-        click.echo(table(HEADERS, _rows(items, datetime.now(UTC))))  # noqa: TID251 - a command uses the real time
+        echo(table(HEADERS, _rows(items, datetime.now(UTC))))  # noqa: TID251 - a command uses the real time
     else:
-        click.echo("nothing is waiting")
+        echo("nothing is waiting")
 
 
 def _rows(items: Sequence[Waiting], now: datetime) -> list[tuple[str, ...]]:

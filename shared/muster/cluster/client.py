@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
 from kubernetes.client.configuration import Configuration
@@ -62,6 +63,9 @@ class Client:
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
         )
         configuration.connection_pool_maxsize = CONNECTIONS
+        if _is_loopback(urlsplit(configuration.host).hostname or ""):
+            # The package takes HTTP_PROXY for every host that NO_PROXY does not name.
+            configuration.proxy = None
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self.user_agent = user_agent
@@ -358,3 +362,11 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
             yield from (line for line in complete if line.strip())
     except urllib3.exceptions.HTTPError:
         return  # the server or the read timeout ended the watch; the caller resumes from its last version
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -49,28 +50,27 @@ class Snapshot(ReadOnly):
     single_reads = SINGLE_READS
 
     def __init__(self, objects: Iterable[Object]) -> None:
-        self._objects: dict[tuple[str, str, str, str], Object] = {}
+        # By group and kind, and then by namespace and name, so that a list looks at one kind only.
+        self._kinds: defaultdict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
         for body in objects:
             try:
                 resource = by_kind(body["apiVersion"], body["kind"])
             except LookupError:
                 continue  # files may have kinds that Muster does not read
             metadata = body["metadata"]
-            key = (resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
-            self._objects[key] = body
+            by_name = self._kinds[resource.group, resource.kind]
+            by_name[metadata.get("namespace", ""), metadata["name"]] = body
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """The object of that name, or None."""
-        return self._objects.get((resource.group, resource.kind, namespace, name))
+        return self._kinds[resource.group, resource.kind].get((namespace, name))
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """All objects of a kind that match the selectors."""
         return [
             body
-            for (group, kind, object_namespace, _), body in self._objects.items()
-            if (group, kind) == (resource.group, resource.kind)
-            and namespace in {"", object_namespace}
-            and selected(body, labels, fields)
+            for (object_namespace, _), body in self._kinds[resource.group, resource.kind].items()
+            if namespace in {"", object_namespace} and selected(body, labels, fields)
         ]
 
     def served_versions(self, group: str) -> frozenset[str]:

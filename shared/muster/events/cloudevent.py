@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,25 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re
 """RFC 3339; Python's parser accepts more of ISO 8601."""
 MEDIA_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+\s*(;.*)?")
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
+"""A string of JSON, or its beginning; matches at every quote, so that a search takes linear time."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of an event; the settings of a function have their defaults and reasons.
+
+    Attributes:
+        values: the most JSON values in the body (MUSTER_BODY_LIMIT_VALUES).
+        attribute: the most characters of an attribute (MUSTER_ATTRIBUTE_LIMIT).
+    """
+
+    values: int
+    attribute: int
+
+
+UNLIMITED = Limits(sys.maxsize, sys.maxsize)
+"""For events from the user's own files."""
 
 
 class UnreadableEvent(ValueError):
@@ -61,8 +81,10 @@ class Received:
     data: Any
 
 
-def receive(headers: Mapping[str, str], body: bytes) -> Received:
+def receive(headers: Mapping[str, str], body: bytes, limits: Limits = UNLIMITED) -> Received:
     """The CloudEvent of a request, in binary or structured mode by its content type.
+
+    The number of values is compared with the limit before the JSON is parsed.
 
     Raises:
         UnreadableEvent: there is none, or it breaks a rule of CloudEvents 1.0 (HTTP binding, JSON format).
@@ -72,19 +94,20 @@ def receive(headers: Mapping[str, str], body: bytes) -> Received:
     if media_type.startswith(BATCH):
         raise UnreadableEvent("a batch of events is not accepted, send them one by one", "content-type")
     if media_type == STRUCTURED:
-        return _structured(body)
+        return _structured(body, limits)
     if media_type.startswith("application/cloudevents"):
         raise UnreadableEvent(f"events are read in JSON format only, {STRUCTURED}", "content-type")
-    return _binary(lower_case, media_type, body)
+    return _binary(lower_case, media_type, body, limits)
 
 
-def _binary(headers: Mapping[str, str], media_type: str, body: bytes) -> Received:
+def _binary(headers: Mapping[str, str], media_type: str, body: bytes, limits: Limits) -> Received:
     attributes = {name: value for name, value in headers.items() if name.startswith("ce-")}
     if not attributes:
         raise UnreadableEvent(
             f"not a CloudEvent: no ce- headers, and the content type is not {STRUCTURED}",
             "content-type",
         )
+    _check_lengths(attributes, limits)
     for name in REQUIRED:
         _check_required(attributes.get(f"ce-{name}"), name, f"ce-{name}")
     _check_time(attributes.get("ce-time"), "ce-time")
@@ -92,18 +115,19 @@ def _binary(headers: Mapping[str, str], media_type: str, body: bytes) -> Receive
     is_json = not media_type or JSON_TYPE.fullmatch(media_type)
     data: Any = None
     if body:
-        data = _json(body, "data") if is_json else body
+        data = _json(body, "data", limits) if is_json else body
     return Received(event.get_id(), event.get_type(), data)
 
 
-def _structured(body: bytes) -> Received:
-    envelope = _json(body, "body")
+def _structured(body: bytes, limits: Limits) -> Received:
+    envelope = _json(body, "body", limits)
     if not isinstance(envelope, dict):
         raise UnreadableEvent("a structured CloudEvent is one JSON object", "body")
     members = {name: value for name, value in envelope.items() if value is not None}
     if "data" in members and "data_base64" in members:
         raise UnreadableEvent("cannot be set together with data", "data_base64")
     attributes = {name: value for name, value in members.items() if name not in {"data", "data_base64"}}
+    _check_lengths(attributes, limits)
     for name in REQUIRED:
         _check_required(attributes.get(name), name, name)
     for name, value in attributes.items():
@@ -114,10 +138,10 @@ def _structured(body: bytes) -> Received:
         raise UnreadableEvent(f"{shown(media_type)} is not a media type", "datacontenttype")
     # Without the data, which is parsed already and may be large.
     event = _checked(lambda: JSONFormat().read(CloudEvent, json.dumps(attributes)), "")
-    return Received(event.get_id(), event.get_type(), _structured_data(members))
+    return Received(event.get_id(), event.get_type(), _structured_data(members, limits))
 
 
-def _structured_data(members: Mapping[str, Any]) -> Any:
+def _structured_data(members: Mapping[str, Any], limits: Limits) -> Any:
     if "data_base64" not in members:
         return members.get("data")
     try:
@@ -125,7 +149,7 @@ def _structured_data(members: Mapping[str, Any]) -> Any:
     except (ValueError, TypeError):
         raise UnreadableEvent("is not base64", "data_base64") from None
     media_type = _media_type(members.get("datacontenttype", "application/json"))
-    return _json(data, "data_base64") if JSON_TYPE.fullmatch(media_type) else data
+    return _json(data, "data_base64", limits) if JSON_TYPE.fullmatch(media_type) else data
 
 
 def _check_required(value: Any, name: str, path: str) -> None:
@@ -135,6 +159,14 @@ def _check_required(value: Any, name: str, path: str) -> None:
         raise UnreadableEvent("is empty", path)
     if name == "specversion" and value != "1.0":
         raise UnreadableEvent(f'must be "1.0", not {shown(value)}', path)
+
+
+def _check_lengths(attributes: Mapping[str, Any], limits: Limits) -> None:
+    for name, value in attributes.items():
+        if max(len(name), len(value) if isinstance(value, str) else 0) > limits.attribute:
+            raise UnreadableEvent(
+                f"is longer than {limits.attribute} characters (MUSTER_ATTRIBUTE_LIMIT)", name[:64]
+            )
 
 
 def _check_type(name: str, value: Any) -> None:
@@ -164,7 +196,12 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
     return event
 
 
-def _json(body: bytes, path: str) -> Any:
+def _json(body: bytes, path: str, limits: Limits) -> Any:
+    if _has_more_values(body, limits.values):
+        raise UnreadableEvent(
+            f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",
+            path,
+        )
     try:
         return json.loads(body.decode())
     except UnicodeDecodeError as error:
@@ -176,6 +213,27 @@ def _json(body: bytes, path: str) -> Any:
     except ValueError as error:
         # An integer of thousands of digits, which Python refuses to convert.
         raise UnreadableEvent(f"is not valid JSON: {error}", path) from None
+
+
+def _has_more_values(text: bytes, limit: int) -> bool:
+    """Whether a JSON text has more values than the limit, without parsing it.
+
+    Values are counted by the characters before them, outside of strings. Of valid JSON at most two strings
+    belong to a value. Ends at the limit, so that a text of strings alone takes no longer.
+    """
+    if _separators(text, 0, len(text)) < limit:
+        return False
+    values, end = 1, 0
+    for number, string in enumerate(_STRING.finditer(text)):
+        values += _separators(text, end, string.start())
+        end = string.end()
+        if values > limit or number > 2 * limit:
+            return True
+    return values + _separators(text, end, len(text)) > limit
+
+
+def _separators(text: bytes, start: int, end: int) -> int:
+    return text.count(b",", start, end) + text.count(b"{", start, end) + text.count(b"[", start, end)
 
 
 def _media_type(content_type: str) -> str:

@@ -10,27 +10,31 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from muster.events.cloudevent import STRUCTURED, UnreadableEvent, receive
+from muster.events.cloudevent import REQUIRED, STRUCTURED, UNLIMITED, Limits, UnreadableEvent, receive
 from muster.objects.resources import CONFIGMAPS
 
 LABEL = "muster.dev/dead-letter"
 SELECTOR = f"{LABEL}=true"
-SIZE_LIMIT = 64 * 1024
-"""Bytes of an event; a larger one is kept without its data, and the next sweep makes up for it."""
-
 DESTINATION, CODE, ANSWER = "knativeerrordest", "knativeerrorcode", "knativeerrordata"
 ARRIVAL, TTL = "knativearrivaltime", "knativebrokerttl"
 REDRIVES = "musterredrive"
 """Extension with the number of redrives of an event."""
+MOST_REDRIVES = 999_999
+"""The count stops there: a sender may write any number of digits."""
 
 BROKER_EXTENSIONS = {DESTINATION, CODE, ANSWER, ARRIVAL, TTL}
 """Extensions that a broker adds; they are removed before a redrive."""
 _EVENT = "event.json"
+_NAMING = (*REQUIRED, "subject", "apiversion", "kind", "namespace", "name", REDRIVES)
+"""The attributes that tell a letter from others; they are kept of an event whose attributes are too large."""
+_CUT = 256
+"""Characters of each of them that are kept then: 12 such attributes have at most 43 KiB in a ConfigMap."""
+_STATUSES = range(100, 600)
 
 
 @dataclass(frozen=True)
@@ -69,25 +73,39 @@ class DeadLetter:
 
     def again(self) -> dict[str, Any]:
         """The event with its number of redrives increased, to be sent again."""
-        redrives = str(self.event.get(REDRIVES, "0"))
-        return {**self.event, REDRIVES: str(int(redrives) + 1 if redrives.isdecimal() else 1)}
+        redrives = _number(self.event.get(REDRIVES, ""), MOST_REDRIVES) or 0
+        return {**self.event, REDRIVES: str(min(redrives + 1, MOST_REDRIVES))}
 
 
-def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
+def of_request(headers: Mapping[str, str], body: bytes, limits: Limits = UNLIMITED) -> DeadLetter:
     """The dead letter of a request, in binary or structured mode.
 
     Raises:
-        UnreadableEvent: the request is no CloudEvent.
+        UnreadableEvent: the request is no CloudEvent, or is beyond a limit.
     """
-    event = _event(headers, body)
-    kept = {name: value for name, value in event.items() if name not in BROKER_EXTENSIONS}
-    whole = len(json.dumps(kept)) <= SIZE_LIMIT
-    if not whole:
-        kept = {name: value for name, value in kept.items() if not name.startswith("data")}
-    host = urlsplit(str(event.get(DESTINATION, ""))).hostname or ""
+    event = _event(headers, body, limits)
+    code = _number(event.get(CODE, ""), _STATUSES.stop - 1)
     return DeadLetter(
-        kept, host.partition(".")[0], str(event.get(CODE, "")), _decoded(str(event.get(ANSWER, ""))), whole
+        {name: value for name, value in event.items() if name not in BROKER_EXTENSIONS},
+        _service(str(event.get(DESTINATION, ""))),
+        str(code) if code in _STATUSES else "",
+        _decoded(str(event.get(ANSWER, ""))),
     )
+
+
+def cut(letter: DeadLetter, size: int) -> DeadLetter:
+    """The letter if its ConfigMap has at most `size` bytes, else with as much of it as is kept then.
+
+    The event's data goes first, then all attributes but the names of the event, cut to 256 characters each.
+    """
+    if _size(letter) <= size:
+        return letter
+    attributes = {name: value for name, value in letter.event.items() if not name.startswith("data")}
+    without_data = replace(letter, event=attributes, whole=False)
+    if _size(without_data) <= size:
+        return without_data
+    names = {name: str(attributes[name])[:_CUT] for name in _NAMING if name in attributes}
+    return replace(without_data, event=names, answer=letter.answer[:_CUT])
 
 
 def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
@@ -121,17 +139,38 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
         ValueError: the ConfigMap was changed and has no valid event any more.
     """
     data = config_map.get("data") or {}
+    text = data.get(_EVENT, "")
     try:
-        event = json.loads(data.get(_EVENT, ""))
-        receive({"content-type": STRUCTURED}, data[_EVENT].encode())
-    except (UnreadableEvent, json.JSONDecodeError) as error:
+        receive({"content-type": STRUCTURED}, text.encode())
+    except UnreadableEvent as error:
         raise ValueError(f"{config_map['metadata']['name']}: {_EVENT} is not a CloudEvent: {error}") from None
     details = {key: data.get(key, "") for key in ("function", "code", "answer")}
-    return DeadLetter(event, **details, whole=data.get("whole") != "false")
+    return DeadLetter(json.loads(text), **details, whole=data.get("whole") != "false")
 
 
-def _event(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    received = receive(headers, body)
+def _size(letter: DeadLetter) -> int:
+    """The bytes of a letter's ConfigMap as it is sent; a namespace has at most 63."""
+    return len(json.dumps(to_config_map(letter, "x" * 63)))
+
+
+def _number(value: Any, largest: int) -> int | None:
+    """The number of a text of ASCII digits, or None if it is no such text or a larger number."""
+    text = str(value)
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(largest))
+    return int(text) if is_number and int(text) <= largest else None
+
+
+def _service(url: str) -> str:
+    """The name of the Service in a URL inside the cluster; "" if the URL has none."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return host.partition(".")[0][:63]
+
+
+def _event(headers: Mapping[str, str], body: bytes, limits: Limits) -> dict[str, Any]:
+    received = receive(headers, body, limits)
     lower_case = {name.lower(): value for name, value in headers.items()}
     content_type = lower_case.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() == STRUCTURED:

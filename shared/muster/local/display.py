@@ -18,6 +18,7 @@ from rich.tree import Tree
 
 from muster.local.stories import StoryRun
 from muster.local.stories.watching import Entry
+from muster.objects.text import printable
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
@@ -313,7 +314,7 @@ def _owned_by(body: Object, uid: str) -> bool:
 def _result(activity: Activity) -> str:
     if activity.outcome == "come_again" and not activity.actions:
         return f"{activity.reason}, the event is delivered again"
-    return f"{activity.reason}: {activity.message}"
+    return printable(f"{activity.reason}: {activity.message}")
 
 
 def _style(activity: Activity) -> str:

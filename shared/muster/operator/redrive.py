@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,10 @@ from urllib.parse import urlsplit
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
+from muster.events.cloudevent import STRUCTURED
 from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map
 from muster.objects.resources import CONFIGMAPS, Resource
-from muster.simulator.broker import CloudEvent, NoAnswerError
+from muster.simulator.broker import NoAnswerError
 from muster.simulator.broker.targets import HttpTarget
 
 BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
@@ -62,13 +64,17 @@ def redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) 
     remove the new letter.
 
     Returns:
-        Why the letter was not sent; "" if it was.
+        Why the letter was not sent or not deleted; "" if it was. Nothing is raised, so that one letter never
+        holds up the others.
     """
     if stored.letter is None or stored.error:
         return stored.error
-    error = send(stored.letter.again())
-    if not error:
-        forget(client, namespace, stored)
+    try:
+        error = send(stored.letter.again())
+        if not error:
+            forget(client, namespace, stored)
+    except Exception as unforeseen:  # noqa: BLE001 - the other letters can be sent all the same
+        return f"{type(unforeseen).__name__}: {unforeseen}"
     return error
 
 
@@ -78,13 +84,16 @@ def forget(client: Client, namespace: str, stored: StoredLetter) -> None:
 
 
 def to_url(url: str) -> Sender:
-    """Return a sender that POSTs to the URL of a broker."""
+    """Return a sender that POSTs to the URL of a broker.
+
+    In structured mode, because an attribute may have characters that a header cannot have.
+    """
     target = HttpTarget(url, connections=1)
+    headers = {"Content-Type": STRUCTURED}
 
     def send(event: Mapping[str, Any]) -> str:
-        cloud_event = CloudEvent.from_structured(event)
         try:
-            status = target(cloud_event.headers(), cloud_event.data, TIMEOUT_SECONDS).status
+            status = target(headers, json.dumps(event).encode(), TIMEOUT_SECONDS).status
         except NoAnswerError as error:
             return str(error)
         return _refusal(url, status)

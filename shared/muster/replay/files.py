@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,15 @@ import yaml
 from muster.objects import yaml_files
 
 _GZIP = 16 + zlib.MAX_WBITS
+
+
+PRIVATE = 0o600
+"""The mode of files that contain objects of a cluster, or what gives access to one."""
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file that nobody but its owner may read; for `open`."""
+    return os.open(path, flags, PRIVATE)
 
 
 class BadFileError(Exception):
@@ -95,7 +105,9 @@ class AppendedFile:
 
     def __init__(self, path: Path, *, overwrite: bool = False) -> None:
         self.path = path
-        self._file = path.open("wb" if overwrite else "xb", buffering=0)
+        # For its owner alone, also if the file existed: recordings contain objects of a cluster.
+        self._file = open(path, "wb" if overwrite else "xb", buffering=0, opener=private)  # noqa: SIM115 - closed by `close`
+        path.chmod(PRIVATE)
         self._encode: Callable[[bytes], bytes] = bytes
         self._trailer: Callable[[], bytes] = bytes
         if path.suffix == ".gz":

@@ -8,6 +8,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from muster.cluster.interface import Cluster
+from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.handle import Clock, Handler
 from muster.runtime.metrics import CONTENT_TYPE
@@ -30,7 +31,7 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
     - 202 without a body: done, or nothing to do
     - 200 with one CloudEvent: done; the event describes the writes
     - 400, 413: the event cannot be read, and goes to the dead letter sink
-    - 409, 429, 503 with Retry-After: deliver it again
+    - 408, 409, 429, 503 with Retry-After: deliver it again
     - 500: a bug, with its trace in the log
 
     All but 2xx have the body `{"reason": ..., "message": ...}`.
@@ -49,12 +50,9 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
     @app.post("/")
     def receive() -> Response:
         headers = dict(request.headers)
-        try:
-            body = request.get_data(cache=False)
-        except RequestEntityTooLarge:
-            return _response(handler.too_large(headers, request.content_length))
-        if len(body) > limit:
-            return _response(handler.too_large(headers, request.content_length))
+        body = _body(limit)
+        if isinstance(body, BodyRefusal):
+            return _response(handler.refuse(headers, body, request.content_length))
         return _response(handler.handle(headers, body))
 
     @app.get("/")
@@ -83,6 +81,18 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
         return refusal
 
     return app
+
+
+def _body(limit: int) -> bytes | BodyRefusal:
+    """The body of the request, or why it is not read; the server may have decided that already."""
+    refusal: BodyRefusal | None = request.environ.get(REFUSAL)
+    if refusal is not None:
+        return refusal
+    try:
+        body = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        return BodyRefusal.TOO_LARGE
+    return body if len(body) <= limit else BodyRefusal.TOO_LARGE
 
 
 def _response(answer: HttpAnswer) -> Response:

@@ -27,8 +27,19 @@ class Settings:
     Attributes:
         log_level: the lowest level that is logged: DEBUG, INFO, WARNING, ERROR.
         retry_after_seconds: the Retry-After of an event that must be delivered again.
-        body_limit_bytes: the largest body that is read. An object has at most 1.5 MiB in etcd (its
-            `--max-request-bytes`), and escapes in JSON may make it several times longer.
+        body_limit_bytes: the largest body that is read. etcd stores at most 1.5 MiB (`--max-request-bytes`),
+            the API server takes at most 3 MiB of JSON for that (`MaxRequestBodyBytes`), and adds status and
+            managedFields. The event of a larger object is refused; the sweep covers the object.
+        body_limit_values: the most JSON values in a body. Each takes up to 300 bytes of memory, so a body of
+            4 MiB of `{}` would take 150 MiB; an object of 1.5 MiB in environment variables has 60,000.
+        body_seconds: how long a request may take to arrive, and a connection may stay without a request. A
+            broker sends an event at once.
+        bodies_limit_bytes: memory for the bodies of all requests that arrive or wait at the same time; the
+            first 64 KiB of each do not count, so that large bodies cannot keep out usual ones.
+        connection_limit: the most open connections, of about 64 KiB each with a request's beginning. At the
+            limit the connection that waits longest for its request is closed for a new one.
+        attribute_limit: the most characters of a CloudEvents attribute. The longest that a source sends is a
+            subject with a namespace and a name, 400; a broker's knativeerrordata has 1,368.
         deadline_seconds: how long calls are made and awaited for one event or one sweep. Below the delivery
             timeout of the triggers, else a broker gives up on an event that is still in work.
         sweep_limit: the most objects that one sweep runs the step on; objects that are right by the lists do
@@ -43,12 +54,19 @@ class Settings:
         traces: `otlp` sends OpenTelemetry traces to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra
             muster[traces].
         dead_letter_limit: the most dead letters that are kept; the oldest are deleted first.
+        dead_letter_limit_bytes: the largest ConfigMap of a dead letter, as it is sent to the API server. Of a
+            larger event only the attributes are kept; the sweep covers its object.
         dead_letter_namespace: the namespace of dead letters; if empty, the pod's own.
     """
 
     log_level: str = "INFO"
     retry_after_seconds: float = 1.0
-    body_limit_bytes: int = 8 * MEBIBYTE
+    body_limit_bytes: int = 4 * MEBIBYTE
+    body_limit_values: int = 100_000
+    body_seconds: float = 5.0
+    bodies_limit_bytes: int = 32 * MEBIBYTE
+    connection_limit: int = 500
+    attribute_limit: int = 2048
     deadline_seconds: float = 8.0
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
@@ -59,6 +77,7 @@ class Settings:
     namespace: str = ""
     traces: str = ""
     dead_letter_limit: int = 100
+    dead_letter_limit_bytes: int = 64 * 1024
     dead_letter_namespace: str = ""
 
 

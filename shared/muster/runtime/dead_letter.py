@@ -16,12 +16,14 @@ from muster.cluster.errors import AlreadyExists, Gone, Unavailable
 from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import may
 from muster.events import dead_letters
+from muster.events.cloudevent import Limits
 from muster.events.dead_letters import DeadLetter
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS
 from muster.policy.model import Action, Verb
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
+from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings, own_namespace
 from muster.runtime.handle import Clock, InFlight
 from muster.runtime.metrics import Metrics
@@ -57,6 +59,7 @@ class DeadLetters:
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(NAME, lambda: self.in_flight.count)
+        self._limits = Limits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
         self.namespace = settings.dead_letter_namespace or own_namespace()
@@ -69,17 +72,17 @@ class DeadLetters:
             started = time.perf_counter()
             letter: DeadLetter | None = None
             try:
-                letter = dead_letters.of_request(headers, body)
+                received = dead_letters.of_request(headers, body, self._limits)
+                letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
                 outcome = self._store(letter)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(headers, letter, outcome, time.perf_counter() - started)
             return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
-        """The answer to a body above the limit, which is not read."""
-        message = f"body: a dead letter of {length or 'unknown'} bytes is not kept"
-        outcome = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
+    def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
+        """The answer to a request whose body was not read; `length` is its Content-Length."""
+        outcome = responses.of_refusal(refusal, self.settings, length)
         self._report(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
@@ -122,7 +125,8 @@ class DeadLetters:
         fields: dict[str, Any] = logs.claimed(headers)
         if letter is not None:
             self.metrics.buried(letter.code)
-            fields = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
+            attributes = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
+            fields = {name: logs.claim(value) for name, value in attributes.items()}
             fields |= {"dead_letter": letter.name, "failed": letter.function, "code": letter.code}
         logs.outcome_line(NAME, outcome, **fields, duration_ms=round(seconds * 1000, 1))
 

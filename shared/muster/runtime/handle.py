@@ -14,6 +14,7 @@ from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
+from muster.events.cloudevent import Limits
 from muster.events.model import Event, Foreign, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
@@ -21,6 +22,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses, tracing
+from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.metrics import Metrics
@@ -137,6 +139,7 @@ class Handler:
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
+        self._limits = Limits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
@@ -159,7 +162,7 @@ class Handler:
             event: Event | None = None
             reply: HTTPMessage | None = None
             try:
-                event = parse(headers, body)
+                event = parse(headers, body, self._limits)
                 outcome = self._outcome(event, cluster)
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
@@ -170,16 +173,9 @@ class Handler:
             add_attributes({f"muster.{name}": str(value) for name, value in attributes.items()})
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
-    def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
-        """The answer to a body above the limit, which is not read; brokers do not retry after a 413."""
-        limit = self.settings.body_limit_bytes
-        size = f" of {length} bytes" if length else ""
-        outcome = Outcome(
-            OutcomeKind.UNREADABLE,
-            Reason.BODY_TOO_LARGE,
-            f"body: the event{size} is larger than {limit} bytes (MUSTER_BODY_LIMIT_BYTES)",
-            status=413,
-        )
+    def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
+        """The answer to a request whose body was not read; `length` is its Content-Length."""
+        outcome = responses.of_refusal(refusal, self.settings, length)
         self._report(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 

@@ -6,26 +6,25 @@ func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event 
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 from a2wsgi import WSGIMiddleware
 from a2wsgi.asgi_typing import Receive, Scope, Send
 from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 
 from muster.cluster.interface import Cluster, RawCluster
-from muster.runtime import config, dead_letter, logs
+from muster.runtime import config, dead_letter, func_server, logs
 from muster.runtime.app import app_of, wall_clock
+from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
 from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
 from muster.runtime.step import Step
-
-CHUNK = 1 << 16
-LARGEST_REFUSED = 64
-"""A refused body is read and discarded up to this many times the body limit."""
 
 
 class Function:
@@ -36,19 +35,31 @@ class Function:
         self._handler = handler
         self._connections_are_cut = Event()
         self._readiness = Readiness.of(handler, cluster)
+        self._bodies = BodyMemory(settings.bodies_limit_bytes)
         self._asgi = WSGIMiddleware(
-            _reading_bodies_to_the_end(
-                app_of(self._handler, self._readiness),
-                LARGEST_REFUSED * settings.body_limit_bytes,
-                self._connections_are_cut,
-            ),
+            _answering(app_of(self._handler, self._readiness), self._connections_are_cut),
             workers=settings.workers,
         )
         self._readiness.last_known()  # begins the check before the first probe
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; health probes are not among them."""
-        await self._asgi(scope, receive, send)
+        size = BodySize(self._handler.settings.body_limit_bytes, self._bodies)
+        try:
+            body = await _body(receive, size, self._handler.settings.body_seconds)
+            if body is None:
+                return
+            chunks = deque([b""] if isinstance(body, BodyRefusal) else body)
+            refusal = {REFUSAL: body} if isinstance(body, BodyRefusal) else {}
+            body = None  # the chunks are freed as they are read
+
+            async def read() -> Any:
+                chunk = chunks.popleft()
+                return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+            await self._asgi(cast(Scope, {**scope, **refusal}), read, send)
+        finally:
+            size.release()
 
     def alive(self) -> State:
         """Always alive: a blocked event loop would not get here."""
@@ -87,15 +98,40 @@ def serve_dead_letters() -> Function:
 def _set_up(user_agent: str) -> tuple[Settings, Cluster]:
     settings = config.from_environment()
     logs.configure(settings.log_level)
+    func_server.set_limits(settings)
     return settings, config.connect(settings, user_agent=user_agent)
 
 
-def _reading_bodies_to_the_end(app: WSGIApp, limit: int, connections_are_cut: Event) -> WSGIApp:
-    """The app, extended to read chunked bodies, and refused bodies up to a limit.
+async def _body(receive: Receive, size: BodySize, seconds: float) -> list[bytes] | BodyRefusal | None:
+    """The chunks of a body, why they are not kept, or None if the connection was closed.
 
-    `wsgi.input_terminated` is set because Flask would otherwise take a chunked body for an empty one. The
-    rest of a refused body is read before the answer, because hypercorn 0.17 never closes a connection whose
-    request was not read to its end, and a sender may stop sending once it has seen the answer.
+    It is read on the event loop, so that a sender that stops in the middle takes no thread. What follows a
+    refused body is read and discarded, because a sender may see no answer before it has sent everything.
+    """
+    chunks: list[bytes] = []
+    refusal: BodyRefusal | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                chunk = message.get("body", b"")
+                refusal = refusal or size.grow(len(chunk))
+                if refusal:
+                    chunks.clear()
+                else:
+                    chunks.append(chunk)
+                if not message.get("more_body", False):
+                    return refusal or chunks
+    except TimeoutError:
+        return refusal or BodyRefusal.TOO_SLOW
+
+
+def _answering(app: WSGIApp, connections_are_cut: Event) -> WSGIApp:
+    """The app, extended to read chunked bodies and to see why a body was refused.
+
+    `wsgi.input_terminated` is set because Flask would otherwise take a chunked body for an empty one.
 
     After connections are closed the event loop ends: a thread that used it then could wait for ever, and the
     process with it.
@@ -103,12 +139,10 @@ def _reading_bodies_to_the_end(app: WSGIApp, limit: int, connections_are_cut: Ev
 
     def wrapped(environ: Environ, start_response: StartResponse) -> IterableChunks:
         response_start: list[tuple[Any, ...]] = []
-        answer = app({**environ, "wsgi.input_terminated": True}, lambda *start: response_start.append(start))
+        more = {"wsgi.input_terminated": True, REFUSAL: environ["asgi.scope"].get(REFUSAL)}
+        answer = app({**environ, **more}, lambda *start: response_start.append(start))
         if connections_are_cut.is_set():
             raise ConnectionAbortedError("the function stopped before this answer could be sent")
-        for _ in range(0, limit, CHUNK):
-            if not environ["wsgi.input"].read(CHUNK):
-                break
         start_response(*response_start[0])
         return answer
 

@@ -18,7 +18,7 @@ MESSAGE_LIMIT = 1024
 """Characters kept of a message."""
 
 CLAIM_LIMIT = 128
-"""Characters kept of an unchecked header."""
+"""Characters kept of an event's attribute, which the sender chose."""
 
 LEVELS = {
     OutcomeKind.DONE: logging.INFO,
@@ -46,13 +46,20 @@ class JsonLines(logging.Formatter):
 
 
 def configure(level: str) -> None:
-    """Send log lines of a level and above to standard output; called once, at the start of a server."""
+    """Send log lines of a level and above to standard output; called once, at the start of a server.
+
+    The warnings and errors of servers and libraries become JSON lines too, with their traces.
+    """
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLines())
     LOGGER.handlers = [handler]
     LOGGER.setLevel(level)
     # A server's own handlers would write each line a second time.
     LOGGER.propagate = False
+    logging.root.handlers = [handler]
+    logging.root.setLevel(logging.WARNING)
+    # Its warnings are about retries; an error that remains is the outcome of an event.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
 
 
 def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
@@ -82,20 +89,25 @@ def about(event: Event) -> dict[str, Any]:
         case ResourceEvent(id=id_, happened=happened, ref=ref):
             mode = "ref" if event.object is None else "resource"
             return {
-                "event": id_,
+                "event": claim(id_),
                 "type": f"dev.knative.apiserver.{mode}.{happened}",
                 "kind": ref.kind,
                 "namespace": ref.namespace,
                 "name": ref.name,
             }
         case Sweep(id=id_):
-            return {"event": id_, "type": "sweep"}
+            return {"event": claim(id_), "type": "sweep"}
         case Foreign(id=id_, type=type_):
-            return {"event": id_, "type": type_}
+            return {"event": claim(id_), "type": claim(type_)}
+
+
+def claim(attribute: str) -> str:
+    """An attribute of an event, cut to CLAIM_LIMIT characters."""
+    return attribute[:CLAIM_LIMIT]
 
 
 def claimed(headers: Mapping[str, str]) -> dict[str, str]:
     """The log fields of an event that could not be parsed, from its headers."""
     lower_case = {name.lower(): value for name, value in headers.items()}
     fields = {"event": lower_case.get("ce-id"), "type": lower_case.get("ce-type")}
-    return {field: value[:CLAIM_LIMIT] for field, value in fields.items() if value}
+    return {field: claim(value) for field, value in fields.items() if value}

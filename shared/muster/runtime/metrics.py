@@ -124,9 +124,8 @@ class Metrics:
         self._calls.labels(self._function, verb, resource, status).inc()
 
     def buried(self, code: str) -> None:
-        """Count a dead letter, by the HTTP status of its function's answer."""
-        is_status = len(code) == 3 and code.isdecimal()  # noqa: PLR2004 - digits of an HTTP status
-        self._dead_letters.labels(self._function, code if is_status else "none").inc()
+        """Count a dead letter, by the HTTP status of its function's answer; "" if there was none."""
+        self._dead_letters.labels(self._function, code or "none").inc()
 
     def exposition(self) -> bytes:
         """All metrics in Prometheus' text format."""

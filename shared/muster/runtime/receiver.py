@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from muster.cluster.permissions import Permissions
+from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.handle import InFlight
 from muster.runtime.metrics import Metrics
@@ -54,6 +55,6 @@ class Receiver(Protocol):
         """The answer to a request; never raises."""
         ...
 
-    def too_large(self, headers: Mapping[str, str], length: int | None) -> HttpAnswer:
-        """The answer to a body above the limit."""
+    def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
+        """The answer to a request whose body was not read; `length` is its Content-Length."""
         ...

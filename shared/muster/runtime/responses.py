@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
 from muster.policy.reasons import Reason
+from muster.runtime.bodies import BodyRefusal
+from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Outcome, OutcomeKind
 
@@ -86,6 +88,24 @@ def of_error(error: Exception) -> Outcome:
         retry_after=error.retry_after,
         error=error if meaning.kind is OutcomeKind.BUG else None,
     )
+
+
+def of_refusal(refusal: BodyRefusal, settings: Settings, length: int | None) -> Outcome:
+    """The outcome of a request whose body was not read; `length` is its Content-Length."""
+    event = f"body: the event{f' of {length} bytes' if length else ''}"
+    match refusal:
+        case BodyRefusal.TOO_LARGE:
+            message = f"{event} is larger than {settings.body_limit_bytes} bytes (MUSTER_BODY_LIMIT_BYTES)"
+            return Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
+        case BodyRefusal.TOO_SLOW:
+            message = f"{event} did not arrive within {settings.body_seconds:g} seconds (MUSTER_BODY_SECONDS)"
+            return Outcome(OutcomeKind.REQUEUE, Reason.BODY_TOO_SLOW, message, status=408)
+        case BodyRefusal.NO_ROOM:
+            message = (
+                f"{event} and those of other requests are larger than {settings.bodies_limit_bytes} bytes "
+                "(MUSTER_BODIES_LIMIT_BYTES)"
+            )
+            return Outcome(OutcomeKind.REQUEUE, Reason.TOO_MANY_BODIES, message, status=503)
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:

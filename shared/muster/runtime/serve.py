@@ -10,11 +10,10 @@ import argparse
 import importlib
 import runpy
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from types import FrameType
-
-from waitress import create_server
 
 from muster.runtime import config, dead_letter, logs
 from muster.runtime.app import app_of, wall_clock
@@ -23,10 +22,7 @@ from muster.runtime.handle import Handler
 from muster.runtime.readiness import Readiness
 from muster.runtime.receiver import Receiver
 from muster.runtime.step import Step
-
-BODIES_IN_MEMORY = 64
-"""Waitress keeps a body in memory up to this many times the body limit, and refuses larger ones without a log
-line; it must not write to disk, because a function's root filesystem is read-only."""
+from muster.runtime.waitress_server import LimitedServer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,16 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Handler(step, cluster, settings, wall_clock) if step else DeadLetters(cluster, settings, wall_clock)
     )
     readiness = Readiness.of(handler, cluster)
-    largest = BODIES_IN_MEMORY * settings.body_limit_bytes
-    server = create_server(
-        app_of(handler, readiness),
-        host=options.host,
-        port=options.port,
-        threads=settings.workers,
-        max_request_body_size=largest,
-        inbuf_overflow=largest,
-        ident="muster",
-    )
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.create_server((options.host, options.port), family=family)
+    server = LimitedServer(app_of(handler, readiness), settings, listener)
     signal.signal(signal.SIGTERM, _interrupt)
     address = f"http://{options.host}:{server.effective_port}"
     print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - the starting process waits for this line

@@ -188,3 +188,12 @@ def test_a_file_that_cannot_be_unpacked_is_told(muster: Muster, tmp_path: Path, 
     line = refusal(muster("replay", str(path)))
     assert_names(line, str(path))
     wording(without_folder(line, tmp_path))
+
+
+def test_a_file_of_aliases_is_refused(muster: Muster, filed: Filed) -> None:
+    """A few hundred bytes would take gigabytes."""
+    levels = "\n".join(f"v{n}: &v{n} [{', '.join([f'*v{n - 1}'] * 9)}]" for n in range(1, 12))
+    world = filed("world.yaml", f"v0: &v0 x\n{levels}")
+    events = filed("events.jsonl", an_event())
+    for command in (("replay", events, "--objects", world), ("explain", world)):
+        assert_names(refusal(muster(*command)), "world.yaml", "aliases")

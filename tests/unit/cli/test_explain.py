@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -12,7 +15,10 @@ from click.testing import CliRunner, Result
 from muster.cli import main
 from muster.cluster.client import Client
 from muster.files import EVENTING
-from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES, by_kind
+from muster.operator.explain import Explanation, explain
+from muster.replay.files import BadFileError
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -307,3 +313,35 @@ def test_a_file_that_cannot_be_explained_says_why(
     assert result.exit_code == 2
     assert name in result.output
     wording(without_folder(result.output.strip(), tmp_path))
+
+
+def test_the_work_for_a_file_grows_with_its_jobs(tmp_path: Path) -> None:
+    """A job costs the same among 10 and among 200: objects are found by kind, and copied for no job."""
+
+    def objects_looked_at(number: int) -> float:
+        jobs = [a_plain_job("workload: {}") for _ in range(number)]
+        for index, job in enumerate(jobs):
+            job["metadata"] |= {"name": f"llama-{index}"}
+        path = written(tmp_path, *jobs)
+        with patch("muster.cluster.snapshot.by_kind", wraps=by_kind) as looked_at:
+            result = run(path)
+        assert result.exit_code == 0
+        return looked_at.call_count / number
+
+    assert objects_looked_at(200) <= objects_looked_at(10) + 1
+
+
+def test_each_explanation_is_printed_as_soon_as_it_is_known(tmp_path: Path) -> None:
+    """Whoever waits for thousands sees the first at once."""
+    first, second = a_plain_job("workload: {}"), a_plain_job("workload: {}")
+    second["metadata"]["name"] = "mistral"
+
+    def explained(cluster: Any, owner: ObjectRef, now: datetime) -> Explanation:
+        if owner.name == "mistral":
+            raise BadFileError("mistral", "cannot be explained")
+        return explain(cluster, owner, now)
+
+    with patch("muster.cli.explain.explain", explained):
+        result = run(written(tmp_path, first, second))
+    assert result.exit_code == 2
+    assert_names(result.stdout, "Job team-a/llama")

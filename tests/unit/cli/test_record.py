@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,7 @@ def test_a_file_that_is_there_is_kept(muster: Muster, filed: Filed, tmp_path: Pa
     assert Path(path).read_text() == "kept\n"
     assert muster("record", path, "--listen", "127.0.0.1:0", "--for", "0.1", "--overwrite").exit_code == 0
     assert Path(path).read_text() == ""
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
 def test_a_port_that_is_taken_is_told(muster: Muster, tmp_path: Path, nobody: int, wording: Wording) -> None:
@@ -204,3 +206,5 @@ def test_the_objects_of_a_cluster_are_recorded_beside_what_is_sent(
     assert_names(line, str(objects), "start", "end")
     wording(without_folder(line, tmp_path))
     assert [moment["moment"] for moment in yaml.safe_load_all(objects.read_text())] == ["start", "end"]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (objects, tmp_path / "e.jsonl")}
+    assert modes == {0o600}, "they contain objects of a cluster"

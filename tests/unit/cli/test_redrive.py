@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,10 +13,12 @@ import pytest
 from click.testing import Result
 
 from muster.cluster.client import Client
-from muster.events.dead_letters import SELECTOR, SIZE_LIMIT, of_request, to_config_map
+from muster.cluster.errors import Unavailable
+from muster.events.dead_letters import SELECTOR, cut, of_request, to_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
-from muster.operator.redrive import through_api_server
+from muster.operator.redrive import list_letters, through_api_server
+from muster.operator.redrive import redrive as send_again
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.simulator.apiserver import ApiServer
@@ -23,7 +26,7 @@ from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Muster, assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
-from tests.unit.events.test_dead_letters import EVENT, TOLD, binary
+from tests.unit.events.test_dead_letters import EVENT, TOLD, structured
 from tests.unit.runtime.fakes import NOW
 
 HOME = "muster-system"
@@ -52,7 +55,7 @@ class RedriveCluster:
 
     def store(self, **change: Any) -> str:
         """Store a dead letter; its name."""
-        letter = of_request(*binary(JOB_ADDED | TOLD | change))
+        letter = cut(of_request(*structured(JOB_ADDED | TOLD | change)), Settings().dead_letter_limit_bytes)
         self.client.create(CONFIGMAPS, to_config_map(letter, HOME), manager="test")
         return letter.name
 
@@ -175,9 +178,54 @@ def test_broker_that_is_not_there(muster: Muster, world: RedriveCluster, wording
     assert world.letters() == [name]
 
 
+def test_one_bad_letter_does_not_hold_up_the_rest(muster: Muster, world: RedriveCluster) -> None:
+    """Counts of any length, characters that no header has, and ConfigMaps that hold no event."""
+    world.store(id="digits", musterredrive="9" * 5000)
+    world.store(id="letters", team="\u05d0\U0001f600")
+    broken = world.store(id="broken")
+    letter = world.client.get(CONFIGMAPS, broken, HOME)
+    assert letter is not None
+    letter["data"]["event.json"] = "[" * 100_000
+    world.client.replace(CONFIGMAPS, letter, manager="test")
+    world.store(id="last")
+    sent = redrive(muster, world, "--all", "--to", world.url)
+    assert sent.exit_code == 1
+    assert [line.split()[0] for line in sent.stdout.splitlines() if "kept:" in line] == [f"{broken}:"]
+    world.broker.pump()
+    assert {event["id"] for event in world.heard} == {"digits", "letters", "last"}
+    assert {event["team"] for event in world.heard if event["id"] == "letters"} == {"\u05d0\U0001f600"}
+    assert world.letters() == [broken]
+
+
+def test_a_broker_that_fails_on_one_letter_gets_the_others(world: RedriveCluster) -> None:
+    """Whatever is raised for a letter is its error, and it is kept."""
+    world.store(id="1")
+    world.store(id="2")
+    first, second = list_letters(world.client, HOME)
+
+    def send(event: Any) -> str:
+        if event["id"] == first.letter.event["id"]:  # type: ignore[union-attr]
+            raise Unavailable("no answer")
+        return ""
+
+    assert "no answer" in send_again(world.client, HOME, first, send)
+    assert send_again(world.client, HOME, second, send) == ""
+    assert world.letters() == [first.name]
+
+
+def test_what_a_terminal_would_obey_is_escaped(muster: Muster, world: RedriveCluster) -> None:
+    """The answer of a function, of which a sender chooses parts."""
+    answer = base64.b64encode(b"\x1b]0;owned\x07\x1b[2J \xe2\x80\xae").decode()
+    world.store(knativeerrordata=answer)
+    printed = redrive(muster, world).stdout
+    assert printed.isascii()
+    assert not set(printed) & {"\x1b", "\x07"}
+    assert r"\x1b]0;owned\x07\x1b[2J" in printed
+
+
 def test_event_without_its_data_is_kept(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """It would be refused as unreadable; the words say what to do instead."""
-    name = world.store(data={"words": "x" * SIZE_LIMIT})
+    name = world.store(data={"words": "x" * Settings().dead_letter_limit_bytes})
     sent = redrive(muster, world, "--all", "--to", world.url)
     assert sent.exit_code == 1
     (line,) = sent.stdout.splitlines()

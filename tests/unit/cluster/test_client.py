@@ -12,6 +12,7 @@ from typing import Any
 
 import certifi
 import pytest
+import urllib3
 from kubernetes.config import incluster_config
 
 from muster.cluster import client as client_module
@@ -349,3 +350,14 @@ def test_a_pods_service_account_is_used(tmp_path: Path, monkeypatch: pytest.Monk
     client = Client.in_cluster()
     assert client._credentials() == {"authorization": "bearer renewed-now-and-then"}
     assert client._configuration.host == "https://127.0.0.1:6443"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_a_server_on_this_machine_is_reached_without_a_proxy(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HTTP_PROXY would hand its requests to somebody else; other servers are reached through it."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://proxy.example:3128")
+    assert isinstance(Client.for_server("https://10.96.0.1")._pool, urllib3.ProxyManager)
+    assert not isinstance(Client.for_server(f"http://{host}:8001")._pool, urllib3.ProxyManager)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from muster.events.cloudevent import UnreadableEvent
-from muster.events.dead_letters import SIZE_LIMIT, DeadLetter, from_config_map, of_request, to_config_map
+from muster.events.dead_letters import DeadLetter, cut, from_config_map, of_request, to_config_map
+from muster.runtime.config import Settings
 from tests.conftest import Wording
 
 EVENT: dict[str, Any] = {
@@ -30,6 +31,9 @@ TOLD = {
     "knativeerrordata": base64.b64encode(b'{"reason": "Invalid"}').decode(),
     "knativearrivaltime": "2026-11-21T08:00:00Z",
 }
+
+
+SIZE = Settings().dead_letter_limit_bytes
 
 
 def binary(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:
@@ -78,11 +82,72 @@ def test_data_that_is_no_json_is_kept_as_bytes() -> None:
 
 def test_large_event_keeps_its_attributes_only() -> None:
     """A ConfigMap holds a mebibyte, and a hundred of them are listed at once."""
-    letter = of_request(*binary(EVENT | TOLD | {"data": {"words": "x" * SIZE_LIMIT}}))
+    received = of_request(*binary(EVENT | TOLD | {"data": {"words": "x" * SIZE}}))
+    assert received.whole
+    letter = cut(received, SIZE)
     assert not letter.whole
     assert "data" not in letter.event
     assert letter.about == "Job team-a/llama"
     assert from_config_map(to_config_map(letter, "n")) == letter
+
+
+def size(letter: DeadLetter) -> int:
+    """The bytes of a letter's ConfigMap as it is sent."""
+    return len(json.dumps(to_config_map(letter, "muster-system")))
+
+
+@pytest.mark.parametrize("character", ["x", '"', "\u00e9", "\U0001f600"])
+@pytest.mark.parametrize("length", [100, 2000, 20_000])
+def test_no_letter_is_larger_than_the_limit(character: str, length: int) -> None:
+    """Whatever is long: data, the subject, extensions, or the answer of the function that failed."""
+    extensions = {f"team{number}": character * length for number in range(30)}
+    answer = base64.b64encode((character * 768).encode()).decode()
+    names = dict.fromkeys(("id", "source", "type", "subject", "name", "musterredrive"), character * length)
+    letter = cut(
+        of_request(*structured({**EVENT, **TOLD, **extensions, **names, "knativeerrordata": answer})), SIZE
+    )
+    assert size(letter) <= SIZE
+    assert from_config_map(to_config_map(letter, "n")) == letter
+    assert letter.whole == (extensions.items() <= letter.event.items() and "data" in letter.event)
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("500", "500"),
+        ("599", "599"),
+        ("099", ""),
+        ("600", ""),
+        ("5000", ""),
+        ("\u0665\u0660\u0663", ""),
+        ("", ""),
+    ],
+)
+def test_code_is_the_status_of_an_answer(code: str, kept: str) -> None:
+    """Anything else has one bucket in metrics, such as the Arabic digits of 503."""
+    assert of_request(*structured(EVENT | TOLD | {"knativeerrorcode": code})).code == kept
+
+
+@pytest.mark.parametrize(
+    ("redrives", "following"),
+    [
+        ("7", "8"),
+        ("999999", "999999"),
+        ("9" * 5000, "1"),
+        ("\u0663", "1"),
+        ("-1", "1"),
+        (True, "1"),
+        ("", "1"),
+    ],
+)
+def test_redrives_are_counted_in_six_digits(redrives: Any, following: str) -> None:
+    """A sender may write anything there; Python refuses to convert thousands of digits."""
+    assert of_request(*structured(EVENT | {"musterredrive": redrives})).again()["musterredrive"] == following
+
+
+def test_destination_that_is_no_url() -> None:
+    """The function that failed is unknown then."""
+    assert of_request(*structured(EVENT | TOLD | {"knativeerrordest": "http://["})).function == ""
 
 
 def test_answer_cut_in_the_middle_of_its_base64_is_read_as_far_as_it_goes() -> None:

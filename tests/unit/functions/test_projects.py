@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -121,13 +122,24 @@ def test_func_settings(step: str) -> None:
     assert "subscriptions" not in func["deploy"]
 
 
+def package(requirement: str) -> str:
+    """The name of a requirement: `flask` of `flask>=3.1`."""
+    return re.split(r"[^a-z0-9-]", requirement)[0]
+
+
 @each_function
 def test_dependencies_are_the_roots(step: str) -> None:
-    """What a function installs is what the tests ran with."""
+    """What a function installs is what the tests ran with, in the same versions."""
     root = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     project = tomllib.loads((staged() / step / "pyproject.toml").read_text())["project"]
-    wanted = [*root["dependencies"], *root["optional-dependencies"]["knative"]]
-    assert sorted(project["dependencies"]) == sorted(wanted)
+    installed = {
+        f"{name}=={version(name)}" for name in map(package, project["dependencies"]) if name != "tzdata"
+    }
+    pinned = {pin.partition(";")[0].strip() for pin in project["dependencies"]}
+    assert installed <= pinned
+    wanted = {*root["dependencies"], *root["optional-dependencies"]["knative"], "hypercorn"}
+    assert set(map(package, wanted)) <= set(map(package, pinned))
+    assert all("==" in pin for pin in pinned)
     assert (project["name"], project["requires-python"]) == ("function", root["requires-python"])
 
 

@@ -93,7 +93,7 @@ def test_body_of_10_mib_is_413(caplog: pytest.LogCaptureFixture, wording: Wordin
     assert answer.status_code == 413
     content = answer.get_json()
     assert content["reason"] == "BodyTooLarge"
-    for fact in ("10485760", "8388608", "MUSTER_BODY_LIMIT_BYTES"):
+    for fact in ("10485760", "4194304", "MUSTER_BODY_LIMIT_BYTES"):
         assert fact in content["message"]
     wording(content["message"])
     assert caplog.messages == [content["message"]]

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 from tests.conftest import Wording
+
+EVERY = {
+    "MUSTER_LOG_LEVEL": "debug",
+    "MUSTER_RETRY_AFTER_SECONDS": "2.5",
+    "MUSTER_BODY_LIMIT_BYTES": "1024",
+    "MUSTER_BODY_LIMIT_VALUES": "500",
+    "MUSTER_BODY_SECONDS": "1.5",
+    "MUSTER_BODIES_LIMIT_BYTES": "4096",
+    "MUSTER_CONNECTION_LIMIT": "20",
+    "MUSTER_ATTRIBUTE_LIMIT": "256",
+    "MUSTER_DEADLINE_SECONDS": "3",
+    "MUSTER_SWEEP_LIMIT": "10",
+    "MUSTER_SWEEP_JITTER_SECONDS": "0",
+    "MUSTER_WORKERS": "8",
+    "MUSTER_API_SERVER": "http://127.0.0.1:8001",
+    "KUBECONFIG": "/root/.kube/config",
+    "MUSTER_CLUSTER_NAME": "eu-1",
+    "MUSTER_NAMESPACE": "team-a",
+    "MUSTER_TRACES": "otlp",
+    "MUSTER_DEAD_LETTER_LIMIT": "5",
+    "MUSTER_DEAD_LETTER_LIMIT_BYTES": "2048",
+    "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
+    "PATH": "/bin",
+}
 
 
 def test_defaults_need_no_environment() -> None:
@@ -18,28 +43,15 @@ def test_defaults_need_no_environment() -> None:
 
 def test_every_setting_can_be_set() -> None:
     """Each setting has its variable: MUSTER_ and its name, but KUBECONFIG as everywhere."""
-    assert from_environment(
-        {
-            "MUSTER_LOG_LEVEL": "debug",
-            "MUSTER_RETRY_AFTER_SECONDS": "2.5",
-            "MUSTER_BODY_LIMIT_BYTES": "1024",
-            "MUSTER_DEADLINE_SECONDS": "3",
-            "MUSTER_SWEEP_LIMIT": "10",
-            "MUSTER_SWEEP_JITTER_SECONDS": "0",
-            "MUSTER_WORKERS": "8",
-            "MUSTER_API_SERVER": "http://127.0.0.1:8001",
-            "KUBECONFIG": "/root/.kube/config",
-            "MUSTER_CLUSTER_NAME": "eu-1",
-            "MUSTER_NAMESPACE": "team-a",
-            "MUSTER_TRACES": "otlp",
-            "MUSTER_DEAD_LETTER_LIMIT": "5",
-            "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
-            "PATH": "/bin",
-        }
-    ) == Settings(
+    assert from_environment(EVERY) == Settings(
         log_level="DEBUG",
         retry_after_seconds=2.5,
         body_limit_bytes=1024,
+        body_limit_values=500,
+        body_seconds=1.5,
+        bodies_limit_bytes=4096,
+        connection_limit=20,
+        attribute_limit=256,
         deadline_seconds=3.0,
         sweep_limit=10,
         sweep_jitter_seconds=0.0,
@@ -50,8 +62,16 @@ def test_every_setting_can_be_set() -> None:
         namespace="team-a",
         traces="otlp",
         dead_letter_limit=5,
+        dead_letter_limit_bytes=2048,
         dead_letter_namespace="letters",
     )
+
+
+def test_no_setting_is_left_out() -> None:
+    """The case above has every setting, with a value that is not its default."""
+    changed = from_environment(EVERY)
+    same = {field.name for field in fields(Settings) if getattr(changed, field.name) == field.default}
+    assert same == set()
 
 
 def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,9 +18,12 @@ from tests.unit.runtime.fakes import FakeCluster, a_handler, a_step, an_event, r
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    """The logger is left as it was found."""
+    """The loggers are left as they were found."""
     handlers, level, propagate = logs.LOGGER.handlers, logs.LOGGER.level, logs.LOGGER.propagate
+    root_handlers, root_level = logging.root.handlers, logging.root.level
     yield
+    logging.root.handlers = root_handlers
+    logging.root.setLevel(root_level)
     logs.LOGGER.handlers, logs.LOGGER.propagate = handlers, propagate
     logs.LOGGER.setLevel(level)
 
@@ -36,6 +40,24 @@ def written(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[dict[str, 
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return handle
+
+
+def test_warnings_of_libraries_are_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server's error has its trace within the line; what urllib3 says of retries is left out."""
+    logs.configure("INFO")
+    logging.getLogger("asyncio").error("Unhandled exception", exc_info=ValueError("broken"))
+    logging.getLogger("urllib3.connectionpool").warning("Retrying")
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["level"], line["message"]) == ("ERROR", "Unhandled exception")
+    assert "ValueError: broken" in line["trace"]
+
+
+def test_attributes_of_a_sender_are_cut(written: Any) -> None:
+    """A sender that writes long attributes fills no log."""
+    change = {"id": "i" * 2000, "type": "t" * 2000}
+    (line,) = written(a_handler(), *an_event(**change))
+    assert (line["event"], line["type"]) == ("i" * 128, "t" * 128)
+    assert len(json.dumps(line)) < 2048
 
 
 def test_line_of_an_event(written: Any) -> None:

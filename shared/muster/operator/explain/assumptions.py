@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass
 
 from muster.cluster.snapshot import Snapshot
+from muster.objects.resources import Resource
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.policy.model import Plan, Verb
 from muster.policy.owners import kind_names
@@ -28,16 +29,29 @@ class DryRunCluster(Snapshot):
 
     def __init__(self, objects: Objects) -> None:
         super().__init__(objects)
-        self._initial = objects
+        self._created: Objects = []
+        self._later = Snapshot([])
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """Return the object of that name, or None."""
+        return self._later.get(resource, name, namespace) or super().get(resource, name, namespace)
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+        """Return all objects of a kind that match the selectors."""
+        initial = super().list(resource, namespace, labels=labels, fields=fields)
+        return initial + self._later.list(resource, namespace, labels=labels, fields=fields)
 
     def after(self, plan: Plan) -> DryRunCluster:
-        """Return the cluster with the objects that a plan creates."""
+        """Return the cluster with the objects that a plan creates; both share the objects of the files."""
         created = [
             {**action.body, "metadata": {**action.body["metadata"], "uid": UID, "resourceVersion": "1"}}
             for action in plan.actions
             if action.verb == Verb.CREATE and action.body is not None
         ]
-        return DryRunCluster([*self._initial, *created])
+        after = copy.copy(self)
+        after._created = [*self._created, *created]  # noqa: SLF001 - of its own class
+        after._later = Snapshot(after._created)  # noqa: SLF001 - likewise
+        return after
 
 
 @dataclass(frozen=True)

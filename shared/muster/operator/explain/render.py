@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from muster.objects.text import printable
 from muster.operator.explain.explanation import Explanation, StepPreview
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.tree.groups import Group
@@ -14,7 +15,7 @@ NAMES_SHOWN = 4
 
 def as_text(explanation: Explanation) -> str:
     """Return the explanation in lines: policy, groups, steps, labels to add, warnings."""
-    return "\n".join(_text_lines(explanation)) + "\n"
+    return "\n".join(map(printable, _text_lines(explanation))) + "\n"
 
 
 def as_mermaid(explanation: Explanation) -> str:
@@ -85,7 +86,7 @@ def _chart_tree(group: Group, pod_sets: OwnerPodSets, parent: str) -> Iterator[s
 
 
 def _quoted(text: str) -> str:
-    safe = text.replace('"', "#quot;").replace("\n", " ")
+    safe = printable(text.replace('"', "#quot;").replace("\n", " "))
     return f'"{safe}"'
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from muster.objects.meta import find_condition
 from muster.objects.patches import PatchType
+from muster.objects.text import printable
 from muster.policy.model import Action, Verb
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
@@ -69,7 +70,7 @@ def _dated(
         "type": kind,
         "status": status,
         "reason": str(condition.reason),
-        "message": condition.message[:MESSAGE_LIMIT],
+        "message": printable(condition.message)[:MESSAGE_LIMIT],
         "lastTransitionTime": since,
     }
     return {**(before or {}), **entry}

@@ -12,6 +12,7 @@ from typing import Any
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
+from muster.objects.text import printable
 from muster.policy.model import Action, GroupingFailure, Verb
 from muster.policy.owners.kind import NEVER
 from muster.policy.ownership import controller_reference, owner_labels
@@ -88,7 +89,7 @@ def create_fallback_group(
     if never_preempts:
         spec["preemptionPolicy"] = NEVER
     body = _pod_group(root, name, spec)
-    body["metadata"]["annotations"] = {FALLBACK: f"{failure.reason}: {failure.message}"}
+    body["metadata"]["annotations"] = {FALLBACK: printable(f"{failure.reason}: {failure.message}")}
     return create(body)
 
 
@@ -113,7 +114,7 @@ def create_event(
         },
         "type": "Warning" if warning else "Normal",
         "reason": reason,
-        "message": message[:_EVENT_MESSAGE_LIMIT],
+        "message": printable(message)[:_EVENT_MESSAGE_LIMIT],
         "source": {"component": component},
         "reportingComponent": component,
         "reportingInstance": component,

@@ -211,6 +211,7 @@ def serve(port: int, release: str, kubeconfig: Path | None, announce: Callable[[
     with ApiServer(port=port, release=release) as server:
         server.load(resource_definitions())
         if kubeconfig is not None:
+            kubeconfig.touch(0o600)
             kubeconfig.write_text(server.kubeconfig())
         announce(server.url)
         signal.sigwait(_STOP_SIGNALS)

@@ -1,0 +1,13 @@
+"""Text that people read, without what a terminal would obey."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, line separators, marks that reverse the direction of a text, and half characters."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters written as in Python: `\x1b` in place of ESC."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

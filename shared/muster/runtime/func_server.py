@@ -1,0 +1,95 @@
+"""The limits of func's server: hypercorn, which func's middleware starts with hypercorn's defaults.
+
+func-python 0.8.1 builds hypercorn's configuration itself, and hypercorn 0.17.3 has no setting for most of
+what follows. So the defaults of its `Config` are changed, and two of its classes replaced by subclasses,
+before the middleware starts the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from typing import Any, ClassVar
+
+import h11
+import hypercorn.asyncio.run
+import hypercorn.protocol
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.h11 import H11Protocol
+
+from muster.runtime.config import Settings
+
+
+def set_limits(settings: Settings) -> None:
+    """Limit what a client can do to the server that func's middleware starts next in this process."""
+    Config.keep_alive_timeout = settings.body_seconds
+    # Without a bound a reader would wait in the queue of an app that has answered without reading the body,
+    # and its connection would never be closed. Function.handle takes what arrives at once.
+    Config.max_app_queue_size = 0
+    Config.errorlog = logging.getLogger("muster.server")
+    LimitedConnection.seconds = settings.body_seconds
+    LimitedConnection.limit = settings.connection_limit
+    hypercorn.protocol.H11Protocol = Http1Only  # type: ignore[attr-defined]
+    hypercorn.asyncio.run.TCPServer = LimitedConnection  # type: ignore[attr-defined]
+
+
+class Http1Only(H11Protocol):
+    """HTTP/1.1 without upgrades: hypercorn raises on most requests for HTTP/2 and WebSockets."""
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Take a request for HTTP/2 as one of HTTP/1.1, which every server may do (RFC 9110, 7.8)."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        plain = [(name, value) for name, value in request.headers if name.lower() != b"upgrade"]
+        await super()._create_stream(
+            h11.Request(
+                method=request.method, target=request.target, headers=plain, http_version=request.http_version
+            )
+        )
+
+
+class LimitedConnection(TCPServer):
+    """A connection that is closed for a new one at the limit, or if its client does not read the answers."""
+
+    seconds = Settings.body_seconds
+    limit = Settings.connection_limit
+    _open: ClassVar[dict[LimitedConnection, None]] = {}  # of this process, oldest first
+
+    async def run(self) -> None:
+        """Serve the connection."""
+        waiting = (connection for connection in self._open if connection.waits())
+        excess = len(self._open) + 1 - self.limit
+        for connection in list(itertools.islice(waiting, max(excess, 0))):
+            connection.writer.transport.abort()
+        self._open[self] = None
+        try:
+            await super().run()
+        finally:
+            del self._open[self]
+
+    async def _read_data(self) -> None:
+        """Read until the client closes the connection, and then wait no longer for a request."""
+        await super()._read_data()
+        await self.idle_task.stop()
+
+    async def protocol_send(self, event: Event) -> None:
+        """Send a part of an answer, or close the connection if that takes too long."""
+        if isinstance(event, Updated) and event.idle and self.reader.at_eof():
+            return  # no request can follow, for which the connection would be kept open
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+            return
+        try:
+            async with asyncio.timeout(self.seconds):
+                await super().protocol_send(event)
+        except TimeoutError:
+            self.writer.transport.abort()
+            await self.protocol.handle(Closed())
+
+    def waits(self) -> bool:
+        """Whether the connection waits for a request, or for the rest of one."""
+        protocol: Any = getattr(getattr(self, "protocol", None), "protocol", None)
+        return protocol is None or protocol.connection.their_state in {h11.IDLE, h11.SEND_BODY}

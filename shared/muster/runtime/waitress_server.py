@@ -1,0 +1,218 @@
+"""Waitress with the limits of a function: bodies and connections, in time, number and memory."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from itertools import islice
+from typing import Any
+
+from waitress.adjustments import Adjustments
+from waitress.buffers import OverflowableBuffer
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.receiver import ChunkedReceiver
+from waitress.server import TcpWSGIServer
+from waitress.task import WSGITask
+from waitress.utilities import BadRequest, RequestEntityTooLarge
+
+from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
+from muster.runtime.config import Settings
+
+LARGEST_REFUSED = 64
+"""The rest of a refused body is read and discarded up to this many times the body limit, because a sender may
+see no answer before it has sent everything."""
+CHUNK_LINE_BYTES = 8192
+"""The longest beginning of a chunk, and the longest trailer: waitress keeps them whole."""
+
+
+class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
+    """A WSGI server within the limits of a function.
+
+    Args:
+        app: the WSGI app.
+        settings: the limits.
+        listener: a bound socket.
+    """
+
+    def __init__(self, app: Any, settings: Settings, listener: socket.socket) -> None:
+        # Waitress warns of every request that waits for a thread.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        self.settings = settings
+        self.bodies = BodyMemory(settings.bodies_limit_bytes)
+        self.channel_class = _LimitedChannel
+        largest = LARGEST_REFUSED * settings.body_limit_bytes
+        adjustments = Adjustments(
+            sockets=[listener],
+            threads=settings.workers,
+            max_request_body_size=largest,
+            max_request_header_size=64 * 1024,
+            # Nothing is written to disk: a function's root file system is read-only.
+            inbuf_overflow=largest,
+            # Connections are closed in `handle_accept`; waitress would accept no new ones.
+            connection_limit=2 * settings.connection_limit + 100,
+            asyncore_use_poll=True,  # select takes file descriptors up to 1023
+            cleanup_interval=1,
+            ident="muster",
+        )
+        address = listener.getsockname()
+        super().__init__(
+            app,
+            _sock=listener,
+            bind_socket=False,
+            adj=adjustments,
+            sockinfo=(listener.family, listener.type, listener.proto, address),
+        )
+
+    def handle_accept(self) -> None:
+        """Accept a connection; at the limit, close the one that waits longest for its request."""
+        excess = len(self.active_channels) + 1 - self.settings.connection_limit
+        if excess > 0:
+            by_age = sorted(self.active_channels.values(), key=lambda channel: channel.waits_since)
+            for channel in list(islice((channel for channel in by_age if channel.waits), excess)):
+                channel.handle_close()
+        super().handle_accept()
+
+    def maintenance(self, now: float) -> None:  # noqa: ARG002 - waitress's signature
+        """Refuse requests that arrive too slowly, and close connections without one; called every second."""
+        too_old = time.monotonic() - self.settings.body_seconds
+        for channel in list(self.active_channels.values()):
+            if channel.waits and channel.waits_since < too_old:
+                channel.give_up()
+
+
+class _LimitedBody(OverflowableBuffer):  # type: ignore[misc]
+    """The buffer of a body; it stays empty once the body is refused."""
+
+    def __init__(self, overflow: int, size: BodySize) -> None:
+        super().__init__(overflow)
+        self._size = size
+        self.refusal: BodyRefusal | None = None
+
+    def append(self, data: bytes) -> None:
+        """Keep a chunk, or drop all that was kept."""
+        if self.refusal is None:
+            self.refusal = self._size.grow(len(data))
+            if self.refusal is None:
+                super().append(data)
+                return
+            super().close()
+            self.buf, self.strbuf = None, b""
+            self._size.release()
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._size.release()
+        super().close()
+
+
+class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
+    """Parses one request, whose body is kept within the limits.
+
+    Attributes:
+        channel: the connection.
+        refused: why the server does not wait for the rest of the body; None if it does.
+    """
+
+    channel: _LimitedChannel
+    refused: BodyRefusal | None = None
+    error: Any
+
+    @property
+    def refusal(self) -> BodyRefusal | None:
+        """Why the body was not kept; None if it was."""
+        return self.refused or (None if self.body_rcv is None else self.body_rcv.getbuf().refusal)
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Parse the head of the request, and prepare for its body."""
+        try:
+            super().parse_header(header_plus)
+        except ValueError as error:  # a Content-Length of thousands of digits
+            raise ParsingError(str(error)) from None
+        if self.body_rcv is not None:
+            server = self.channel.server
+            size = BodySize(server.settings.body_limit_bytes, server.bodies)
+            self.body_rcv.buf = _LimitedBody(self.adj.inbuf_overflow, size)
+
+    def received(self, data: bytes) -> int:
+        """Take bytes of the request; the number of bytes taken."""
+        taken: int = super().received(data)
+        receiver = self.body_rcv
+        if isinstance(self.error, RequestEntityTooLarge):
+            self.error, self.refused = None, BodyRefusal.TOO_LARGE
+        elif (
+            isinstance(receiver, ChunkedReceiver)
+            and max(len(receiver.control_line), len(receiver.trailer)) > CHUNK_LINE_BYTES
+        ):
+            self.error = BadRequest("the line before or after a chunk is too long")
+            self.completed = True
+        return taken
+
+
+class _LimitedTask(WSGITask):  # type: ignore[misc]
+    """Runs the app, which sees why a body was refused; its connection is closed after the answer."""
+
+    def get_environment(self) -> dict[str, Any]:
+        environment: dict[str, Any] = super().get_environment()
+        refusal = self.request.refusal
+        if refusal is not None:
+            environment[REFUSAL] = refusal
+            self.set_close_on_finish()
+        return environment
+
+
+class _LimitedChannel(HTTPChannel):  # type: ignore[misc]
+    """A connection.
+
+    Attributes:
+        waits_since: since when it waits for a request or the rest of one, in seconds of `time.monotonic`.
+    """
+
+    task_class = _LimitedTask
+    request: Any
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self.waits_since = time.monotonic()
+        self._in_work = False
+        super().__init__(*arguments, **named)
+
+    def parser_class(self, adjustments: Any) -> _LimitedParser:
+        """The parser of the next request."""
+        self.waits_since = time.monotonic()
+        parser = _LimitedParser(adjustments)
+        parser.channel = self
+        return parser
+
+    @property
+    def waits(self) -> bool:
+        """Whether the connection waits for a request, the rest of one, or the client to read an answer."""
+        return not (self.requests or self._in_work or self.will_close)
+
+    def service(self) -> None:
+        """Answer a request, in a worker's thread."""
+        self._in_work = True
+        super().service()
+        self.waits_since = time.monotonic()
+        self._in_work = False
+
+    def give_up(self) -> None:
+        """Answer a request whose body has not arrived in time; close a connection without a request."""
+        request = self.request
+        if request is None or not request.headers_finished or self.total_outbufs_len:
+            # Not by `will_close`: waitress then waits until the client reads the rest of an answer.
+            self.handle_close()
+            return
+        with self.requests_lock:
+            request.refused = BodyRefusal.TOO_SLOW
+            request.completed = True
+            self.request = None
+            self.requests.append(request)
+        self.server.add_task(self)
+
+    def handle_close(self) -> None:
+        """Close the connection, and free the memory of a body that will not arrive."""
+        request = self.request
+        if request is not None:
+            request.close()
+        super().handle_close()

@@ -1,0 +1,70 @@
+"""What tenants write reaches no terminal as they wrote it: policies, conditions, and errors about both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from muster.cluster.snapshot import Snapshot
+from muster.objects.meta import ObjectRef
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.steps import step_named
+from tests.support import builders as b
+from tests.unit.cli.conftest import Filed, Muster
+
+ESCAPE = '"\\e[2J\\a\\u202e\\n": 1'
+"""A key of a policy that clears the screen, rings, turns the text and breaks the line."""
+POLICY = {"muster.dev/pod-group-policy": f"workload: {{}}\n{ESCAPE}"}
+FORBIDDEN = set("\x1b\x07\u202e\x9b")
+
+
+@pytest.mark.parametrize("options", [[], ["--mermaid"]])
+def test_explain_escapes_a_policy(muster: Muster, filed: Filed, options: list[str]) -> None:
+    """The error about the policy names its key."""
+    job = b.a_job(b.annotated(POLICY))
+    printed = muster("explain", filed("job.yaml", json.dumps(job)), *options).stdout
+    assert r"\x1b[2J\x07\u202e" in printed
+    assert not FORBIDDEN & set(printed)
+
+
+def test_status_escapes_a_condition(muster: Muster, tmp_path: Path) -> None:
+    """Whoever wrote it."""
+    condition = {
+        "type": "PodGroupsReady",
+        "status": "False",
+        "reason": "Odd",
+        "message": "a\x1b[2J\x9b\u202e",
+    }
+    job = b.a_job()
+    job["status"] = {"conditions": [{**condition, "type": "muster.dev/PodGroupsReady"}]}
+    with ApiServer() as server:
+        server.load([*resource_definitions(), b.a_namespace(), job])
+        path = tmp_path / "kubeconfig"
+        path.write_text(server.kubeconfig())
+        printed = muster("status", "--kubeconfig", str(path)).stdout
+    assert r"a\x1b[2J\x9b\u202e" in printed
+    assert not FORBIDDEN & set(printed)
+
+
+def test_conditions_events_and_annotations_have_escaped_messages() -> None:
+    """They are printed by kubectl as they are."""
+    job = b.a_job(b.annotated(POLICY))
+    step = step_named("create_workload")
+    meta = job["metadata"]
+    ref = ObjectRef("batch/v1", "Job", meta["namespace"], meta["name"], meta["uid"])
+    plan = step.plan(step.observe(Snapshot([b.a_namespace(), job]), ref), b.NOW)
+    texts = [json.dumps(action.body, ensure_ascii=False) for action in plan.actions]  # type: ignore[union-attr]
+    named = [text for text in texts if r"\\x1b[2J" in text]
+    assert len(named) == 3, "the annotation of the fallback PodGroup, the condition and the Event"
+    assert not FORBIDDEN & set("".join(texts))
+    assert not any(r"\u001b" in text for text in texts)
+
+
+def test_errors_are_escaped(muster: Muster, tmp_path: Path) -> None:
+    """The name of a file is text of a stranger too."""
+    result = muster("explain", str(tmp_path / "a\x1b[2Jb"))
+    assert result.exit_code == 2
+    assert r"\x1b[2J" in result.stderr
+    assert "\x1b" not in result.stderr

@@ -1,0 +1,67 @@
+"""Limits of an event hold before its JSON is parsed, and say which setting they are."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from muster.events.cloudevent import Limits, UnreadableEvent, receive
+from tests.conftest import Wording
+from tests.unit.events.test_dead_letters import EVENT, binary, structured
+
+LIMITS = Limits(values=1000, attribute=100)
+HEADERS = binary(EVENT)[0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"[" + b"{}," * 1_000_000 + b"{}]", id="a batch of empty objects"),
+        pytest.param(b'{"a": [' + b"1," * 1_000_000 + b"1]}", id="numbers in an object"),
+        pytest.param(b'{"' + b'":0,"' * 1_000_000, id="an object that is broken off"),
+        pytest.param(b"[" * 1_000_000, id="depth"),
+        pytest.param(b'"' + b'\\"' * 1_000_000 + b'",' * 2000, id="quotes in strings"),
+    ],
+)
+def test_many_values_are_not_parsed(body: bytes) -> None:
+    """They would take a hundred times the memory of the body, and counting them takes next to none."""
+    tracemalloc.start()
+    for headers in (HEADERS, {"content-type": "application/cloudevents+json"}):
+        with pytest.raises(UnreadableEvent, match="MUSTER_BODY_LIMIT_VALUES"):
+            receive(headers, body, LIMITS)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_strings_count_as_one_value(wording: Wording) -> None:
+    """Whatever characters they have; the next value is one too many."""
+    texts = [",[{" * 1000, 'a quote \\" and another "', "\\\\"]
+    data: dict[str, Any] = {"texts": texts, "numbers": list(range(LIMITS.values - 6))}
+    assert receive(HEADERS, json.dumps(data).encode(), LIMITS).data == data
+    data["numbers"] += [0, 0, 0]
+    with pytest.raises(UnreadableEvent) as refused:
+        receive(HEADERS, json.dumps(data).encode(), LIMITS)
+    wording(str(refused.value))
+
+
+@pytest.mark.parametrize("mode", [binary, structured])
+@pytest.mark.parametrize("name", ["id", "source", "type", "subject", "team"])
+def test_long_attributes_are_refused(mode: Any, name: str) -> None:
+    """At the door, so that no log line, reply or dead letter has them."""
+    headers, body = mode(EVENT | {name: "x" * 100})
+    assert receive(headers, body, LIMITS)
+    headers, body = mode(EVENT | {name: "x" * 101})
+    with pytest.raises(UnreadableEvent, match="MUSTER_ATTRIBUTE_LIMIT") as refused:
+        receive(headers, body, LIMITS)
+    assert refused.value.path.endswith(name)
+
+
+def test_long_names_of_attributes_are_refused() -> None:
+    """And cut in the message."""
+    headers, body = structured(EVENT | {"x" * 100_000: "1"})
+    with pytest.raises(UnreadableEvent, match="MUSTER_ATTRIBUTE_LIMIT") as refused:
+        receive(headers, body, LIMITS)
+    assert len(str(refused.value)) < 200

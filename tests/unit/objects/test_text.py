@@ -1,0 +1,24 @@
+"""Text that people read has nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.objects.text import printable
+
+
+@given(st.text())
+def test_what_is_printed_has_no_control_character(text: str) -> None:
+    """Neither C0 nor C1, no line separators, no half characters; what a person wrote stays as it is."""
+    shown = printable(text)
+    shown.encode()
+    assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in shown)
+    assert len(shown.splitlines()) <= 1
+    if text.isprintable():
+        assert shown == text
+
+
+def test_control_characters_are_named() -> None:
+    """A reader sees what was there."""
+    assert printable("a\x1b[31mb\nc\u202ed\x9b") == r"a\x1b[31mb\nc\u202ed\x9b"

@@ -1,0 +1,40 @@
+"""YAML files: aliases are written out, but not to gigabytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+import yaml
+
+from muster.objects import yaml_files
+
+
+def a_bomb(levels: int, width: int = 9) -> str:
+    """Aliases of aliases: `width` to the power of `levels` values in a few hundred bytes."""
+    lines = ["v0: &v0 lol"]
+    lines += [f"v{n}: &v{n} [{', '.join([f'*v{n - 1}'] * width)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+def test_aliases_are_written_out() -> None:
+    """As `kubectl apply` does."""
+    assert yaml_files.load("a: &a [1, 2]\nb: *a\nc: {<<: {d: *a}}") == {
+        "a": [1, 2],
+        "b": [1, 2],
+        "c": {"d": [1, 2]},
+    }
+    assert yaml_files.load(a_bomb(4))["v3"][8][8][8] == "lol"
+
+
+@pytest.mark.parametrize(
+    "text", [a_bomb(12), f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 100_000}]", "a: &a [*a]", "&a {b: *a}"]
+)
+def test_aliases_that_stand_for_gigabytes_are_refused(text: str) -> None:
+    """In a document and in a stream, without the memory for it."""
+    tracemalloc.start()
+    for load in (yaml_files.load, yaml_files.load_all):
+        with pytest.raises(yaml.YAMLError, match="aliases"):
+            load(text)
+    assert tracemalloc.get_traced_memory()[1] < 20 * 1024 * 1024
+    tracemalloc.stop()

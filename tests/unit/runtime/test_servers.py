@@ -1,0 +1,227 @@
+"""What one client can do to both servers of functions: it delays nobody, and what it holds is bounded."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pytest
+
+from tests.conftest import Wording
+from tests.unit.runtime.fakes import FakeCluster, a_handler, an_event
+from tests.unit.runtime.servers import (
+    SERVERS,
+    Served,
+    answer,
+    post,
+    reason,
+    status,
+    wait_until,
+)
+
+HEADERS, BODY = an_event()
+EVENT = post(HEADERS, BODY)
+QUICKLY = 0.5
+"""Seconds within which an event is answered, whatever others do."""
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture(params=SERVERS)
+def serve(request: pytest.FixtureRequest) -> Iterator[Serve]:
+    """A function that serves a step with the settings given, behind one of both servers."""
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> Served:
+            cluster = FakeCluster()
+            served: Served = stack.enter_context(request.param(a_handler(None, cluster, **settings), cluster))
+            return served
+
+        yield start
+
+
+@pytest.fixture(name="clients")
+def _clients() -> Iterator[ExitStack]:
+    """Connections that are closed after the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def connections(served: Served, clients: ExitStack, number: int, request: bytes = b"") -> list[socket.socket]:
+    """So many connections, each with this beginning of a request."""
+    opened = [clients.enter_context(served.connect()) for _ in range(number)]
+    for connection in opened:
+        connection.sendall(request)
+    return opened
+
+
+def answered_quickly(served: Served) -> bool:
+    """Whether an event of somebody else is answered at once."""
+    began = time.monotonic()
+    return status(served.exchange(EVENT)) == 200 and time.monotonic() - began < QUICKLY
+
+
+def test_slow_bodies_take_no_worker(serve: Serve, clients: ExitStack, wording: Wording) -> None:
+    """Four POSTs with too few bytes leave the workers to others, and are refused when their time is over."""
+    served = serve(workers=2, body_seconds=1.0)
+    slow = connections(served, clients, 4, post(HEADERS, b'{"kind"', length=1000))
+    time.sleep(0.2)
+    assert answered_quickly(served)
+    for connection in slow:
+        received = answer(connection)
+        assert (status(received), reason(received)) == (408, "BodyTooSlow")
+        assert b"MUSTER_BODY_SECONDS" in received
+        assert connection.recv(1) == b""
+    wording(received.partition(b"\r\n\r\n")[2].decode())
+
+
+def test_a_body_of_single_bytes_is_slow_too(serve: Serve, clients: ExitStack) -> None:
+    """The time is that of the whole body, not of each part of it."""
+    served = serve(body_seconds=0.5)
+    (connection,) = connections(served, clients, 1, post(HEADERS, b"", length=1000))
+    began = time.monotonic()
+    for _ in range(40):
+        try:
+            connection.sendall(b" ")
+        except OSError:
+            break
+        time.sleep(0.1)
+    assert time.monotonic() - began < 3.5
+
+
+@pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])
+def test_idle_connections_are_closed(serve: Serve, clients: ExitStack, beginning: bytes) -> None:
+    """101 connections without a request, or with its beginning, delay nobody and are gone in the end."""
+    served = serve(body_seconds=0.5)
+    idle = connections(served, clients, 101, beginning)
+    assert answered_quickly(served)
+    assert wait_until(lambda: not served.open_connections(), 4)
+    assert [connection.recv(1) for connection in idle] == [b""] * 101
+
+
+def test_the_longest_waiting_connection_makes_room(serve: Serve, clients: ExitStack) -> None:
+    """At the limit a new connection is served, also while the bodies of all others are on their way."""
+    served = serve(connection_limit=10, body_seconds=20.0)
+    connections(served, clients, 15)
+    connections(served, clients, 15, post(HEADERS, b"{", length=1000))
+    assert answered_quickly(served)
+    assert wait_until(lambda: served.open_connections() <= 10, 2)
+
+
+def test_bodies_share_a_memory(serve: Serve, clients: ExitStack, wording: Wording) -> None:
+    """Large bodies that arrive at the same time are refused when they take too much, usual ones are not."""
+    served = serve(bodies_limit_bytes=300_000, body_seconds=20.0)
+    large = post(HEADERS, b" " * 200_000, length=1_000_000)
+    held = connections(served, clients, 2, large)
+    assert wait_until(lambda: served.bodies.taken > 250_000, 2)
+    (refused,) = connections(served, clients, 1, post(HEADERS, b" " * 200_000))
+    received = answer(refused)
+    assert (status(received), reason(received)) == (503, "TooManyBodies")
+    assert b"etry-" in received
+    wording(received.partition(b"\r\n\r\n")[2].decode())
+    assert answered_quickly(served)
+    for connection in held:
+        connection.close()
+    assert wait_until(lambda: served.bodies.taken == 0, 3)
+
+
+def test_memory_is_given_back_after_each_answer(serve: Serve) -> None:
+    """Bodies that were read, refused for their size, or cut off leave nothing behind."""
+    served = serve(body_limit_bytes=200_000, bodies_limit_bytes=500_000)
+    for _ in range(3):
+        assert status(served.exchange(post(HEADERS, BODY + b" " * 150_000))) == 200
+        assert reason(served.exchange(post(HEADERS, b" " * 300_000))) == "BodyTooLarge"
+        with served.connect() as connection:
+            connection.sendall(post(HEADERS, b" " * 150_000, length=190_000))
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1)
+    assert wait_until(lambda: served.bodies.taken == 0, 3)
+
+
+def test_a_large_body_in_chunks_is_refused(serve: Serve) -> None:
+    """413 where no Content-Length announces it; the lines between chunks are limited as well."""
+    served = serve(body_limit_bytes=20_000, body_seconds=1.0)
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"2710\r\n" + b" " * 10_000 + b"\r\n"
+    assert status(served.exchange(head + chunk * 3 + b"0\r\n\r\n")) == 413
+    assert status(served.exchange(head + b"1;" + b"x" * 40_000)) in {400, 431}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                     b"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n", id="h2c"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+                     id="h2c without settings"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+                     id="WebSocket"),
+        pytest.param(b"GET /health/liveness HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+                     b"Upgrade: websocket\r\n\r\n", id="WebSocket without a key"),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="HTTP/2 from the beginning"),
+    ],
+)  # fmt: skip
+def test_upgrades_are_answered_as_plain_requests(
+    serve: Serve, request_: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is raised, and nothing speaks another protocol afterwards."""
+    served = serve()
+    received = served.exchange(request_)
+    assert received.startswith(b"HTTP/1.")
+    assert status(received) in {200, 400, 404, 405}
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_a_sender_that_never_stops_is_cut_off(serve: Serve, clients: ExitStack) -> None:
+    """A body without end is answered or not, and its connection is closed."""
+    served = serve(body_seconds=0.5, body_limit_bytes=100_000)
+    (connection,) = connections(served, clients, 1, post(HEADERS, b"", length=1 << 50))
+    end = time.monotonic() + 6
+    with suppress(OSError):
+        while time.monotonic() < end:
+            connection.sendall(b" " * 1_000_000)
+    assert time.monotonic() < end
+    assert answered_quickly(served)
+    assert wait_until(lambda: not served.open_connections(), 3)
+
+
+def test_a_client_that_ends_its_sending_is_answered_and_leaves(serve: Serve, clients: ExitStack) -> None:
+    """Nothing is kept for a request that cannot follow."""
+    served = serve(body_seconds=20.0)
+    (connection,) = connections(served, clients, 1, EVENT)
+    connection.shutdown(socket.SHUT_WR)
+    assert status(answer(connection)) == 200
+    assert wait_until(lambda: not served.open_connections(), 2)
+
+
+def test_a_probe_with_a_large_body_ends(serve: Serve, clients: ExitStack) -> None:
+    """It is answered without its body, and its connection is closed."""
+    served = serve(body_seconds=0.5)
+    (connection,) = connections(served, clients, 1)
+    probe = post(HEADERS, b"").replace(b"POST / ", b"POST /health/liveness ")
+    connection.sendall(probe.replace(b"Content-Length: 0", b"Content-Length: 9000000"))
+    with suppress(OSError):
+        for _ in range(90):
+            connection.sendall(b" " * 100_000)
+            time.sleep(0.03)
+        pytest.fail("the server took all of it")
+    assert wait_until(lambda: not served.open_connections(), 4)
+
+
+def test_a_client_that_reads_no_answer_is_cut_off(serve: Serve, clients: ExitStack) -> None:
+    """Answers that nobody takes do not pile up, and their connection is closed."""
+    served = serve(body_seconds=0.5)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(0.5)
+    clients.enter_context(connection)
+    connection.connect(("127.0.0.1", served.port))
+    with suppress(OSError):
+        for _ in range(2000):
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+    assert answered_quickly(served)
+    assert wait_until(lambda: not served.open_connections(), 5)
