@@ -48,7 +48,7 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
         return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{name}: the PodGroup does not exist yet")
     if not live and needed <= 0:
         return GroupStatus(Reason.SCHEDULED, f"{name}: no pod is left to run")
-    if group.refusal is not None:
+    if group.refusal is not None and not bound:
         error = group.refusal[0] == Reason.SCHEDULER_ERROR
         reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
         return GroupStatus(reason, f"{counts}; {group.refusal[1] or group.refusal[0]}")
@@ -59,7 +59,7 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
     if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
     refused = next(filter(None, map(_refusal_of_pod, live)), None)
-    if refused is not None:
+    if refused is not None and not _is_binding(group, live, bound):
         return GroupStatus(refused[0], f"{counts}; {refused[1]}")
     if bound < len(live) or not group.placed:
         return GroupStatus(Reason.WAITING_FOR_SCHEDULER, counts)
@@ -91,6 +91,19 @@ def _live(pods: list[Pod]) -> tuple[list[Pod], int]:
 
 def _counts(name: str, live: list[Pod], bound: int, needed: int) -> str:
     return f"{name}: {bound} of {max(needed, len(live))} pods bound"
+
+
+def _is_binding(group: PodGroup, live: list[Pod], bound: int) -> bool:
+    """Whether the scheduler placed the gang after it refused its pods, and has not bound all of them yet.
+
+    It writes PodScheduled of each pod as it binds the pod; until then the pod has the refusal of before.
+    """
+    refused_at = [pod.refused_at for pod in live if not pod.bound]
+    progress = [at for at in (group.placed_at, *(pod.bound_at for pod in live)) if at is not None]
+    fewer_than_placed = bound < group.spec.scheduling_policy.min_count
+    return (
+        fewer_than_placed and bool(progress) and all(at is None or at <= max(progress) for at in refused_at)
+    )
 
 
 def _refusal_of_pod(pod: Pod) -> tuple[Reason, str] | None:
