@@ -42,6 +42,7 @@ class JobStatus(OwnerStatus):
     """Counts and index lists of a Job; an index list reads `0,3-5`."""
 
     active: int = 0
+    ready: int = 0
     succeeded: int = 0
     failed: int = 0
     completed_indexes: str = ""
