@@ -19,7 +19,7 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """PodGroup add and update; Job and JobSet update at a suspension, a resumption or a restart."""
+    """PodGroup add and update; Job and JobSet update at a suspension, a resumption, a restart or a loss."""
     foreign = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
     if foreign is not None or event.object is None or event.ref.kind == POD_GROUPS.kind:
         return foreign or event.ref

@@ -69,9 +69,15 @@ def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def stopped_or_started(owner: OwnerObject) -> bool:
-    """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running."""
+    """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running.
+
+    A Job that lost pods counts too. Its update comes within about a second of the loss, because the Job
+    controller counts a pod as failed when its deletion begins, and only an update of the Job does: the
+    PodGroup keeps its condition, and the delete event of a pod comes after the pod's grace period.
+    """
     conditions = owner.status.conditions
     suspended = owner.spec.suspend or find_condition(conditions, "Suspended") is not None
     restarted = isinstance(owner, JobSet) and owner.status.restarts > 0
     running = isinstance(owner, Job) and owner.status.ready + owner.status.succeeded >= owner.spec.parallelism
-    return suspended or restarted or running or is_true(conditions, "Failed")
+    lost_pods = isinstance(owner, Job) and owner.lost_pods
+    return suspended or restarted or running or lost_pods or is_true(conditions, "Failed")

@@ -15,6 +15,7 @@ WORST_FIRST = (
     Reason.GANG_SIZE_FIXED,
     Reason.SCHEDULER_ERROR,
     Reason.UNSCHEDULABLE,
+    Reason.MEMBERS_LOST,
     Reason.WAITING_FOR_POD_GROUP,
     Reason.SCHEDULING_GATED,
     Reason.GROUPS_IGNORED,
@@ -58,7 +59,7 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
         return GroupStatus(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others}")
     if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
-    refused = next(filter(None, map(_refusal_of_pod, live)), None)
+    refused = next(filter(None, map(refusal_of_pod, live)), None)
     if refused is not None and not _is_binding(group, live, bound):
         return GroupStatus(refused[0], f"{counts}; {refused[1]}")
     if bound < len(live) or not group.placed:
@@ -84,6 +85,29 @@ def too_few_pods(group: PodGroup, pods: list[Pod], needed: int, version: str) ->
     return GroupStatus(Reason.GANG_SIZE_FIXED, f"{counts}; {cause}: create the job again")
 
 
+def lost_members(group: PodGroup, pods: list[Pod], needed: int, *, counted: bool) -> GroupStatus | None:
+    """MembersLost for a placed gang with fewer pods than its minCount, else None.
+
+    A restart or a suspension by its owner is none: there no Job counts a lost pod, and no pod was evicted.
+
+    Args:
+        group: the PodGroup.
+        pods: pods stamped with its name.
+        needed: pods that are still to run at once; those that succeeded are not missed.
+        counted: whether a Job of the owner counts pods that failed or are being deleted.
+    """
+    live, bound = _live(pods)
+    if not group.placed or len(live) >= min(needed, group.spec.scheduling_policy.min_count):
+        return None
+    gone = (pod for pod in pods if pod.finished or pod.being_deleted)
+    targets = (find_condition(pod.status.conditions, "DisruptionTarget") for pod in gone)
+    causes = sorted({str(target["message"]) for target in targets if target and target.get("message")})
+    if not (counted or causes):
+        return None
+    exist = "; ".join([f"{len(live)} exist", *causes])
+    return GroupStatus(Reason.MEMBERS_LOST, f"{_counts(group.metadata.name, live, bound, needed)}; {exist}")
+
+
 def _live(pods: list[Pod]) -> tuple[list[Pod], int]:
     live = [pod for pod in pods if not (pod.finished or pod.being_deleted)]
     return live, sum(pod.bound for pod in live)
@@ -106,8 +130,8 @@ def _is_binding(group: PodGroup, live: list[Pod], bound: int) -> bool:
     )
 
 
-def _refusal_of_pod(pod: Pod) -> tuple[Reason, str] | None:
-    """The scheduler's refusal of a pod: after a restart the group itself still has its old condition."""
+def refusal_of_pod(pod: Pod) -> tuple[Reason, str] | None:
+    """The scheduler's refusal of a pod, because after a restart the group itself keeps its old condition."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
     if pod.bound or condition is None or condition.get("status") == "True":
         return None

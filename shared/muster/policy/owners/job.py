@@ -45,6 +45,7 @@ class JobStatus(OwnerStatus):
     ready: int = 0
     succeeded: int = 0
     failed: int = 0
+    terminating: int = 0
     completed_indexes: str = ""
     failed_indexes: str = ""
 
@@ -54,6 +55,11 @@ class Job(OwnerObject):
 
     spec: JobSpec = Field(default_factory=JobSpec)
     status: JobStatus = Field(default_factory=JobStatus)
+
+    @property
+    def lost_pods(self) -> bool:
+        """Whether it is to run, and pods of it failed or are being deleted."""
+        return not self.spec.suspend and self.status.failed + self.status.terminating > 0
 
     @property
     def failed(self) -> bool:

@@ -42,6 +42,12 @@ class Group:
         return max(1, self.instances) if self.children else max([1, *self.sizes.values()])
 
     @property
+    def disruption_mode(self) -> Mapping[str, Any] | None:
+        """The disruptionMode of its template: the policy's, else `all` for a gang; None if unset."""
+        default = {"all": {}} if self.gang else None
+        return self.settings.get("disruptionMode", default)
+
+    @property
     def instances(self) -> int:
         """The number of groups, with pods, that are created from its children.
 
