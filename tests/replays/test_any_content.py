@@ -110,7 +110,8 @@ def changed_event(draw: st.DrawFn, events: list[Object]) -> Object:
     """Draw a recorded event with any JSON in place of up to three of its values."""
     event = draw(st.sampled_from(events))
     for _ in range(draw(st.integers(1, 3))):
-        at, path = event["data"], ()
+        at: Any = event["data"]
+        path: Path = ()
         while isinstance(at, dict | list) and at and (not path or draw(st.booleans())):
             key = draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
             at, path = at[key], (*path, key)

@@ -58,7 +58,7 @@ def blocks(pods: int = 5, *modifiers: Any) -> Object:
     return a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), *modifiers, pods=pods)
 
 
-WHOLE = {"all": {}}
+WHOLE: Object = {"all": {}}
 LEAF = a_gang("main", 2, disruptionMode=WHOLE, schedulingConstraints={"topology": [{"key": "rack"}]})
 ZONE = {
     "name": "zone",

@@ -22,7 +22,8 @@ from tests.support.builders import (
 )
 from tests.support.planning import Observed, plan_pod_groups, plan_workload
 
-ALL, SINGLE = {"all": {}}, {"single": {}}
+ALL: Object = {"all": {}}
+SINGLE: Object = {"single": {}}
 JOBSET = a_jobset(a_replicated_job("a"), a_replicated_job("b"))
 
 

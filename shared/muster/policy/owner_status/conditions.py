@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,7 +56,9 @@ def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now:
     return Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, subresource="status")
 
 
-def _is_misplaced(owner: OwnerObject, ours: list[dict[str, Any]], foreign: list[Mapping[str, Any]]) -> bool:
+def _is_misplaced(
+    owner: OwnerObject, ours: Sequence[Mapping[str, Any]], foreign: Sequence[Mapping[str, Any]]
+) -> bool:
     """Whether another condition than the last of the list has to be the last.
 
     The State column of `kubectl get trainjobs` is the type of the last condition, whatever its status

@@ -44,8 +44,9 @@ class Group:
     @property
     def disruption_mode(self) -> Mapping[str, Any] | None:
         """The disruptionMode of its template: the policy's, else `all` for a gang; None if unset."""
-        default = {"all": {}} if self.gang else None
-        return self.settings.get("disruptionMode", default)
+        default: Mapping[str, Any] | None = {"all": {}} if self.gang else None
+        mode: Mapping[str, Any] | None = self.settings.get("disruptionMode", default)
+        return mode
 
     @property
     def instances(self) -> int:
