@@ -11,8 +11,9 @@ from muster.cli import main
 from muster.events.dead_letters import SELECTOR
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
-from tests.e2e.support.dead_letters import nonsense
+from tests.e2e.support.dead_letters import nonsense, with_wrong_type
 from tests.e2e.support.muster import DEAD_LETTER, NAMESPACE, Muster
+from tests.e2e.support.owners import a_job
 from tests.e2e.support.runtimes import a_runtime, marks
 from tests.e2e.support.story import RealStory
 
@@ -85,3 +86,20 @@ def test_the_oldest_dead_letters_make_room(story: RealStory, muster_on_it: Muste
     finally:
         muster_on_it.stop_function(DEAD_LETTER)
         muster_on_it.start_function(DEAD_LETTER)
+
+
+def test_a_field_of_a_wrong_type_is_refused_by_every_function_at_once(
+    story: RealStory, muster_on_it: Muster, letters: Letters
+) -> None:
+    """Functions answer 400 with the field's path; after a 500 the broker would send the event again."""
+    job = story.create(a_job("sweep", pods=2))
+    assert muster_on_it.idle()
+    muster_on_it.dead_letters.clear()
+    muster_on_it.broker.publish(with_wrong_type(job))
+    assert muster_on_it.idle()
+    refusals = {line.split(" answered ")[0].split(": ")[-1]: line for line in muster_on_it.dead_letters}
+    assert set(refusals) == {"resize-gang", "emit-conditions"}
+    for line in refusals.values():
+        assert " answered 400 " in line
+        assert "data.spec.parallelism" in line
+    assert len(letters.names()) == 2

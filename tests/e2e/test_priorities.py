@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from muster.replay.summary import group_of
-from tests.contract.bodies import CLASSES, priority_class
-from tests.e2e.support import admission
+from tests.e2e.support.classes import Make, priority_classes
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-Make = Callable[..., str]
-
 
 @pytest.fixture
 def a_class(story: RealStory) -> Iterator[Make]:
     """Make PriorityClasses for a story; they are of the whole cluster and go with the story."""
-    made: list[str] = []
-
-    def make(name: str, value: int, **fields: Any) -> str:
-        made.append(f"{story.namespace}-{name}")
-        story.api.must("POST", CLASSES, priority_class(made[-1], value, **fields))
-        assert admission.class_is_known(story.api, story.namespace, made[-1])
-        return made[-1]
-
-    yield make
-    for name in made:
-        story.api.must("DELETE", f"{CLASSES}/{name}")
+    with priority_classes(story) as make:
+        yield make
 
 
 def a_jobset_of(templates: dict[str, Object]) -> Object:

@@ -20,7 +20,8 @@ workload:
       disruptionMode: {all: {}}
       groups:
       - name: rack
-        groups: [{name: prefill}, {name: decode}]
+        disruptionMode: {single: {}}
+        groups: [{name: prefill}, {name: decode, disruptionMode: {single: {}}}]
 """
 
 
@@ -43,7 +44,7 @@ def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
     }
     assert parents == {"zone": "", "row": "zone", "rack": "row", "prefill": "rack", "decode": "rack"}
     modes = {_mark(name): body["spec"]["disruptionMode"] for name, body in groups.items()}
-    assert {mark for mark, mode in modes.items() if mode == {"all": {}}} == {"zone", "row"}, modes
+    assert {mark for mark, mode in modes.items() if mode == {"all": {}}} == {"zone", "row", "prefill"}, modes
 
 
 def test_the_last_block_of_a_job_is_smaller(story: RealStory) -> None:

@@ -64,13 +64,22 @@ def groups_of(objects: Objects) -> list[Object]:
                     (owner["kind"], owner["name"], owner.get("controller", False))
                     for owner in obj["metadata"]["ownerReferences"]
                 ],
-                "spec": obj["spec"],
+                "spec": _without_modes(obj["spec"]),
             }
             for obj in objects
             if is_musters_group(obj)
         ),
         key=lambda obj: (obj["kind"], obj["name"]),
     )
+
+
+def _without_modes(value: Any) -> Any:
+    """The value without disruptionMode: that of gangs was `single` when the recordings were made."""
+    if isinstance(value, list):
+        return [_without_modes(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _without_modes(below) for name, below in value.items() if name != "disruptionMode"}
+    return value
 
 
 _BORN, _MADE, _GROUPED = "before create_workload", "before create_pod_groups", "before patch_pods"

@@ -13,6 +13,7 @@ from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, s
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from muster.policy.model import NoOp
+from muster.policy.owners import kind_of
 from muster.policy.plans.emit_conditions import ConditionInputs, plan_conditions
 from muster.policy.reasons import Reason
 from muster.policy.tree.members import LiveMembers
@@ -20,11 +21,12 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """PodGroup add and update; Job and JobSet update at a suspension, a resumption or a restart."""
+    """PodGroup add and update; Job and JobSet update at a suspension, a resumption, a restart or a loss."""
     foreign = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
     if foreign is not None or event.object is None or event.ref.kind == POD_GROUPS.kind:
         return foreign or event.ref
-    if not stopped_or_started(event.object):
+    kind = kind_of(event.ref)
+    if kind is not None and not stopped_or_started(kind.view.read(event.object)):
         return NoOp(Reason.UP_TO_DATE, f"{event.ref} neither stopped nor started")
     return grouped_owner(event)
 

@@ -11,7 +11,7 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
 """RFC 3339; Python's parser accepts more of ISO 8601."""
 MEDIA_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+\s*(;.*)?")
+DEPTH_LIMIT = 100
+"""Levels of an event's JSON; objects of Kubernetes have some 30, and Python copies no more than about 300."""
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
 """A string of JSON, or its beginning; matches at every quote, so that a search takes linear time."""
@@ -203,7 +205,7 @@ def _json(body: bytes, path: str, limits: Limits) -> Any:
             path,
         )
     try:
-        return json.loads(body.decode())
+        value = json.loads(body.decode())
     except UnicodeDecodeError as error:
         raise UnreadableEvent(f"is not UTF-8 at byte {error.start}", path) from None
     except json.JSONDecodeError as error:
@@ -213,6 +215,26 @@ def _json(body: bytes, path: str, limits: Limits) -> Any:
     except ValueError as error:
         # An integer of thousands of digits, which Python refuses to convert.
         raise UnreadableEvent(f"is not valid JSON: {error}", path) from None
+    if _depth(value) > DEPTH_LIMIT:
+        raise UnreadableEvent("is nested too deeply", path)
+    return value
+
+
+def _depth(value: Any) -> int:
+    """The levels of objects and lists in a JSON value, counted up to one above the limit."""
+    level, depth = [value], 0
+    while depth <= DEPTH_LIMIT:
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            break
+        depth += 1
+    return depth
+
+
+def _children(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _has_more_values(text: bytes, limit: int) -> bool:

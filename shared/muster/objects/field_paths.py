@@ -73,13 +73,23 @@ def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
         kind, _, name = key.partition(":")
         if kind == "f":
             value = at.get(name) if isinstance(at, Mapping) else None
-            inner = [name for name in below if name != "."]
+            inner = [name for name in below if name != "."] if isinstance(below, Mapping) else []
             if inner:
                 yield from _paths(below, value, (*above, name))
             else:
                 yield (*above, name)
-        elif kind == "k" and isinstance(at, list):
-            wanted = json.loads(name).get("name")
+        elif kind == "k" and isinstance(at, list) and isinstance(below, Mapping):
+            wanted = _name_in(name)
             for index, entry in enumerate(at):
-                if isinstance(entry, Mapping) and entry.get("name") == wanted:
+                if wanted is not None and isinstance(entry, Mapping) and entry.get("name") == wanted:
                     yield from _paths(below, entry, (*above, (index, wanted)))
+
+
+def _name_in(key: str) -> str | None:
+    """The name in the key of a list entry, `{"name":"node"}`; None if the key has none."""
+    try:
+        fields = json.loads(key)
+    except ValueError:
+        return None
+    name = fields.get("name") if isinstance(fields, dict) else None
+    return name if isinstance(name, str) else None

@@ -114,15 +114,17 @@ def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mappin
 
 def became_false_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
     """When the condition of a type became False; None if it is not False or has no lastTransitionTime."""
-    return _turned_at(find_condition(conditions, kind), "False")
+    return turned_at(conditions, kind, "False")
 
 
 def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
     """When the condition of a type became True; None if it is not True or has no lastTransitionTime."""
-    return _turned_at(find_condition(conditions, kind), "True")
+    return turned_at(conditions, kind, "True")
 
 
-def _turned_at(condition: Mapping[str, Any] | None, status: str) -> datetime | None:
+def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -> datetime | None:
+    """When the condition of a type got this status; None if it has another or no lastTransitionTime."""
+    condition = find_condition(conditions, kind)
     if condition is None or condition.get("status") != status or not condition.get("lastTransitionTime"):
         return None
     return datetime.fromisoformat(condition["lastTransitionTime"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from muster.objects.meta import KubernetesObject, ObjectMeta, View, became_true_at
+from muster.objects.meta import KubernetesObject, ObjectMeta, View, became_true_at, turned_at
 
 Conditions = tuple[dict[str, Any], ...]
 """Conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
@@ -76,9 +76,20 @@ class Pod(KubernetesObject):
         return bool(self.spec.node_name)
 
     @property
+    def created_at(self) -> datetime | None:
+        """When it was created; None if the time is unknown."""
+        created = self.metadata.creation_timestamp
+        return datetime.fromisoformat(created) if created else None
+
+    @property
     def bound_at(self) -> datetime | None:
         """When it was bound to a node; None if it is not, or if the time is unknown."""
         return became_true_at(self.status.conditions, "PodScheduled") if self.bound else None
+
+    @property
+    def refused_at(self) -> datetime | None:
+        """When the scheduler first refused it; None if it did not, or if the time is unknown."""
+        return turned_at(self.status.conditions, "PodScheduled", "False")
 
 
 class PodTemplate(View):

@@ -119,6 +119,8 @@ class Reason(StrEnum):
     """PodGroupsReady: every group exists, but lacks a setting of the policy whose feature gate is off."""
     WAITING_FOR_POD_GROUP = "WaitingForPodGroup"
     """Some group does not exist yet."""
+    MEMBERS_LOST = "MembersLost"
+    """A placed gang has fewer pods than its minCount, because pods of its Jobs failed or were evicted."""
     WAITING_FOR_PODS = "WaitingForPods"
     """Some group has fewer pods than it needs, also while a later replicatedJob has none yet."""
     WAITING_FOR_SCHEDULER = "WaitingForScheduler"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from muster.simulator.broker import CloudEvent
 
 
@@ -19,3 +22,18 @@ def nonsense(
         "datacontenttype": "application/json",
     }
     return CloudEvent(attributes, b'{"spec": 7}')
+
+
+def with_wrong_type(obj: dict[str, Any]) -> CloudEvent:
+    """Return an update of an object, in Resource mode, whose `spec.parallelism` is a word."""
+    attributes = {
+        "specversion": "1.0",
+        "id": "wrong-type",
+        "source": "/tests",
+        "type": "dev.knative.apiserver.resource.update",
+        "apiversion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "datacontenttype": "application/json",
+    }
+    changed = {**obj, "spec": {**obj["spec"], "parallelism": "many"}}
+    return CloudEvent(attributes, json.dumps(changed).encode())

@@ -44,7 +44,11 @@ def test_a_plan_has_the_promised_keys_and_no_others(muster: Muster, filed: Filed
     assert (action["apiVersion"], action["kind"]) == ("scheduling.k8s.io/v1beta1", "Workload")
     assert (action["namespace"], action["name"]) == ("team", action["body"]["metadata"]["name"])
     assert action["body"]["spec"]["podGroupTemplates"] == [
-        {"name": "main", "schedulingPolicy": {"gang": {"minCount": 2}}}
+        {
+            "name": "main",
+            "schedulingPolicy": {"gang": {"minCount": 2}},
+            "disruptionMode": {"all": {}},
+        }
     ]
 
 

@@ -233,12 +233,14 @@ def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> Non
         pytest.param(a_job(with_status(ready=2)), id="all its pods are ready"),
         pytest.param(a_job(with_status(ready=1, succeeded=1)), id="or some have succeeded already"),
         pytest.param(a_job(with_condition("Failed")), id="it failed"),
+        pytest.param(a_job(with_status(failed=1, active=1)), id="a pod of it failed or was evicted"),
+        pytest.param(a_job(with_status(terminating=1, active=1)), id="a pod of it is being evicted"),
         pytest.param(a_jobset(modifiers=[with_status(restarts=1)]), id="a JobSet was restarted"),
         pytest.param(a_jobset(modifiers=[with_spec(suspend=True)]), id="a JobSet is suspended"),
     ],
 )
 def test_updates_that_change_a_condition(body: Object) -> None:
-    """emit_conditions looks at stops, starts and restarts."""
+    """emit_conditions looks at stops, starts, restarts and lost pods."""
     assert STEPS["emit_conditions"](event(body, UPDATE)) == ref(body)
 
 

@@ -58,10 +58,12 @@ def blocks(pods: int = 5, *modifiers: Any) -> Object:
     return a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), *modifiers, pods=pods)
 
 
-LEAF = a_gang("main", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
+WHOLE: Object = {"all": {}}
+LEAF = a_gang("main", 2, disruptionMode=WHOLE, schedulingConstraints={"topology": [{"key": "rack"}]})
 ZONE = {
     "name": "zone",
     "schedulingPolicy": {"gang": {"minGroupCount": 3}},
+    "disruptionMode": WHOLE,
     "schedulingConstraints": {"topology": [{"key": "zone"}]},
     "podGroupTemplates": [LEAF],
 }
@@ -116,6 +118,7 @@ def test_parents_are_made_before_children_and_named_by_them() -> None:
     assert specs[0] == {
         "workloadRef": {"templateName": "zone", "workloadName": stored()["metadata"]["name"]},
         "schedulingPolicy": {"gang": {"minGroupCount": 3}},
+        "disruptionMode": WHOLE,
         "schedulingConstraints": {"topology": [{"key": "zone"}]},
     }
     assert {spec["parentCompositePodGroupName"] for spec in specs[1:]} == {"llama-zone-33333333"}

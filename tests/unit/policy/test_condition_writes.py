@@ -10,6 +10,9 @@ import pytest
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.policy.model import Action, NoOp, Reply, Verb
+from muster.policy.owner_status.conditions import READY as CONDITION_READY
+from muster.policy.owner_status.conditions import Condition, conditions_patch
+from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -25,6 +28,7 @@ from tests.support.builders import (
     a_trainjob,
     bound,
     observed,
+    placed,
     pods_of,
     ref,
     with_status,
@@ -94,6 +98,9 @@ OTHERS: list[Object] = [
 ]
 
 
+RESUMED = with_status(conditions=[{"type": "Suspended", "status": "False", "reason": "Resumed"}])
+
+
 def _after(*conditions: Object, owner: Modifier | None = None) -> Observed:
     job = a_job(with_status(conditions=list(conditions)), *([owner] if owner else []))
     return observed(job, groups=[PLACED], pods=RUNNING)
@@ -140,13 +147,13 @@ class TestMerge:
         [
             pytest.param(a_job(), None, "muster.dev/", id="a Job's types carry the prefix"),
             pytest.param(a_jobset(), None, "", id="a JobSet's do not"),
-            pytest.param(a_trainjob(), a_jobset_of_trainjob(), "", id="nor do a TrainJob's"),
+            pytest.param(a_trainjob(RESUMED), a_jobset_of_trainjob(), "", id="nor do a TrainJob's"),
         ],
     )
     def test_types(self, owner: Object, jobset: Object | None, prefix: str) -> None:
         """Condition types of a Job are shared with the whole world."""
         written = _written(observed(owner, jobset=jobset))
-        assert [condition["type"] for condition in written] == [
+        assert [condition["type"] for condition in written][:2] == [
             f"{prefix}PodGroupsReady",
             f"{prefix}PodGroupsScheduled",
         ]
@@ -155,6 +162,66 @@ class TestMerge:
         """A long message of the scheduler does not fill the object."""
         given = observed(groups=[refused("Unschedulable", "x" * 5000)], pods=FREE)
         assert len(planned_conditions(given)["PodGroupsScheduled"][2]) == 2048
+
+
+class TestStateColumn:
+    """`kubectl get trainjobs` prints the type of the last condition as STATE, whatever its status."""
+
+    def test_without_a_condition_of_the_trainer_the_last_one_is_true(self) -> None:
+        """A TrainJob that waits reads PodGroupsNotScheduled, with the reason of PodGroupsScheduled."""
+        ready, scheduled, shown = _written(_waiting_trainjob())
+        assert (ready["status"], scheduled["status"]) == ("True", "False")
+        assert shown == scheduled | {"type": "PodGroupsNotScheduled", "status": "True"}
+
+    def test_what_is_shown_already_is_not_written(self) -> None:
+        """The third condition is compared like the other two."""
+        conditions = _written(_waiting_trainjob())
+        assert plan_conditions(_waiting_trainjob(*conditions), NOW).reason == Reason.UP_TO_DATE
+
+    def test_it_is_removed_once_the_groups_are_scheduled(self) -> None:
+        """PodGroupsScheduled is True then, and last."""
+        jobset = a_jobset_of_trainjob(a_replicated_job("node", step="trainer"))
+        pods = pods_of(a_child_job(jobset, "node", 0), bound)
+        group = a_pod_group("llama-trainer-22222222", placed, root=a_trainjob())
+        trainjob = a_trainjob(with_status(conditions=_written(_waiting_trainjob())))
+        given = observed(trainjob, jobset=jobset, groups=[group], pods=pods)
+        assert [(entry["type"], entry["status"]) for entry in _written(given)] == [
+            ("PodGroupsReady", "True"),
+            ("PodGroupsScheduled", "True"),
+        ]
+
+    def test_a_condition_of_the_trainer_stays_last_and_alone(self) -> None:
+        """PodGroupsNotScheduled goes when the Trainer writes its first."""
+        foreign = {"type": "Suspended", "status": "True", "reason": "Suspended"}
+        written = _written(_waiting_trainjob(*_written(_waiting_trainjob()), foreign))
+        assert [entry["type"] for entry in written] == ["PodGroupsReady", "PodGroupsScheduled", "Suspended"]
+        assert written[-1] == foreign
+
+    def test_a_wrong_order_is_written_again(self) -> None:
+        """Another client may have put its condition in front."""
+        ours = _written(_waiting_trainjob(OTHERS[0]))[:2]
+        assert [entry["type"] for entry in _written(_waiting_trainjob(OTHERS[0], *ours))] == [
+            "PodGroupsReady",
+            "PodGroupsScheduled",
+            "Suspended",
+        ]
+
+    def test_groups_that_failed_are_shown_too(self) -> None:
+        """The step that gives up writes PodGroupsReady alone."""
+        failed = Condition(CONDITION_READY, true=False, reason="InvalidPolicy", message="no")
+        patch = conditions_patch(TrainJob.read(a_trainjob()), (failed,), NOW)
+        conditions = ((patch and patch.body) or {})["status"]["conditions"]
+        assert [(entry["type"], entry["status"], entry["reason"]) for entry in conditions] == [
+            ("PodGroupsReady", "False", "InvalidPolicy"),
+            ("PodGroupsNotScheduled", "True", "InvalidPolicy"),
+        ]
+
+
+def _waiting_trainjob(*conditions: Object) -> Observed:
+    """A TrainJob with these conditions whose only group waits for its pods."""
+    jobset = a_jobset_of_trainjob(a_replicated_job("node", step="trainer"))
+    group = a_pod_group("llama-trainer-22222222", root=a_trainjob())
+    return observed(a_trainjob(with_status(conditions=list(conditions))), jobset=jobset, groups=[group])
 
 
 @pytest.mark.parametrize(

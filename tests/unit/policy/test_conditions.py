@@ -9,6 +9,7 @@ from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
+    Object,
     a_basic,
     a_child_job,
     a_gang,
@@ -39,6 +40,37 @@ from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_conditions
 
 UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
+
+
+def _at(second: int) -> dict[str, str]:
+    return {"lastTransitionTime": f"2026-11-21T07:00:{second:02}Z"}
+
+
+def _placed_at(second: int) -> Object:
+    """The Job's PodGroup, placed at this second."""
+    return a_pod_group(
+        NAME,
+        with_status(conditions=[{"type": "PodGroupInitiallyScheduled", "status": "True", **_at(second)}]),
+    )
+
+
+def _bound_at(second: int, index: int) -> Object:
+    return a_pod(
+        None,
+        index,
+        bound,
+        with_status(conditions=[{"type": "PodScheduled", "status": "True", **_at(second)}]),
+    )
+
+
+def _both_bound_at(second: int) -> list[Object]:
+    return [_bound_at(second, index) for index in range(2)]
+
+
+def _refused_at(second: int, index: int) -> Object:
+    pod = a_pod(None, index, gated(), UNFIT)
+    pod["status"]["conditions"][0] |= _at(second)
+    return pod
 
 
 @pytest.mark.parametrize(
@@ -122,6 +154,41 @@ UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are 
             "Unschedulable",
             ("0/3 nodes are available",),
             id="a replacement finds no room while the group still says it was placed",
+        ),
+        pytest.param(
+            observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]]),
+            "False",
+            "WaitingForScheduler",
+            (1, 2),
+            id="the group's refusal is over: a pod is bound, the other one follows",
+        ),
+        pytest.param(
+            observed(groups=[_placed_at(9)], pods=[_bound_at(9, 0), _refused_at(3, 1)]),
+            "False",
+            "WaitingForScheduler",
+            (1, 2),
+            id="the pods' refusal is over: the group was placed since",
+        ),
+        pytest.param(
+            observed(groups=[_placed_at(1)], pods=[_bound_at(9, 0), _refused_at(3, 1)]),
+            "False",
+            "WaitingForScheduler",
+            (1, 2),
+            id="the pods' refusal is over: another pod was bound since the restart",
+        ),
+        pytest.param(
+            observed(groups=[_placed_at(1)], pods=[_bound_at(1, 0), _refused_at(3, 1)]),
+            "False",
+            "Unschedulable",
+            ("0/3 nodes are available",),
+            id="a replacement was refused after the others were bound",
+        ),
+        pytest.param(
+            observed(a_job(pods=3), groups=[_placed_at(9)], pods=[*_both_bound_at(9), _refused_at(3, 2)]),
+            "False",
+            "Unschedulable",
+            ("0/3 nodes are available",),
+            id="the gang is whole, and a pod beyond its minCount finds no room",
         ),
         pytest.param(
             observed(groups=[PLACED], pods=[RUNNING[0], a_pod(None, 1, bound, being_deleted)]),

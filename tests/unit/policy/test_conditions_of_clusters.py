@@ -177,8 +177,8 @@ def _bound_at(when: str) -> list[Object]:
         pytest.param(
             refused("Unschedulable", "no room"),
             "2026-11-21T07:59:50Z",
-            "Unschedulable",
-            id="it spoke of the group, so it knows groups",
+            "WaitingForScheduler",
+            id="it refused the group before, so it knows groups",
         ),
     ],
 )

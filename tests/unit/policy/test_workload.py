@@ -57,6 +57,9 @@ CONTROLLED_BY_TRAINJOB = {
 }
 
 
+WHOLE: Object = {"disruptionMode": {"all": {}}}
+
+
 def test_the_workload_of_a_trainjob(wording: Wording) -> None:
     """One template per mark in the order of the JobSet, initializers basic; owned by the TrainJob alone."""
     body = {
@@ -70,7 +73,7 @@ def test_the_workload_of_a_trainjob(wording: Wording) -> None:
         },
         "spec": {
             "controllerRef": {"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "name": "llama"},
-            "podGroupTemplates": [a_basic("dataset-initializer"), a_gang("trainer", 3)],
+            "podGroupTemplates": [a_basic("dataset-initializer"), a_gang("trainer", 3, **WHOLE)],
         },
     }
     plan = plan_workload(observed(a_trainjob(), jobset=TORCHTUNE), NOW)
@@ -98,26 +101,26 @@ HIGH = template_spec(priorityClassName="hi")
 @pytest.mark.parametrize(
     ("owner", "templates"),
     [
-        pytest.param(a_job(pods=4), [a_gang("main", 4)], id="a Job is a gang of its pods"),
-        pytest.param(a_job(pods=0), [a_gang("main", 1)], id="minCount is at least 1"),
+        pytest.param(a_job(pods=4), [a_gang("main", 4, **WHOLE)], id="a Job is a gang of its pods"),
+        pytest.param(a_job(pods=0), [a_gang("main", 1, **WHOLE)], id="minCount is at least 1"),
         pytest.param(
             a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), pods=0),
-            [a_gang("main", 1)],
+            [a_gang("main", 1, **WHOLE)],
             id="also where no block has a pod yet: templates cannot be added later",
         ),
         pytest.param(
             a_job(template_labelled({group_labels.GROUP_SIZE: "4"}), pods=6),
-            [a_gang("main", 4)],
+            [a_gang("main", 4, **WHOLE)],
             id="the largest of several PodGroups counts",
         ),
         pytest.param(
             a_jobset(a_replicated_job("a", HIGH), a_replicated_job("b", HIGH)),
-            [a_gang("a", 2, priorityClassName="hi"), a_gang("b", 2, priorityClassName="hi")],
+            [a_gang(name, 2, priorityClassName="hi", **WHOLE) for name in "ab"],
             id="a priority class that all groups share stands in the templates",
         ),
         pytest.param(
             a_jobset(a_replicated_job("a", HIGH), a_replicated_job("b")),
-            [a_gang("a", 2), a_gang("b", 2)],
+            [a_gang("a", 2, **WHOLE), a_gang("b", 2, **WHOLE)],
             id="classes that differ stand in no template",
         ),
     ],

@@ -98,8 +98,9 @@ def _describe(group: Group) -> str:
     parts = [f"{size} of {count} {unit}" if group.gang else f"{size}, {count} {unit}"]
     constraints = group.settings.get("schedulingConstraints") or {}
     parts += [f"within one {topology['key']}" for topology in constraints.get("topology") or []]
-    if "all" in group.settings.get("disruptionMode", {}):
-        parts.append("disrupted as a whole")
+    whole = "all" in (group.disruption_mode or {})
+    if whole != group.gang:
+        parts.append("disrupted as a whole" if whole else "disrupted one by one")
     if "preemptionPolicy" in group.settings:
         parts.append(f"preemption {group.settings['preemptionPolicy']}")
     if "resourceClaims" in group.settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,8 @@ from muster.policy.owners.kind import OwnerObject
 
 READY = "PodGroupsReady"
 SCHEDULED = "PodGroupsScheduled"
+NOT_SCHEDULED = "PodGroupsNotScheduled"
+"""Stands last, as True, where the last condition would be one of the two above and not True."""
 
 MESSAGE_LIMIT = 2048
 
@@ -33,22 +35,39 @@ class Condition:
 def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now: datetime) -> Action | None:
     """The patch that writes these conditions to the owner's status, or None if it has them already.
 
-    A merge patch of the whole list with ours first: the last condition of a TrainJob is its State column and
-    stays the Trainer's. It carries the resourceVersion just read, because the status subresource ignores a
-    wrong UID.
+    A merge patch of the whole list with Muster's conditions first, because a merge patch keeps the order that
+    it sends. It carries the resourceVersion just read, because the status subresource ignores a wrong UID.
     """
     current = owner.status.conditions
-    wanted = [_dated(owner, condition, current, now) for condition in conditions]
-    types = {entry["type"] for entry in wanted}
-    others = [entry for entry in current if entry["type"] not in types]
-    ours = [entry for entry in current if entry["type"] in types]
-    if sorted(ours, key=_type) == sorted(wanted, key=_type):
+    written = [_dated(owner, condition, current, now) for condition in conditions]
+    prefix = known_kind_of(owner).condition_prefix
+    types = {f"{prefix}{name}" for name in (READY, SCHEDULED, NOT_SCHEDULED)}
+    of_muster = [entry for entry in current if entry["type"] in types]
+    foreign = [entry for entry in current if entry["type"] not in types]
+    replaced = {prefix + NOT_SCHEDULED, *(entry["type"] for entry in written)}
+    ours = [*written, *(entry for entry in of_muster if entry["type"] not in replaced)]
+    if known_kind_of(owner).shows_last_condition and not foreign and ours[-1]["status"] != "True":
+        ours.append(ours[-1] | {"type": prefix + NOT_SCHEDULED, "status": "True"})
+    if sorted(ours, key=_type) == sorted(of_muster, key=_type) and not _is_misplaced(owner, ours, foreign):
         return None
     body = {
         "metadata": {"resourceVersion": owner.metadata.resource_version},
-        "status": {"conditions": [*wanted, *others]},
+        "status": {"conditions": [*ours, *foreign]},
     }
     return Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, subresource="status")
+
+
+def _is_misplaced(
+    owner: OwnerObject, ours: Sequence[Mapping[str, Any]], foreign: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Whether another condition than the last of the list has to be the last.
+
+    The State column of `kubectl get trainjobs` is the type of the last condition, whatever its status
+    (api/v1alpha1 of Trainer v2.3.0). It is the Trainer's condition wherever the Trainer has written one. It
+    writes none before the TrainJob is suspended or ends; until then the last condition is one that is True.
+    """
+    shown = (foreign or ours)[-1]
+    return known_kind_of(owner).shows_last_condition and owner.status.conditions[-1]["type"] != shown["type"]
 
 
 def condition_type(owner: OwnerObject, condition: Condition) -> str:

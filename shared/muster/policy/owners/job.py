@@ -42,8 +42,10 @@ class JobStatus(OwnerStatus):
     """Counts and index lists of a Job; an index list reads `0,3-5`."""
 
     active: int = 0
+    ready: int = 0
     succeeded: int = 0
     failed: int = 0
+    terminating: int = 0
     completed_indexes: str = ""
     failed_indexes: str = ""
 
@@ -53,6 +55,11 @@ class Job(OwnerObject):
 
     spec: JobSpec = Field(default_factory=JobSpec)
     status: JobStatus = Field(default_factory=JobStatus)
+
+    @property
+    def lost_pods(self) -> bool:
+        """Whether it is to run, and pods of it failed or are being deleted."""
+        return not self.spec.suspend and self.status.failed + self.status.terminating > 0
 
     @property
     def failed(self) -> bool:

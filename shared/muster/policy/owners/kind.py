@@ -177,6 +177,7 @@ class OwnerKind:
         skip_event: returns why an event can be skipped by the object's fields alone.
         workload_name: returns the name of the Workload of an owner.
         condition_prefix: the prefix of the types of Muster's conditions.
+        shows_last_condition: whether `kubectl get` prints the type of its last condition as its state.
     """
 
     resource: Resource
@@ -191,3 +192,4 @@ class OwnerKind:
     skip_event: Callable[[Any], NoOp | None] = lambda _owner: None
     workload_name: Callable[[ObjectRef], str] = lambda owner: owner.name
     condition_prefix: str = ""
+    shows_last_condition: bool = False

@@ -41,5 +41,10 @@ def _runtime(trainjob: TrainJob) -> ObjectRef:
 
 
 TRAINJOB = OwnerKind(
-    resource=TRAINJOBS, view=TrainJob, controller=CONTROLLER, runs_as=JOBSETS, runtime=_runtime
+    resource=TRAINJOBS,
+    view=TrainJob,
+    controller=CONTROLLER,
+    runs_as=JOBSETS,
+    runtime=_runtime,
+    shows_last_condition=True,
 )

@@ -210,9 +210,11 @@ def _template(group: Group, priority_class: str) -> dict[str, Any]:
     count = "minGroupCount" if group.children else "minCount"
     policy = {"gang": {count: group.template_min_count}} if group.gang else {"basic": {}}
     preemption = {"preemptionPolicy": NEVER} if group.never_preempts else {}
+    disruption = {} if group.disruption_mode is None else {"disruptionMode": group.disruption_mode}
     template: dict[str, Any] = {
         "name": group.name,
         "schedulingPolicy": policy,
+        **disruption,
         **preemption,
         **group.settings,
     }

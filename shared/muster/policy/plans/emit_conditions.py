@@ -20,7 +20,14 @@ from muster.policy.owner_status.conditions import (
     conditions_patch,
 )
 from muster.policy.owner_status.dropped_settings import dropped_settings
-from muster.policy.owner_status.group_status import WORST_FIRST, GroupStatus, status_of, too_few_pods
+from muster.policy.owner_status.group_status import (
+    WORST_FIRST,
+    GroupStatus,
+    lost_members,
+    refusal_of_pod,
+    status_of,
+    too_few_pods,
+)
 from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.ownership import belongs_to
@@ -40,6 +47,7 @@ _WORTH_AN_EVENT = frozenset(
         Reason.UNSCHEDULABLE,
         Reason.SCHEDULING_TIMED_OUT,
         Reason.SCHEDULER_ERROR,
+        Reason.MEMBERS_LOST,
         Reason.GANG_SIZE_FIXED,
         Reason.GROUPS_IGNORED,
     }
@@ -78,7 +86,8 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
         scheduled = Condition(SCHEDULED, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=message)
     conditions = (ready, scheduled)
     patch = conditions_patch(resolved.owner, conditions, now)
-    requeue = not scheduled.true and _is_binding(inputs.subject, members, now)
+    waits = _is_binding(inputs.subject, members, now) or _has_new_replacements(members, now)
+    requeue = not scheduled.true and waits
     if patch is None:
         return NoOp(Reason.UP_TO_DATE, f"{resolved.owner.ref} already has these conditions", requeue=requeue)
     root = resolved.root
@@ -116,6 +125,7 @@ def conditions_of(
     missing = [name for name in wanted_composites if name not in composites]
     fixed_in = "" if resolved.api.resizable else resolved.api.version
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    lost_pods = any(job.lost_pods for job in members.jobs)
     pods: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in members.pods:
         pods[pod.pod_group_name].append(pod)
@@ -128,7 +138,8 @@ def conditions_of(
         elif manifests.FALLBACK in group.metadata.annotations:
             fallback.append(group)
         too_few = too_few_pods(group, pods[name], needed[instance], fixed_in) if group and fixed_in else None
-        states.append(too_few or status_of(name, group, pods[name], needed[instance]))
+        lost = lost_members(group, pods[name], needed[instance], counted=lost_pods) if group else None
+        states.append(too_few or lost or status_of(name, group, pods[name], needed[instance]))
     fallback += _fallback_of_strays(resolved, members)
     total = len(states) + len(wanted_composites)
     ready = _ready(resolved.failure, missing, fallback, total)
@@ -150,6 +161,24 @@ def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool
         for group in members.groups
         if group.metadata.name in names
     )
+
+
+def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
+    """Whether a pod made less than five seconds ago in place of a lost one waits for the scheduler's answer.
+
+    No event follows that answer: the group keeps its condition, and the Job does not count bound pods.
+    """
+    if not any(job.lost_pods for job in members.jobs):
+        return False
+    placed = {group.metadata.name for group in members.groups if group.placed}
+    waiting = (
+        pod
+        for pod in members.pods
+        if pod.pod_group_name in placed
+        and not (pod.bound or pod.finished or pod.being_deleted)
+        and refusal_of_pod(pod) is None
+    )
+    return any(pod.created_at is not None and now - pod.created_at < _BINDING_TIME for pod in waiting)
 
 
 def _groups_ignored(members: LiveMembers, scheduled: Condition, now: datetime) -> Condition | None:

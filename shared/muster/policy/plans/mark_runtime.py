@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from muster.objects.field_paths import FieldPath, Path, owned_by
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.owners.job import JobTemplate, grouped_by_others
+from muster.policy.owners.jobset import JobSetSpec
 from muster.policy.plans import manifests
 from muster.policy.reasons import Reason
 from muster.policy.sources.runtime_labels import LABELS, labels_for
@@ -55,6 +58,39 @@ _OTHER_GROUPS = {
 _TEMPLATE: Path = ("spec", "template")
 
 
+class FieldOwner(View):
+    """One entry of `metadata.managedFields`."""
+
+    manager: str = ""
+    fields_v1: dict[str, Any] = Field(default_factory=dict, alias="fieldsV1")
+
+
+class RuntimeMeta(ObjectMeta):
+    """The metadata of a runtime, with the owners of its fields."""
+
+    managed_fields: tuple[FieldOwner, ...] = ()
+
+
+class JobSetTemplate(View):
+    """`spec.template` of a runtime."""
+
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: JobSetSpec = Field(default_factory=JobSetSpec)
+
+
+class RuntimeSpec(View):
+    """The spec of a runtime."""
+
+    template: JobSetTemplate = Field(default_factory=JobSetTemplate)
+
+
+class TrainingRuntime(KubernetesObject):
+    """A TrainingRuntime or ClusterTrainingRuntime: the types of all fields read from its JSON."""
+
+    metadata: RuntimeMeta
+    spec: RuntimeSpec = Field(default_factory=RuntimeSpec)
+
+
 @dataclass(frozen=True)
 class RuntimeInputs:
     """The inputs of mark_runtime.
@@ -90,7 +126,7 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     runtime = inputs.runtime
     if runtime is None:
         return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or has another UID")
-    view = KubernetesObject.read(runtime)
+    view = TrainingRuntime.read(runtime)
     if view.being_deleted:
         return NoOp(Reason.DELETED, f"{view.ref} is being deleted")
     policy = _policy_of(runtime)
@@ -114,9 +150,12 @@ def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
     """Why a runtime needs no write, by its own fields; None if it may need one.
 
     Most runtimes have no policy and never had one.
+
+    Raises:
+        pydantic.ValidationError: a field has a type that no API server would have stored.
     """
+    view = TrainingRuntime.read(runtime)
     policy = _policy_of(runtime)
-    view = KubernetesObject.read(runtime)
     if isinstance(policy, InvalidPolicy) or view.being_deleted:
         return None
     try:

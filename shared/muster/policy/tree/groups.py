@@ -49,6 +49,13 @@ class Group:
         return max(1, self.instances) if self.children else max([1, *self.sizes.values()])
 
     @property
+    def disruption_mode(self) -> Mapping[str, Any] | None:
+        """The disruptionMode of its template: the policy's, else `all` for a gang; None if unset."""
+        default: Mapping[str, Any] | None = {"all": {}} if self.gang else None
+        mode: Mapping[str, Any] | None = self.settings.get("disruptionMode", default)
+        return mode
+
+    @property
     def instances(self) -> int:
         """The number of groups, with pods, that are created from its children.
 
