@@ -126,9 +126,12 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
         "patch-pods": [group_labels.GATE],
         "mark-runtime": [*LABELS, mark_runtime.KAI, mark_runtime.KAI_QUEUE, mark_runtime.KAI_MINIMUM],
         "emit-conditions": [
-            f"{prefix}{kind}"
-            for prefix in ("", job.CONDITION_PREFIX)
-            for kind in (conditions.READY, conditions.SCHEDULED)
+            conditions.NOT_SCHEDULED,
+            *(
+                f"{prefix}{kind}"
+                for prefix in ("", job.CONDITION_PREFIX)
+                for kind in (conditions.READY, conditions.SCHEDULED)
+            ),
         ],
         "create-workload": [MANAGED_BY, OWNER_UID],
         "create-pod-groups": [MANAGED_BY, OWNER_UID],
