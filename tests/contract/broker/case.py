@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ EVENT: dict[str, str] = {
 DEAD_LETTERS = {"deadLetterSink": {"name": "dead-letter"}}
 """A delivery's sink; each broker gets it in the form that it understands."""
 
-OF_THE_CLIENT = {"host", "user-agent", "accept-encoding", "content-length", "connection"}
+OF_THE_CLIENT = {"host", "user-agent", "accept-encoding", "content-length", "connection", "referer"}
 """Headers that HTTP clients add by themselves; not recorded."""
 
 LONGEST_BODY = 512
@@ -104,17 +105,23 @@ class ServedBroker(Protocol):
     Attributes:
         url: the address that events are posted to, `http://<host>/<namespace>/<name>`.
         address: the address of the broker that dead letters name.
+        client: sends requests to `url`.
     """
 
     url: str
     address: str
+    client: urllib3.PoolManager
 
     def accepts(self, spec: Mapping[str, Any]) -> bool:
         """Return whether a trigger with this `spec` would be accepted."""
         ...
 
-    def settle(self) -> None:
-        """Wait until nothing is queued or about to be tried again."""
+    def settle(self, since: float) -> None:
+        """Wait until nothing is queued or about to be tried again.
+
+        Args:
+            since: when the last event was posted, of the clock of `HeardRequest.at`.
+        """
         ...
 
 
@@ -135,6 +142,7 @@ class BrokerConversation:
     recipients: Recipients
     posted: list[Entries] = field(default_factory=list)
     asked: list[Entries] = field(default_factory=list)
+    _last_post: float = field(default_factory=time.monotonic)
 
     def react(self, name: str, *reactions: Reaction) -> None:
         """Set the answers of a recipient, in order; the last one is repeated."""
@@ -152,15 +160,11 @@ class BrokerConversation:
         """Send a request to the broker and return the status of the answer."""
         host, namespace, name = self.broker.url.rsplit("/", 2)
         url = host + path.replace("<namespace>", namespace).replace("<broker>", name)
-        answer = urllib3.request(
-            method,
-            url,
-            body=body if not chunked else iter([body]),
-            headers=headers,
-            timeout=LONGEST_SECONDS,
-            retries=False,
-            preload_content=True,
+        content = iter([body]) if chunked else body
+        answer = self.broker.client.request(
+            method, url, body=content, headers=dict(headers), timeout=LONGEST_SECONDS, retries=False
         )
+        self._last_post = time.monotonic()
         self.posted.append({"asked": f"{method} {path}", "status": answer.status})
         return answer.status
 
@@ -183,17 +187,17 @@ class BrokerConversation:
 
     def settled(self, name: str) -> list[HeardRequest]:
         """Return the deliveries to a recipient once nothing is going to be delivered any more."""
-        self.broker.settle()
+        self.broker.settle(self._last_post)
         return self.recipients.heard(self.case.key, name)
 
     def who_heard(self) -> set[str]:
         """Return the names of all recipients with deliveries once nothing is going to be delivered any more."""
-        self.broker.settle()
+        self.broker.settle(self._last_post)
         return set(self.recipients.of_case(self.case.key))
 
     def entries(self) -> Entries:
         """Return the recording: requests with their answers, and deliveries by recipient and event."""
-        self.broker.settle()
+        self.broker.settle(self._last_post)
         heard = self.recipients.of_case(self.case.key)
         deliveries = {
             name: sorted((self._entry(request) for request in requests), key=lambda entry: entry["event"])

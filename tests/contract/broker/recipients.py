@@ -108,12 +108,11 @@ class Recipients:
             recipient = self._recipients[case, name]
             return self._changed.wait_for(lambda: len(recipient.heard) >= count, seconds)
 
-    def wait_for_silence(self, case: str, seconds: float) -> None:
-        """Wait until no recipient of a case has received a request for so many seconds."""
-        start = time.monotonic()
+    def wait_for_silence(self, case: str, since: float, seconds: float) -> None:
+        """Wait until no recipient of a case has received a request for so many seconds, counted from `since`."""
         while True:
             times = [request.at for heard in self.of_case(case).values() for request in heard]
-            rest = max([start, *times]) + seconds - time.monotonic()
+            rest = max([since, *times]) + seconds - time.monotonic()
             if rest <= 0:
                 return
             time.sleep(rest)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import urllib3
+
 from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.simulator.broker import Broker, Ingress, Wiring
 from tests.contract.broker.case import BrokerCase
@@ -20,7 +22,8 @@ class SimulatedBroker:
     def __init__(self, case: BrokerCase, broker: Broker, ingress: Ingress) -> None:
         self._case = case
         self._broker = broker
-        self.url = self.address = ingress.url
+        self.url, self.address = ingress.url, broker.address
+        self.client = urllib3.PoolManager()
 
     def accepts(self, spec: Mapping[str, Any]) -> bool:
         """Return whether a trigger with this `spec` can be read."""
@@ -30,7 +33,7 @@ class SimulatedBroker:
             return False
         return True
 
-    def settle(self) -> None:
+    def settle(self, since: float) -> None:  # noqa: ARG002 - only Knative's broker needs it
         """Wait until the broker is idle."""
         assert self._broker.drain(LONGEST_SECONDS), "the broker is still at work"
 
@@ -50,9 +53,11 @@ def serving(case: BrokerCase, recipients: Recipients) -> Iterator[SimulatedBroke
     ingress = Ingress(broker)
     broker.start()
     ingress.start()
+    served = SimulatedBroker(case, broker, ingress)
     try:
-        yield SimulatedBroker(case, broker, ingress)
+        yield served
     finally:
+        served.client.clear()
         ingress.stop()
         broker.stop()
 

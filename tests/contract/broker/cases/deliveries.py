@@ -98,7 +98,7 @@ def time_out(broker: BrokerConversation) -> None:
     broker.react("quick", Reaction(seconds=0.5))
     broker.post(EVENT)
     (gap,) = attempts(broker.wait("slow", 2))
-    assert 0.3 <= gap < 1
+    assert 0.25 <= gap < 1
     assert len(broker.settled("slow")) == 2
     assert len(broker.settled("quick")) == 1
 

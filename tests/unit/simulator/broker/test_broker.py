@@ -96,7 +96,8 @@ def _pumped(
             id="200 with JSON that is no event is a failure and comes again",
         ),
         pytest.param(Answer(200, REPLY), 1, id="200 with an event is the end"),
-        pytest.param(Answer(200, {"ce-specversion": "1.0"}), 4, id="200 with half an event comes again"),
+        pytest.param(Answer(200, {"ce-specversion": "1.0"}), 1, id="200 with half an event is the end, as a failure"),
+        pytest.param(Answer(200, {**REPLY, "ce-time": "now"}), 4, id="200 with a broken time comes again"),
         pytest.param(NoAnswerError("refused"), 4, id="no answer comes three times again"),
     ],
 )
@@ -201,11 +202,13 @@ def test_a_dead_letter_sink_is_retried_too_and_then_the_event_is_lost(
     wording(record.getMessage())
 
 
-def test_a_triggers_delivery_replaces_the_brokers_as_a_whole() -> None:
-    """A trigger that sets only `retry` has no dead letter sink, though the broker has one."""
-    wiring = _wiring(_trigger("own", retry=1), _trigger("inherits"), delivery={"retry": 2, **DEAD_LETTER})
+def test_a_triggers_delivery_replaces_the_brokers_except_for_the_sink() -> None:
+    """A trigger that sets only `retry` has the broker's dead letter sink, but not its other fields."""
+    broker = {"retry": 2, "timeout": "PT1S", **DEAD_LETTER}
+    wiring = _wiring(_trigger("own", retry=1), _trigger("inherits"), delivery=broker)
     own, inherits = wiring.triggers[1], wiring.triggers[0]
-    assert (own.name, own.delivery.retry, own.delivery.dead_letter) == ("own", 1, "")
+    assert (own.name, own.delivery.retry, own.delivery.dead_letter) == ("own", 1, "dead-letter")
+    assert own.delivery.timeout is None
     assert (inherits.delivery.retry, inherits.delivery.dead_letter) == (2, "dead-letter")
 
 
