@@ -37,7 +37,11 @@ def converse(case: BrokerCase, broker: ServedBroker, recipients: Recipients) -> 
         AssertionError: the rule does not hold.
     """
     conversation = BrokerConversation(case, broker, recipients)
-    case.run(conversation)
+    try:
+        case.run(conversation)
+    except Exception as error:
+        error.add_note(json.dumps(conversation.entries()))
+        raise
     return conversation.entries()
 
 

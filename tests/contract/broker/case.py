@@ -1,7 +1,7 @@
 """Contract cases of a broker, and the recording of what it answered and delivered.
 
-A case declares a broker with triggers, posts events to it and asserts one rule. The answers of the ingress and
-all deliveries are also recorded, with addresses and times replaced by placeholders, and compared with the
+A case declares a broker with triggers, posts events to it and asserts one rule. The answers of the ingress
+and all deliveries are also recorded, with addresses and times replaced by placeholders, and compared with the
 recording of Knative's broker (`answers/`).
 """
 
@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import urllib3
@@ -39,7 +40,6 @@ LONGEST_BODY = 512
 """Longer bodies are recorded as their length and SHA-256."""
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-SPAN = re.compile(r"(?<=^00-[0-9a-f]{32}-)[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class BrokerCase:
         subject: name of the case's module.
         triggers: the `spec` of each trigger by name, without broker and subscriber; the subscriber has the
             trigger's name.
-        delivery: `spec.delivery` of the broker.
+        delivery: `spec.delivery` of the broker; None leaves it out.
         refused_here: the word with which our broker refuses the triggers; empty if it accepts them.
     """
 
@@ -60,7 +60,7 @@ class BrokerCase:
     run: BrokerRun
     subject: str
     triggers: Mapping[str, Mapping[str, Any]]
-    delivery: Mapping[str, Any]
+    delivery: Mapping[str, Any] | None
     refused_here: str
 
     @property
@@ -93,7 +93,7 @@ class BrokerCases:
         def collect(run: BrokerRun) -> BrokerRun:
             name = (run.__doc__ or "").partition("\n")[0]
             assert name, f"{run.__name__} does not say which rule it proves"
-            self.all.append(BrokerCase(name, run, self._subject, triggers, delivery or {}, refused_here))
+            self.all.append(BrokerCase(name, run, self._subject, triggers, delivery, refused_here))
             return run
 
         return collect
@@ -148,6 +148,10 @@ class BrokerConversation:
         """Set the answers of a recipient, in order; the last one is repeated."""
         self.recipients.react(self.case.key, name, *reactions)
 
+    def react_to(self, name: str, reactions: Mapping[str, Reaction]) -> None:
+        """Set the answers of a recipient by the id of the event."""
+        self.recipients.react_to(self.case.key, name, reactions)
+
     def post(
         self,
         headers: Headers,
@@ -191,7 +195,7 @@ class BrokerConversation:
         return self.recipients.heard(self.case.key, name)
 
     def who_heard(self) -> set[str]:
-        """Return the names of all recipients with deliveries once nothing is going to be delivered any more."""
+        """Return the names of all recipients with deliveries once nothing is going to be delivered."""
         self.broker.settle(self._last_post)
         return set(self.recipients.of_case(self.case.key))
 
@@ -224,13 +228,12 @@ class BrokerConversation:
         if name == "ce-knativeerrordata":
             return _error_data(value)
         value = value.replace(self.broker.address, "<broker>")
-        value = value.replace(f"{self.recipients.url}/{self.case.key}", "<recipients>")
-        return SPAN.sub("<span>", value)
+        return value.replace(f"{self.recipients.url}/{self.case.key}", "<recipients>")
 
 
 def attempts(heard: list[HeardRequest]) -> list[float]:
     """Return the seconds between consecutive deliveries."""
-    return [later.at - earlier.at for earlier, later in zip(heard, heard[1:], strict=False)]
+    return [later.at - earlier.at for earlier, later in pairwise(heard)]
 
 
 def header(request: HeardRequest, name: str) -> str:

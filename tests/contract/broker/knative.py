@@ -11,7 +11,7 @@ import urllib3
 
 from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
-from tests.cluster.cluster import RealCluster
+from tests.cluster.cluster import ClusterOptions, RealCluster
 from tests.cluster.processes import until
 from tests.contract.broker import answers
 from tests.contract.broker.case import BrokerCase, Entries
@@ -21,11 +21,14 @@ NAMESPACE = "contract"
 INGRESS = "http://broker-ingress.knative-eventing.svc.cluster.local"
 GROUP = "eventing.knative.dev/v1"
 
+OPTIONS = ClusterOptions(controllers=("controller-manager", "scheduler", "kwok"), types=(), knative=True)
+"""The cluster that Knative needs."""
+
 AT_ONCE = 16
 """Cases that run at the same time; most of their time is waiting."""
 
 READY_SECONDS = 240.0
-SILENCE_SECONDS = 4.0
+SILENCE_SECONDS = 6.0
 """After this time without a delivery a case is over; longer than any wait before a retry in the cases."""
 
 
@@ -90,7 +93,7 @@ def _install(cases: list[BrokerCase], api: KubernetesApi, recipients: Recipients
         return not missing
 
     assert until(ready, READY_SECONDS), f"not ready after {READY_SECONDS:.0f} s: {missing}"
-    time.sleep(2)  # the filter and the dispatcher watch by themselves
+    time.sleep(10)  # the filter and the dispatcher watch by themselves
 
 
 def _not_ready(api: KubernetesApi, plural: str) -> list[str]:
@@ -110,7 +113,7 @@ def broker_of(case: BrokerCase, recipients: Recipients) -> dict[str, Any]:
         "namespace": NAMESPACE,
         "annotations": {"messaging.knative.dev/async-handler": "true"},
     }
-    spec = _with_uris({"delivery": case.delivery}, case, recipients) if case.delivery else {}
+    spec = {} if case.delivery is None else _with_uris({"delivery": case.delivery}, case, recipients)
     return {"apiVersion": GROUP, "kind": "Broker", "metadata": metadata, "spec": spec}
 
 

@@ -63,6 +63,7 @@ class HeardRequest:
 @dataclass
 class _Recipient:
     reactions: tuple[Reaction, ...] = (Reaction(),)
+    by_event: Mapping[str, Reaction] = field(default_factory=dict)
     heard: list[HeardRequest] = field(default_factory=list)
     waiting: int = 0
 
@@ -88,13 +89,18 @@ class Recipients:
         with self._changed:
             self._recipients[case, name].reactions = reactions
 
+    def react_to(self, case: str, name: str, reactions: Mapping[str, Reaction]) -> None:
+        """Set the answers of a recipient by the id of the event."""
+        with self._changed:
+            self._recipients[case, name].by_event = reactions
+
     def heard(self, case: str, name: str) -> list[HeardRequest]:
         """Return the requests that a recipient received so far."""
         with self._changed:
             return list(self._recipients[case, name].heard)
 
     def of_case(self, case: str) -> dict[str, list[HeardRequest]]:
-        """Return the requests that each recipient of a case received so far; those without any are left out."""
+        """Return the requests of each recipient of a case that received any."""
         with self._changed:
             return {
                 name: list(recipient.heard)
@@ -109,7 +115,7 @@ class Recipients:
             return self._changed.wait_for(lambda: len(recipient.heard) >= count, seconds)
 
     def wait_for_silence(self, case: str, since: float, seconds: float) -> None:
-        """Wait until no recipient of a case has received a request for so many seconds, counted from `since`."""
+        """Wait until no recipient of a case has received a request for some seconds, counted from `since`."""
         while True:
             times = [request.at for heard in self.of_case(case).values() for request in heard]
             rest = max([since, *times]) + seconds - time.monotonic()
@@ -121,7 +127,10 @@ class Recipients:
         """Keep a request, wait as the recipient's reaction says, and return the reaction."""
         with self._changed:
             recipient = self._recipients[case, name]
-            reaction = recipient.reactions[min(len(recipient.heard), len(recipient.reactions) - 1)]
+            reaction = (
+                recipient.by_event.get(request.headers.get("Ce-Id", ""))
+                or (recipient.reactions[min(len(recipient.heard), len(recipient.reactions) - 1)])
+            )
             recipient.heard.append(request)
             recipient.waiting += 1
             self._changed.notify_all()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections import defaultdict
 
 from tests.cluster import cluster
 from tests.contract.broker import answers, knative
 from tests.contract.broker.case import Entries
 from tests.contract.broker.recipients import Recipients
-
-OPTIONS = cluster.ClusterOptions(knative=True)
 
 
 def main() -> int:
@@ -21,7 +20,7 @@ def main() -> int:
     recorded: defaultdict[str, dict[str, Entries]] = defaultdict(dict)
     broken = 0
     cases = answers.all_cases()
-    with cluster.running(OPTIONS) as real, Recipients() as recipients:
+    with cluster.running(knative.OPTIONS) as real, Recipients() as recipients:
         runs = knative.run(cases, real, recipients)
     for case in cases:
         before = answers.read(case)
@@ -29,7 +28,7 @@ def main() -> int:
             entries = runs[case.key].result()
         except Exception as error:  # noqa: BLE001 - one broken case must not hide the others
             broken += 1
-            sys.stderr.write(f"{case.subject}.{case.key}: {error!r}\n")
+            sys.stderr.write("".join([f"{case.subject}.{case.key}:\n", *traceback.format_exception(error)]))
             entries = before or {}
         changed = "  is new" if before is None else answers.difference(before, entries)
         if changed:

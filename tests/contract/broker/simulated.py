@@ -28,7 +28,9 @@ class SimulatedBroker:
     def accepts(self, spec: Mapping[str, Any]) -> bool:
         """Return whether a trigger with this `spec` can be read."""
         try:
-            Wiring.from_manifests([broker_of(self._case), trigger_of(self._case, "asked", spec)], broker=self._case.broker)
+            Wiring.from_manifests(
+                [broker_of(self._case), trigger_of(self._case, "asked", spec)], broker=self._case.broker
+            )
         except UnsupportedManifestError:
             return False
         return True
@@ -65,7 +67,8 @@ def serving(case: BrokerCase, recipients: Recipients) -> Iterator[SimulatedBroke
 def broker_of(case: BrokerCase) -> Manifest:
     """Return the Broker of a case."""
     metadata = {"name": case.broker, "namespace": NAMESPACE}
-    return {"kind": "Broker", "metadata": metadata, "spec": _with_refs({"delivery": case.delivery})}
+    spec = {} if case.delivery is None else _with_refs({"delivery": case.delivery})
+    return {"kind": "Broker", "metadata": metadata, "spec": spec}
 
 
 def trigger_of(case: BrokerCase, name: str, spec: Mapping[str, Any]) -> Manifest:

@@ -7,13 +7,15 @@ calls the subscriber, `pkg/kncloudevents/event_dispatcher.go` retries and makes 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 
-from muster.simulator.broker.delivery import ERROR_DATA_LIMIT, Delivery, is_retried, is_success
-from muster.simulator.broker.events import CloudEvent, NotAnEventError, is_event
+from muster.simulator.broker.attributes import NotAnEventError
+from muster.simulator.broker.delivery import LONGEST_ANSWER, Delivery, is_retried, is_success
+from muster.simulator.broker.events import CloudEvent, is_event
 from muster.simulator.broker.targets import Answer, NoAnswerError, Target
 
 Wait = Callable[[float], bool]
@@ -21,6 +23,10 @@ Wait = Callable[[float], bool]
 
 PASSED_HEADERS = frozenset({"x-request-id", "retry-after"})
 PASSED_PREFIXES = ("knative-", "x-b3-")
+TRACE_HEADERS = frozenset({"traceparent", "tracestate"})
+"""Passed on by OpenTelemetry in every request that follows from an event, replies included."""
+
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ def failed_with(address: str, status: int, body: bytes) -> dict[str, str]:
     return {
         "knativeerrordest": address,
         "knativeerrorcode": str(status),
-        "knativeerrordata": base64.b64encode(body).decode()[:ERROR_DATA_LIMIT],
+        "knativeerrordata": base64.b64encode(body).decode(),
     }
 
 
@@ -95,16 +101,24 @@ def passed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def trace_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a message that name its trace."""
+    return {name: value for name, value in headers.items() if name.lower() in TRACE_HEADERS}
+
+
 def _once(recipient: Recipient, event: CloudEvent, timeout: float | None) -> DeliveryOutcome:
     headers = {**event.headers(), **recipient.headers}
     try:
         answer = recipient.target(headers, event.data, timeout)
     except NoAnswerError as failure:
         code = HTTPStatus.INTERNAL_SERVER_ERROR
-        error_attributes = failed_with(recipient.address, code, f"dispatch error: {failure}".encode())
+        text = f"dispatch error: {failure}".encode()[:LONGEST_ANSWER]
+        error_attributes = failed_with(recipient.address, code, text)
         return DeliveryOutcome(0, error={} if failure.timed_out else error_attributes)
     if not is_success(answer.status):
-        return DeliveryOutcome(answer.status, error=failed_with(recipient.address, answer.status, answer.body))
+        return DeliveryOutcome(
+            answer.status, error=failed_with(recipient.address, answer.status, answer.body)
+        )
     return _accepted(answer) if recipient.may_reply else DeliveryOutcome(answer.status)
 
 
@@ -116,4 +130,14 @@ def _accepted(answer: Answer) -> DeliveryOutcome:
         reply = CloudEvent.read(answer.headers, answer.body)
     except NotAnEventError:
         return DeliveryOutcome(HTTPStatus.BAD_GATEWAY)
+    if reply.data and not reply["datacontenttype"]:
+        reply = reply.with_attributes(datacontenttype=_sniffed(reply.data))
     return DeliveryOutcome(answer.status, reply=reply, passed=passed_headers(answer.headers))
+
+
+def _sniffed(data: bytes) -> str:
+    """Return the content type that Go's server gives to a body without one; the filter answers with replies.
+
+    Left out are the types that `http.DetectContentType` recognises by their first bytes, such as HTML.
+    """
+    return "application/octet-stream" if _BINARY.search(data[:512]) else "text/plain; charset=utf-8"

@@ -18,8 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_MEDIA_TYPE = re.compile(rf'{_TOKEN}(/{_TOKEN})?(\s*;\s*{_TOKEN}=({_TOKEN}|"[^"]*"))*\s*;?\s*')
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = re.compile(rf'{_WORD}(/{_WORD})?(\s*;\s*{_WORD}=({_WORD}|"[^"]*"))*\s*;?\s*')
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d?:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)")
 _INT32 = 2**31
 
@@ -57,14 +57,16 @@ def text_of(name: str, value: Any) -> str:
 def parsed(attributes: Mapping[str, str]) -> dict[str, str]:
     """Return the attributes in the form in which a broker passes them on.
 
-    Values are trimmed, times are in UTC, sources are escaped, and optional attributes without a value are left out.
+    Values are trimmed, times are in UTC, sources are escaped, and empty optional attributes are left out.
 
     Raises:
         NotAnEventError: the specversion is unknown, the id is empty, or a time or URI cannot be parsed.
     """
     version = attributes.get("specversion", "")
     if version not in VERSIONS:
-        raise NotAnEventError(f"specversion {version!r} is neither 1.0 nor 0.3" if version else "no specversion")
+        raise NotAnEventError(
+            f"specversion {version!r} is neither 1.0 nor 0.3" if version else "no specversion"
+        )
     schema = schema_name(attributes)
     result = dict(attributes)
     for name in {"id", "type", "subject", "datacontenttype", schema} & attributes.keys():
@@ -124,9 +126,9 @@ def _uri_reference(name: str, text: str) -> str:
 def _utc(text: str) -> str:
     """Return an RFC 3339 time in UTC, with nanoseconds at most and without zeros at the end of a fraction."""
     match = _TIME.fullmatch(text)
+    if not match:
+        raise NotAnEventError(f"time {text!r} is not in the form of RFC 3339")
     try:
-        if not match:
-            raise ValueError("not in the form of RFC 3339")
         seconds, fraction, zone = match.groups()
         hours = (int(zone[:3]), int(zone[0] + zone[4:])) if zone != "Z" else (0, 0)
         local = datetime.strptime(seconds, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)

@@ -22,8 +22,10 @@ from muster.simulator.broker.attempts import (
     deliver,
     failed_with,
     passed_headers,
+    trace_headers,
 )
 from muster.simulator.broker.attributes import NotAnEventError
+from muster.simulator.broker.delivery import LONGEST_ANSWER
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.targets import HttpTarget, Target
 from muster.simulator.broker.wiring import Trigger, Wiring
@@ -37,6 +39,10 @@ ADDRESS = "http://broker-ingress.knative-eventing.svc.cluster.local"
 """The host of every broker of a cluster, as dead letters of refused replies name it."""
 
 _log = logging.getLogger(__name__)
+
+
+class AnswerTooLongError(Exception):
+    """The answer of a failed delivery would end Knative's dispatcher, which loses all events it holds."""
 
 
 class RefusedError(Exception):
@@ -170,7 +176,9 @@ class Broker:
         Raises:
             RefusedError: the TTL is used up, or a queue is full.
         """
-        self._accept(event, _ttl(event), passed_headers(headers or {}), bounded=True)
+        headers = headers or {}
+        passed = {**passed_headers(headers), **trace_headers(headers)}
+        self._accept(event, _ttl(event), passed, bounded=True)
 
     def idle(self) -> bool:
         """Whether nothing is queued or in flight."""
@@ -245,14 +253,18 @@ class Broker:
         seconds = monotonic() - start
         failed, error = not outcome.succeeded and not outcome.cut_short, outcome.error
         if outcome.reply:
+            answered = {**outcome.passed, **trace_headers(queued.passed)}
             try:
-                self._publish_reply(outcome.reply, queued.ttl - 1, outcome.passed)
+                self._publish_reply(outcome.reply, queued.ttl - 1, answered)
             except RefusedError as refused:
                 failed, error = True, failed_with(self.address, refused.status, b"")
-                passed = {**outcome.passed, "Kn-Namespace": trigger.namespace}
+                passed = {**answered, "Kn-Namespace": trigger.namespace}
         dead_letter = None
         if failed:
-            letter = queued.event.with_attributes(**{TTL: str(queued.ttl)}, **error)
+            _check_length(trigger, error)
+            # An event that was a dead letter before keeps the attributes of that failure (`AddExtension`).
+            earlier = {name: queued.event[name] for name in error if queued.event[name]}
+            letter = queued.event.with_attributes(**{TTL: str(queued.ttl)}, **error | earlier)
             dead_letter = self._send_dead_letter(trigger, letter, passed, wait)
         self._observe(
             Report(
@@ -289,6 +301,14 @@ class Broker:
         target = self._targets[service]
         address = target.url if isinstance(target, HttpTarget) else f"http://{service}.{trigger.namespace}"
         return Recipient(target, address, headers, may_reply="Prefer" in headers)
+
+
+def _check_length(trigger: Trigger, error: Mapping[str, str]) -> None:
+    """Raise AnswerTooLongError if a dead letter's answer is longer than Knative's dispatcher survives."""
+    if trigger.delivery.dead_letter and len(error.get("knativeerrordata", "")) > 4 * LONGEST_ANSWER // 3:
+        raise AnswerTooLongError(
+            f"{trigger.name} answered {error['knativeerrorcode']} with more than {LONGEST_ANSWER} bytes"
+        )
 
 
 def _ttl(event: CloudEvent) -> int:

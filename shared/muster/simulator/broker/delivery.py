@@ -14,8 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from muster.kustomize import UnsupportedManifestError
 
-ERROR_DATA_LIMIT = 1024
-"""Characters of the base64 text of a failed answer's body that a dead letter carries."""
+LONGEST_ANSWER = 768
+"""Bytes of a failed answer's body that a dead letter can carry, as 1024 characters of base64.
+
+Knative 0.47.0 means to cut longer ones, but its dispatcher ends with a panic: it encodes the whole body into
+a buffer of 1024 bytes (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
+"""
 
 _RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
 _DURATION = TypeAdapter(timedelta)

@@ -2,8 +2,9 @@
 
 The `cloudevents` package is not used, because it fills in missing attributes (id, time, specversion), which a
 broker must refuse, and parses the data, which a broker must not change. The rules are those of the
-CloudEvents 1.0 HTTP binding as github.com/cloudevents/sdk-go/v2 2.16.1 has them: reading an event (`ToEvent`)
-and validating it (`Event.Validate`) are two steps, since Knative answers differently to replies that fail them.
+CloudEvents 1.0 HTTP binding as github.com/cloudevents/sdk-go/v2 2.16.1 has them: reading an event
+(`ToEvent`) and validating it (`Event.Validate`) are two steps, since Knative answers differently to replies
+that fail them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Trigger filters, as in `pkg/eventfilter` of knative.dev/eventing v0.47.0.
 
-Supported are the dialects exact, prefix, suffix, all, any and not, and the older `filter.attributes`. CESQL is
-refused: there is no maintained Python library that evaluates it.
+Supported are the dialects exact, prefix, suffix, all, any and not, and the older `filter.attributes`. CESQL
+is refused: there is no maintained Python library that evaluates it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Attributes = Mapping[str, str]
 Predicate = Callable[[Attributes], bool]
 
 Verdict = bool | None
-"""Pass, fail, or None for a filter that has nothing to compare; only a failure keeps an event from a trigger."""
+"""Pass, fail, or None for a filter with nothing to compare; only a failure keeps an event from a trigger."""
 
 Judge = Callable[[Attributes], Verdict]
 
@@ -38,8 +38,8 @@ def compile_filters(trigger_spec: Mapping[str, Any]) -> Predicate:
     """Return the predicate of a trigger's `spec.filters`, else of its `spec.filter.attributes`.
 
     Raises:
-        UnsupportedManifestError: a dialect is unknown or CESQL, a filter has several dialects, or the name of an
-            attribute is invalid.
+        UnsupportedManifestError: a dialect is unknown or CESQL, a filter has several dialects, or the name of
+            an attribute is invalid.
     """
     expected: Attributes = (trigger_spec.get("filter") or {}).get("attributes") or {}
     _check_names("filter.attributes", expected)
@@ -58,11 +58,13 @@ def _compile_list(entries: Sequence[Mapping[str, Any]]) -> list[Judge]:
 def _compile(entry: Mapping[str, Any]) -> Judge | None:
     """Return a filter; None if it is empty or has an empty value (`MaterializeSubscriptionsAPIFilter`)."""
     if unknown := sorted(set(entry) - _DIALECTS):
-        raise UnsupportedManifestError(f"filter dialect {', '.join(unknown)} is not understood by the local broker")
+        raise UnsupportedManifestError(
+            f"filter dialect {', '.join(unknown)} is not understood by the local broker"
+        )
     if entry.get("cesql"):
         raise UnsupportedManifestError(
-            "filter dialect cesql is not evaluated by the local broker: there is no maintained Python library for "
-            "it; a cluster's broker knows it"
+            "filter dialect cesql: the local broker cannot evaluate CESQL, since no maintained Python "
+            "library does; Knative's broker can"
         )
     filled = [name for name in entry if entry[name] or (name == "not" and entry[name] is not None)]
     if len(filled) > 1:
@@ -72,7 +74,12 @@ def _compile(entry: Mapping[str, Any]) -> Judge | None:
     (dialect,) = filled
     body = entry[dialect]
     if dialect == "not":
-        return _not(_compile(body))
+        inner = _compile(body)
+        if inner is None:
+            raise UnsupportedManifestError(
+                "not: the filter in it is empty, with which Knative's filter panics"
+            )
+        return _not(inner)
     if dialect in _GROUPS:
         return (_all if dialect == "all" else _any)(_compile_list(body))
     return _compare(dialect, body)
@@ -91,9 +98,9 @@ def _compare(dialect: str, expected: Mapping[str, str]) -> Judge | None:
     return judge
 
 
-def _not(inner: Judge | None) -> Judge:
+def _not(inner: Judge) -> Judge:
     def judge(attributes: Attributes) -> Verdict:
-        verdict = inner(attributes) if inner else None
+        verdict = inner(attributes)
         return None if verdict is None else not verdict
 
     return judge

@@ -1,8 +1,8 @@
 """The HTTP ingress of the broker, without authentication, on loopback only.
 
-The responses are those of `pkg/broker/ingress/ingress_handler.go` of knative.dev/eventing v0.47.0, with a text
-for the person who reads a refusal. A POST to `/<namespace>/<broker>` returns 202 if the event is accepted, 400 if
-it is invalid and 404 for another broker; OPTIONS returns 200, other methods 405.
+The responses are those of `pkg/broker/ingress/ingress_handler.go` of knative.dev/eventing v0.47.0, with a
+text for the person who reads a refusal. A POST to `/<namespace>/<broker>` returns 202 if the event is
+accepted, 400 if it is invalid and 404 for another broker; OPTIONS returns 200, other methods 405.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
+from muster.simulator.broker.attributes import NotAnEventError
 from muster.simulator.broker.broker import Broker, RefusedError
-from muster.simulator.broker.events import CloudEvent, NotAnEventError
+from muster.simulator.broker.events import CloudEvent
 
 WEB_HOOKS = {"Allow": "POST, OPTIONS", "WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"}
 
@@ -59,7 +60,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/":
             self._respond(404, f"the broker is at {self.broker_path}")
         elif len(segments) != len(self.broker_path.split("/")):
-            self._respond(400, f"the path of a broker is /<namespace>/<name>; this one is at {self.broker_path}")
+            self._respond(
+                400, f"the path of a broker is /<namespace>/<name>; this one is at {self.broker_path}"
+            )
         else:
             self._publish("/".join(segments), body)
 

@@ -9,14 +9,18 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from muster.simulator.broker.attributes import NotAnEventError, extension_name, media_type, text_of
 
-OWN_NAMES = frozenset({"specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema"})
+OWN_NAMES = frozenset(
+    {"specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema"}
+)
 """The attributes that must be strings."""
+
+JSON_TYPES = frozenset({"", "application/json", "text/json"})
+"""Media types of data that need not be a string in structured mode; the SDK leaves out those with +json."""
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
@@ -39,12 +43,12 @@ def read(body: bytes) -> tuple[dict[str, str], bytes]:
     """Return the attributes and data of an event in structured mode.
 
     Raises:
-        NotAnEventError: the body is no JSON object, or an attribute or the data has a type that it cannot have.
+        NotAnEventError: the body is no JSON object, or an attribute or the data has an invalid type.
     """
     if body.lstrip()[:1] != b"{":
         raise NotAnEventError("a structured event is one JSON object")
     try:
-        members = list(_members(body.decode()))
+        members = _members(body.decode())
     except ValueError as error:
         raise NotAnEventError(f"broken JSON: {error}") from error
     data = {member.name: member for member in members if member.name in ("data", "data_base64")}
@@ -53,7 +57,7 @@ def read(body: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def attributes_of(members: dict[str, Any]) -> dict[str, str]:
-    """Return the attributes of an event's members other than its data, as text; those that are null are left out.
+    """Return the members of an event other than its data as text; those that are null are left out.
 
     Raises:
         NotAnEventError: a name or a value is invalid.
@@ -68,9 +72,9 @@ def attributes_of(members: dict[str, Any]) -> dict[str, str]:
 
 
 def is_json(content_type: str) -> bool:
-    """Whether data of this content type is JSON; it is without a content type."""
+    """Whether data of this content type is JSON by the CloudEvents JSON format."""
     kind = media_type(content_type)
-    return kind in ("", "application/json", "text/json") or kind.endswith("+json")
+    return kind in JSON_TYPES or kind.endswith("+json")
 
 
 def decoded(text: Any) -> bytes:
@@ -90,30 +94,41 @@ def _data(data: dict[str, Member], attributes: dict[str, str]) -> bytes:
         return decoded(data["data_base64"].value)
     if "data" not in data:
         return b""
-    if attributes.get("specversion") == "0.3" and attributes.get("datacontentencoding") == "base64":
+    if attributes.get("specversion") == "0.3" and attributes.pop("datacontentencoding", "") == "base64":
         return decoded(data["data"].value)
-    if is_json(attributes.get("datacontenttype", "")):
+    if media_type(attributes.get("datacontenttype", "")) in JSON_TYPES:
         return data["data"].raw.encode()
     if not isinstance(data["data"].value, str):
         raise NotAnEventError("data: not a string, though its content type is not JSON")
     return str(data["data"].value).encode()
 
 
-def _members(text: str) -> Iterator[Member]:
-    """Yield the members of the JSON object at the beginning of a text, repeated names included."""
+def _members(text: str) -> list[Member]:
+    """Return the members of a JSON object, repeated names included.
+
+    Raises:
+        ValueError: the text is no JSON object, or there is more after it.
+    """
+    members: list[Member] = []
     position = _after(text, 0, "{")
-    if text[_skip(text, position) :].startswith("}"):
-        return
-    while True:
+    while _character(text, position) != "}":
+        if members:
+            position = _after(text, position, ",")
         name, position = _DECODER.raw_decode(text, _skip(text, position))
         if not isinstance(name, str):
-            raise ValueError("the name of a member is no string")
+            raise NotAnEventError("the name of a member is no string")
         start = _after(text, position, ":")
         value, position = _DECODER.raw_decode(text, _skip(text, start))
-        yield Member(name, value, text[start:position])
-        if text[_skip(text, position) :].startswith("}"):
-            return
-        position = _after(text, position, ",")
+        members.append(Member(name, value, text[start:position]))
+    if rest := text[_skip(text, position) + 1 :].strip():
+        raise ValueError(f"{rest[:20]!r} after the object")
+    return members
+
+
+def _character(text: str, position: int) -> str:
+    """Return the next character that is no blank; empty at the end."""
+    position = _skip(text, position)
+    return text[position : position + 1]
 
 
 def _skip(text: str, position: int) -> int:

@@ -12,6 +12,9 @@ from muster.simulator.broker.delivery import Delivery
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.filters import Predicate, compile_filters
 
+DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
+"""The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""
+
 
 @dataclass(frozen=True)
 class Trigger:
@@ -78,7 +81,8 @@ class Wiring:
         if len(brokers) != 1:
             raise UnsupportedManifestError(f"{len(brokers)} brokers are called {broker!r}")
         namespace = brokers[0]["metadata"]["namespace"]
-        default = Delivery.from_manifest((brokers[0].get("spec") or {}).get("delivery") or {})
+        delivery = (brokers[0].get("spec") or {}).get("delivery")
+        default = Delivery.from_manifest(DEFAULT_DELIVERY if delivery is None else delivery)
         triggers = (item for item in of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
         pings = (item for item in of_kind(objects, "PingSource") if _sink(item) == broker)
         return cls(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from tests.contract.broker.case import EVENT, BrokerCases, BrokerConversation, attempts
+from tests.contract.broker.case import EVENT, BrokerCases, BrokerConversation, attempts, header
 from tests.contract.broker.recipients import NO_ANSWER, Reaction
 
 case = BrokerCases(__name__)
@@ -20,22 +21,25 @@ def _delivery(**fields: Any) -> dict[str, Any]:
     return {"delivery": fields}
 
 
-@case({f"s{status}": _delivery(retry=2) for status in ONCE})
+@case({"step": _delivery(retry=2)})
 def statuses_that_end(broker: BrokerConversation) -> None:
     """2xx, 3xx and most of 4xx end a delivery with the first attempt."""
-    for status in ONCE:
-        broker.react(f"s{status}", Reaction(status))
-    broker.post(EVENT)
-    assert {status: len(broker.settled(f"s{status}")) for status in ONCE} == dict.fromkeys(ONCE, 1)
+    assert _attempts_by_status(broker, ONCE) == dict.fromkeys(ONCE, 1)
 
 
-@case({f"s{status}": _delivery(retry=2) for status in AGAIN})
+@case({"step": _delivery(retry=2)})
 def statuses_that_come_again(broker: BrokerConversation) -> None:
     """404, 408, 409, 429 and 5xx are tried again as often as `retry` says."""
-    for status in AGAIN:
-        broker.react(f"s{status}", Reaction(status))
-    broker.post(EVENT)
-    assert {status: len(broker.settled(f"s{status}")) for status in AGAIN} == dict.fromkeys(AGAIN, 3)
+    assert _attempts_by_status(broker, AGAIN) == dict.fromkeys(AGAIN, 3)
+
+
+def _attempts_by_status(broker: BrokerConversation, statuses: tuple[int, ...]) -> dict[int, int]:
+    """Return how often an event is delivered that is answered with each status."""
+    broker.react_to("step", {str(status): Reaction(status) for status in statuses})
+    for status in statuses:
+        broker.post(EVENT | {"Ce-Id": str(status)})
+    counts = Counter(header(heard, "ce-id") for heard in broker.settled("step"))
+    return {status: counts[str(status)] for status in statuses}
 
 
 @case({"closes": _delivery(retry=2), "recovers": _delivery(retry=5)})
@@ -113,10 +117,21 @@ def retry_after(broker: BrokerConversation) -> None:
 
 @case({"step": {}})
 def no_delivery(broker: BrokerConversation) -> None:
-    """Without a delivery on trigger and broker an event is tried once."""
-    broker.react("step", Reaction(503))
+    """Without a delivery on trigger and broker Knative's default applies: exponential, from 0.2 seconds."""
+    broker.react("step", Reaction(503), Reaction(503), Reaction(202))
     broker.post(EVENT)
-    assert len(broker.settled("step")) == 1
+    first, second = attempts(broker.wait("step", 3))
+    assert first >= 0.2
+    assert second >= 0.4
+
+
+@case({"step": {}, "none": _delivery()}, delivery={})
+def empty_delivery(broker: BrokerConversation) -> None:
+    """With an empty delivery an event is tried once."""
+    broker.react("step", Reaction(503))
+    broker.react("none", Reaction(503))
+    broker.post(EVENT)
+    assert [len(broker.settled(name)) for name in ("step", "none")] == [1, 1]
 
 
 @case({"own": _delivery(retry=1), "empty": _delivery(), "inherits": {}}, delivery={"retry": 2})

@@ -96,23 +96,33 @@ def combinations(broker: BrokerConversation) -> None:
         value_of_prefix=[{"prefix": {"kind": ""}}],
         value_of_suffix=[{"suffix": {"kind": ""}}],
         value_of_one=[{"exact": {"kind": "", "id": "2"}}],
-        no=[{"not": {}}],
-        no_exact=[{"not": {"exact": {}}}],
         any_of_empty=[{"any": [{"exact": {}}]}],
         all_of_empty=[{"all": [{"exact": {}}]}],
         not_any_of_empty=[{"not": {"any": [{"exact": {}}]}}],
         beside=[{"exact": {}}, JOB],
         beside_failing=[{"exact": {}}, POD],
         any_beside_failing=[{"any": [{"exact": {}}, POD, UPDATE]}],
-        all_beside_failing=[{"all": [{"not": {}}, POD]}],
     )
 )
 def empty_filters(broker: BrokerConversation) -> None:
-    """A filter without attributes or members, or with an empty value, is left out."""
+    """A filter without attributes or members, or with an empty value, is left out.
+
+    `not` of such a filter is no case: it ends Knative's filter process with a panic
+    (`notFilter.Cleanup` in `pkg/eventfilter/subscriptionsapi/not_filter.go`), and ours refuses it.
+    """
     broker.post(ADDED, b"{}")
     heard = broker.who_heard()
-    assert {"everything", "none", "dialect", "exact", "all-of", "any-of", "value", "no", "no-exact", "beside"} <= heard
-    assert not {"beside-failing", "any-beside-failing", "all-beside-failing"} & heard
+    assert {
+        "everything",
+        "none",
+        "dialect",
+        "exact",
+        "all-of",
+        "any-of",
+        "value",
+        "beside",
+    } <= heard
+    assert not {"beside-failing", "any-beside-failing"} & heard
 
 
 @case(
@@ -127,7 +137,9 @@ def empty_filters(broker: BrokerConversation) -> None:
         "missing-attribute": {"filter": {"attributes": {"name": ""}}},
         "any-dataschema": {"filter": {"attributes": {"dataschema": ""}}},
         "any-time": {"filter": {"attributes": {"time": ""}}},
-        "type-and-kind": {"filter": {"attributes": {"kind": "Job", "type": "dev.knative.apiserver.resource.add"}}},
+        "type-and-kind": {
+            "filter": {"attributes": {"kind": "Job", "type": "dev.knative.apiserver.resource.add"}}
+        },
         "one-of-two": {"filter": {"attributes": {"kind": "Job", "type": "x"}}},
         "filters-win": {"filters": [JOB], "filter": {"attributes": {"kind": "Pod"}}},
         "filters-lose": {"filters": [POD], "filter": {"attributes": {"kind": "Job"}}},
@@ -135,11 +147,14 @@ def empty_filters(broker: BrokerConversation) -> None:
     }
 )
 def attributes(broker: BrokerConversation) -> None:
-    """The older `filter.attributes`: an empty value asks for any; `filters` wins over it unless it is empty."""
+    """In the older `filter.attributes` an empty value asks for any; `filters` wins unless it is empty."""
     broker.post(ADDED, b"{}")
     heard = broker.who_heard()
     assert {"same", "any-value", "type-and-kind", "filters-win"} <= heard
-    assert not {"other", "empty-attribute", "missing-attribute", "one-of-two", "filters-lose", "empty-filters"} & heard
+    assert (
+        not {"other", "empty-attribute", "missing-attribute", "one-of-two", "filters-lose", "empty-filters"}
+        & heard
+    )
 
 
 @case(
@@ -161,7 +176,8 @@ def attributes(broker: BrokerConversation) -> None:
 def own_attributes(broker: BrokerConversation) -> None:
     """Filters see the attributes of CloudEvents, the media type of the data, and the time in UTC."""
     broker.post(
-        ADDED | {"Ce-Time": "2026-11-22T09:00:00.500+01:00", "Ce-Dataschema": "https://muster.dev/schema"}, b"{}"
+        ADDED | {"Ce-Time": "2026-11-22T09:00:00.500+01:00", "Ce-Dataschema": "https://muster.dev/schema"},
+        b"{}",
     )
     heard = broker.who_heard()
     assert {"specversion", "source", "id", "subject", "content-type", "media-type", "time", "schema"} <= heard

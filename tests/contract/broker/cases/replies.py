@@ -16,6 +16,12 @@ SWEEPS = [{"exact": {"type": "dev.muster.sweep"}}]
 MADE = {"filters": [{"exact": {"type": "dev.muster.made"}}]}
 
 
+TRACE = {
+    "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "Tracestate": "muster=1",
+}
+
+
 def _first(**delivery: Any) -> dict[str, Any]:
     return {"filters": SWEEPS, "delivery": {"retry": 1, **DEAD_LETTERS, **delivery}}
 
@@ -53,6 +59,19 @@ def structured_replies(broker: BrokerConversation) -> None:
     broker.post(EVENT)
     (heard,) = broker.wait("second")
     assert heard.body == b'{ "n" : 1.0 }'
+
+
+@case({"text": _first(), "bytes": _first(), "empty": _first(), "second": MADE})
+def replies_without_a_content_type(broker: BrokerConversation) -> None:
+    """A reply with data and without a content type gets one; JSON becomes plain text."""
+    broker.react("text", Reaction(200, REPLY | {"Ce-Id": "text"}, b'{"n": 1}'))
+    broker.react("bytes", Reaction(200, REPLY | {"Ce-Id": "bytes"}, b"\x00\x01"))
+    broker.react("empty", Reaction(200, REPLY | {"Ce-Id": "empty"}))
+    broker.post(EVENT)
+    heard = {
+        header(request, "ce-id"): header(request, "content-type") for request in broker.wait("second", 3)
+    }
+    assert heard["text"].startswith("text/plain")
 
 
 @case({"first": _first(), "second": MADE})
@@ -142,8 +161,9 @@ def ttl_of_a_reply(broker: BrokerConversation) -> None:
 def headers_of_a_reply(broker: BrokerConversation) -> None:
     """A reply has the passed headers of the answer, not those of the event before it."""
     passed = {"X-Request-Id": "of-the-answer", "Knative-Test": "1", "X-B3-Sampled": "1", "X-Other": "1"}
+    passed["Traceparent"] = TRACE["Traceparent"].replace("b7", "c8")
     broker.react("first", Reaction(200, REPLY | passed))
-    broker.post(EVENT | {"X-Request-Id": "of-the-event", "X-B3-TraceId": "0af7651916cd43dd"})
+    broker.post(EVENT | TRACE | {"X-Request-Id": "of-the-event", "X-B3-TraceId": "0af7651916cd43dd"})
     (heard,) = broker.wait("second")
     assert header(heard, "x-request-id") == "of-the-answer"
     assert header(heard, "x-b3-traceid") == ""

@@ -90,7 +90,9 @@ def test_only_post_is_heard(url: str) -> None:
 
 def test_a_body_of_unknown_length_is_read_in_chunks(url: str) -> None:
     """An event that is sent while it is written is accepted."""
-    answer = urllib3.request("POST", url, headers=EVENT, body=iter([b"{", b"}"]), timeout=SECONDS, retries=False)
+    answer = urllib3.request(
+        "POST", url, headers=EVENT, body=iter([b"{", b"}"]), timeout=SECONDS, retries=False
+    )
     assert answer.status == 202
 
 
