@@ -66,6 +66,7 @@ e2e-again: $(READY) ## Run what failed in the last `make e2e` once more, one by 
 
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record
+	$(BIN)/python -m tests.contract.broker.record
 	$(BIN)/python -m tests.replays.record
 	@$(MAKE) --no-print-directory golden-update
 

@@ -24,6 +24,8 @@ from tests.cluster.control_plane import (
     start_scheduler,
 )
 from tests.cluster.credentials import Credentials
+from tests.cluster.knative import stack
+from tests.cluster.knative.stack import Knative
 from tests.cluster.processes import ComponentProcess, free_ports, wait_ready
 
 CONTROLLERS = ("controller-manager", "collectors", "scheduler", "jobset", "trainer", "kwok")
@@ -42,6 +44,7 @@ class ClusterOptions:
         types: ``jobset``, ``trainer``: their CRDs are installed even without their controllers.
         jobset_gates: feature gates of JobSet that are switched on.
         nodes: number of fake nodes (8 CPUs, 32Gi, 4 GPUs each).
+        knative: whether Knative Eventing and Serving's webhook are started as well.
     """
 
     release: Release = field(default_factory=Release)
@@ -49,6 +52,7 @@ class ClusterOptions:
     types: tuple[str, ...] = TYPES
     jobset_gates: tuple[str, ...] = ()
     nodes: int = 0
+    knative: bool = False
 
 
 @dataclass
@@ -62,7 +66,9 @@ class RealCluster:
         etcd: URL of etcd.
         pod_network: URL of the HTTP proxy through which the API server reaches pods (`services/proxy`,
             `pods/proxy`); a test may listen there. There is no other pod network.
+        service_network: URL of the HTTP proxy through which the API server reaches webhooks of Services.
         processes: the running processes, in order of start.
+        knative: Knative, if it was started.
     """
 
     folder: Path
@@ -70,7 +76,9 @@ class RealCluster:
     credentials: Credentials
     etcd: str
     pod_network: str
+    service_network: str
     processes: list[ComponentProcess]
+    knative: Knative | None = None
 
     @property
     def kubeconfig(self) -> Path:
@@ -97,6 +105,7 @@ class RealCluster:
             self.etcd,
             service_accounts=True,
             pod_network=self.pod_network,
+            service_network=self.service_network,
             port=port,
         )
         manager = start_controller_manager(release, self.credentials, self.api.server)
@@ -185,9 +194,15 @@ def _start(
     etcd, etcd_url = start_etcd(folder)
     processes.append(etcd)
     managed = "controller-manager" in options.controllers
-    pod_network = f"http://127.0.0.1:{free_ports(1)[0]}"
+    pod_network, service_network = (f"http://127.0.0.1:{port}" for port in free_ports(2))
     apiserver, api = start_apiserver(
-        options.release, keys, etcd_url, service_accounts=managed, pod_network=pod_network, port=port
+        options.release,
+        keys,
+        etcd_url,
+        service_accounts=managed,
+        pod_network=pod_network,
+        service_network=service_network,
+        port=port,
     )
     processes.append(apiserver)
     # Types before controllers: a garbage collector that discovers a new type later resynchronises.
@@ -206,4 +221,7 @@ def _start(
         controllers.add_node(api, f"node-{number}")
     for process in processes:
         wait_ready(process, lambda: not managed or pods_can_be_made(api))
-    return RealCluster(folder, api, keys, etcd_url, pod_network, processes)
+    cluster = RealCluster(folder, api, keys, etcd_url, pod_network, service_network, processes)
+    if options.knative:
+        cluster.knative = stack.start_knative(api, folder, service_network, processes)
+    return cluster

@@ -22,6 +22,11 @@ def install_types(api: KubernetesApi, types: Iterable[str]) -> None:
         files += (modules.module_folder(modules.TRAINER) / "manifests/base/crds").glob("trainer*.yaml")
     definitions = list(manifests.documents(files))
     manifests.apply(api, definitions)
+    wait_served(api, definitions)
+
+
+def wait_served(api: KubernetesApi, definitions: Iterable[dict[str, Any]]) -> None:
+    """Wait until the API server serves the kinds of these CustomResourceDefinitions."""
     for definition in definitions:
         spec = definition["spec"]
         version = next(version["name"] for version in spec["versions"] if version["served"])

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.cluster.knative import edits
+
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 CACHE_VARIABLE = "MUSTER_CLUSTER_CACHE"
@@ -41,6 +43,8 @@ class Component:
             component without it calls itself v0.0.0 and refuses feature gates by emulation version.
         inlined: whether frequently called packages are compiled with inlining, which takes a fifth longer.
             Components that share packages must agree, or each compiles them again.
+        packages: further main packages; then `name` is a folder, with one binary for each package.
+        edited: whether the edits of ``knative/edits.py`` apply.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Component:
     package: str
     version: str = ""
     inlined: bool = True
+    packages: tuple[str, ...] = ()
+    edited: bool = False
 
 
 def _kubernetes(module: str, version: str, *, inlined: bool) -> dict[str, Component]:
@@ -69,13 +75,45 @@ TRAINER = Component(
     "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", inlined=False
 )
 KWOK = Component("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", inlined=False)
-ADAPTER = Component("adapter", "adapter", "knative.dev/eventing/cmd/apiserver_receive_adapter", inlined=False)
+ADAPTER = Component(
+    "knative-adapter",
+    "knative",
+    "knative.dev/eventing/cmd/apiserver_receive_adapter",
+    inlined=False,
+    edited=True,
+)
+EVENTING = Component(
+    "knative-eventing",
+    "knative",
+    "knative.dev/eventing/cmd/controller",
+    inlined=False,
+    packages=tuple(
+        f"knative.dev/eventing/cmd/{command}"
+        for command in (
+            "apiserver_receive_adapter",
+            "broker/filter",
+            "broker/ingress",
+            "in_memory/channel_controller",
+            "in_memory/channel_dispatcher",
+            "mtchannel_broker",
+            "mtping",
+            "webhook",
+        )
+    ),
+    edited=True,
+)
+SERVING_WEBHOOK = Component(
+    "knative-serving-webhook", "knative", "knative.dev/serving/cmd/webhook", inlined=False, edited=True
+)
+SERVICE_PROXY = Component(
+    "service-proxy", "knative", "muster.dev/tests/cluster/knative/proxy", inlined=False, edited=True
+)
 
 
 LANES = (
     (*KUBERNETES["1.37"].values(), KUBECTL),
     (JOBSET, TRAINER),
-    (KWOK, ADAPTER),
+    (KWOK, ADAPTER, EVENTING, SERVING_WEBHOOK, SERVICE_PROXY),
     tuple(KUBERNETES["1.36"].values()),
 )
 """Components that share most of their packages and are built one after another: of one module, or of modules
@@ -116,7 +154,7 @@ def build(component: Component) -> Path:
     Go itself skips what is up to date; that check takes about a second, once per component and run.
 
     Returns:
-        The path of the binary.
+        The path of the binary; of the folder of binaries if there are several.
 
     Raises:
         BuildFailed: Go is missing or the build failed.
@@ -127,7 +165,10 @@ def build(component: Component) -> Path:
     print(f"building {title} ...", file=sys.stderr, flush=True)
     started = time.monotonic()
     flags = ["-trimpath", "-ldflags", _linker_flags(component), *_compiler_flags(component)]
-    _go(component.module, "build", *flags, "-o", str(binary), component.package)
+    if component.edited:
+        flags += ["-modfile", str(_edited_modules(component))]
+    output = f"{binary}/" if component.packages else str(binary)
+    _go(component.module, "build", *flags, "-o", output, component.package, *component.packages)
     print(f"built {title} in {time.monotonic() - started:.1f} s", file=sys.stderr, flush=True)
     return binary
 
@@ -135,13 +176,25 @@ def build(component: Component) -> Path:
 @cache
 def module_folder(component: Component) -> Path:
     """Return the folder of the component's Go module, which contains its CRDs and manifests."""
-    return Path(_go(component.module, "list", "-m", "-f", "{{.Dir}}", _module_path(component)).strip())
+    return _folder(component, _module_path(component))
+
+
+@cache
+def _folder(component: Component, module_path: str) -> Path:
+    return Path(_go(component.module, "list", "-m", "-f", "{{.Dir}}", module_path).strip())
 
 
 @cache
 def pinned_version(component: Component) -> str:
     """Return the version of the component's Go module that ``go.mod`` pins."""
     return _go(component.module, "list", "-m", "-f", "{{.Version}}", _module_path(component)).strip()
+
+
+def _edited_modules(component: Component) -> Path:
+    folder = cache_folder() / component.module
+    folder.mkdir(parents=True, exist_ok=True)
+    originals = {module: _folder(component, module) for module, _ in edits.EDITS}
+    return edits.write_modules(folder, HERE / component.module / "go.mod", originals)
 
 
 def certificate_maker() -> Path:
@@ -162,6 +215,8 @@ def _module_path(component: Component) -> str:
         "k8s.io/kubernetes",
         "sigs.k8s.io/kwok",
         "knative.dev/eventing",
+        "knative.dev/serving",
+        "muster.dev/tests/cluster/knative",
         "github.com/kubeflow/trainer/v2",
     ):
         if component.package.startswith(prefix):

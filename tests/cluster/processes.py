@@ -68,9 +68,11 @@ class ComponentProcess:
         until(lambda: not self.alive(), 10)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; ignore a process that has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        """Send a signal to the process and to those that it started in its session; ignore ended ones."""
+        for send in (os.killpg, os.kill):  # a process in the session of its parent has no group of its own
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                send(self.pid, number)
+                return
 
     def _is_zombie(self) -> bool:
         # In `down` the parent, `up`, is gone; without an init process that reaps orphans they stay zombies.
@@ -90,6 +92,8 @@ def start(
     command: Sequence[str],
     folder: Path,
     environment: Mapping[str, str] | None = None,
+    *,
+    own_session: bool = True,
 ) -> ComponentProcess:
     """Start a command with its output in ``<folder>/<name>.log``.
 
@@ -98,6 +102,7 @@ def start(
         command: program and arguments.
         folder: folder of the log.
         environment: variables added to those of this process.
+        own_session: whether Ctrl-C at the terminal, and signals to this process, do not reach it.
     """
     log = folder / f"{name}.log"
     with log.open("ab") as output:
@@ -108,7 +113,7 @@ def start(
             stderr=output,
             env={**os.environ, **(environment or {})},
             # Ctrl-C at the terminal reaches only the fixture, which then stops its processes in order.
-            start_new_session=True,
+            start_new_session=own_session,
         )
     # Only the process id is kept, because `down` runs in another process than `up`.
     child.returncode = 0

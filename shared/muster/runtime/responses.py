@@ -23,8 +23,15 @@ from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Outcome, OutcomeKind
 
-MESSAGE_LIMIT = 800
-"""Characters of a message in an answer; a dead letter keeps 1024 bytes of the body."""
+BODY_LIMIT = 768
+"""Bytes of the body of an answer that is no success.
+
+Knative's dispatcher (0.47.0) ends with a panic when it makes a dead letter of a longer one, and loses all
+events that wait in it (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
+"""
+
+LONGEST_CHARACTER = 12
+"""Bytes of a character that JSON escapes as two surrogates."""
 
 
 @dataclass(frozen=True)
@@ -130,5 +137,14 @@ def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: flo
     if outcome.kind is OutcomeKind.REQUEUE:
         seconds = retry_after_seconds if outcome.retry_after is None else outcome.retry_after
         headers["Retry-After"] = str(max(1, math.ceil(seconds)))
-    body = {"reason": outcome.reason, "message": outcome.message[:MESSAGE_LIMIT]}
-    return HttpAnswer(outcome.http_status, headers, json.dumps(body).encode())
+    return HttpAnswer(outcome.http_status, headers, _refusal(outcome.reason, outcome.message))
+
+
+def _refusal(reason: str, message: str) -> bytes:
+    """Return the body of an answer that is no success, with as much of the message as BODY_LIMIT allows."""
+    kept = message[:BODY_LIMIT]
+    while True:
+        body = json.dumps({"reason": reason, "message": kept}).encode()
+        if len(body) <= BODY_LIMIT:
+            return body
+        kept = kept[: -max(1, (len(body) - BODY_LIMIT) // LONGEST_CHARACTER)]

@@ -64,7 +64,8 @@ def test_an_event_in_binary_mode_is_taken(port: int, taker: _Taker) -> None:
 
 def test_an_event_in_structured_mode_is_taken(port: int, taker: _Taker) -> None:
     """Attributes from the body."""
-    body = json.dumps({**{name[3:]: value for name, value in EVENT.items()}, "data": [1]}).encode()
+    envelope = {**{name[3:]: value for name, value in EVENT.items()}, "data": [1]}
+    body = json.dumps(envelope, separators=(",", ":")).encode()
     assert ask(port, {"Content-Type": "application/cloudevents+json"}, body) == (202, b"")
     assert (taker.taken[0]["type"], taker.taken[0].data) == ("dev.muster.sweep", b"[1]")
 

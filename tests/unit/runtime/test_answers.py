@@ -15,6 +15,7 @@ from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.responses import MEANINGS, HttpAnswer
+from muster.simulator.broker.delivery import LONGEST_ANSWER
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
 
@@ -207,8 +208,17 @@ def test_unreadable_event_is_400(wording: Wording) -> None:
     wording(content["message"])
 
 
-def test_long_message_is_cut() -> None:
-    """A dead letter keeps 1024 bytes of an answer, so the JSON of a long one must end before."""
-    answer = a_handler(cluster=FakeCluster(on_read=errors.Unavailable("x" * 5000))).handle(*an_event())
-    assert len(answer.body) < 1024
+@pytest.mark.parametrize(
+    "character",
+    [
+        pytest.param("x", id="one byte"),
+        pytest.param('"', id="escaped in JSON"),
+        pytest.param("ü", id="six bytes in JSON"),
+        pytest.param("\U0001f600", id="twelve bytes in JSON"),
+    ],
+)
+def test_no_answer_is_longer_than_knatives_dispatcher_survives(character: str) -> None:
+    """A longer answer ends the process in which all accepted events wait; as much is kept as fits."""
+    answer = a_handler(cluster=FakeCluster(on_read=errors.Unavailable(character * 5000))).handle(*an_event())
+    assert LONGEST_ANSWER - 12 < len(answer.body) <= LONGEST_ANSWER
     assert json.loads(answer.body)["reason"] == "Unavailable"

@@ -4,8 +4,9 @@ The behaviour is that of knative.dev/eventing v0.47.0 (multi-tenant broker, in-m
 read from its source.
 """
 
-from muster.simulator.broker.broker import Broker, Observer, RefusedError, Report
-from muster.simulator.broker.events import CloudEvent, NotAnEventError
+from muster.simulator.broker.attributes import NotAnEventError
+from muster.simulator.broker.broker import AnswerTooLongError, Broker, Observer, RefusedError, Report
+from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.ingress import Ingress
 from muster.simulator.broker.ping import PingTimer
 from muster.simulator.broker.targets import Answer, HttpTarget, NoAnswerError, Target
@@ -13,6 +14,7 @@ from muster.simulator.broker.wiring import PingSource, Trigger, Wiring
 
 __all__ = [
     "Answer",
+    "AnswerTooLongError",
     "Broker",
     "CloudEvent",
     "HttpTarget",

@@ -7,17 +7,26 @@ calls the subscriber, `pkg/kncloudevents/event_dispatcher.go` retries and makes 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 
-from muster.simulator.broker.delivery import ERROR_DATA_LIMIT, Delivery, is_retried, is_success
-from muster.simulator.broker.events import CloudEvent, NotAnEventError, is_event
+from muster.simulator.broker.attributes import NotAnEventError
+from muster.simulator.broker.delivery import LONGEST_ANSWER, Delivery, is_retried, is_success
+from muster.simulator.broker.events import CloudEvent, is_event
 from muster.simulator.broker.targets import Answer, NoAnswerError, Target
 
 Wait = Callable[[float], bool]
 """Waits so many seconds; True means that the broker is stopping and nothing is tried again."""
+
+PASSED_HEADERS = frozenset({"x-request-id", "retry-after"})
+PASSED_PREFIXES = ("knative-", "x-b3-")
+TRACE_HEADERS = frozenset({"traceparent", "tracestate"})
+"""Passed on by OpenTelemetry in every request that follows from an event, replies included."""
+
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,8 @@ class DeliveryOutcome:
     Attributes:
         status: of the last attempt; 0 when no answer came, 502 for a success whose body is no event.
         attempts: how often the subscriber was called.
-        reply: the event it answered with.
+        reply: the event it answered with; it is not validated yet.
+        passed: the headers of the answer that are passed on with a reply.
         error: the extensions a dead letter gets. Empty after a time-out and after a 502 of the broker's own:
             the real one loses the details there.
         cut_short: the broker stopped while the event waited to be tried again, so nobody has refused it.
@@ -36,6 +46,7 @@ class DeliveryOutcome:
     status: int
     attempts: int = 1
     reply: CloudEvent | None = None
+    passed: Mapping[str, str] = field(default_factory=dict)
     error: dict[str, str] = field(default_factory=dict)
     cut_short: bool = False
 
@@ -51,12 +62,14 @@ class Recipient:
 
     Attributes:
         address: what a dead letter names as `knativeerrordest`.
-        namespace: the trigger's, for the header Kn-Namespace.
+        headers: sent beside those of the event.
+        may_reply: whether the body of a success is an event for the broker; that of a sink is ignored.
     """
 
     target: Target
     address: str
-    namespace: str
+    headers: Mapping[str, str]
+    may_reply: bool
 
 
 def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: Wait) -> DeliveryOutcome:
@@ -70,26 +83,43 @@ def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: W
     return outcome
 
 
-def failed_with(recipient: Recipient, status: int, body: bytes) -> dict[str, str]:
-    """The extensions that tell a dead letter sink who failed and how."""
+def failed_with(address: str, status: int, body: bytes) -> dict[str, str]:
+    """Return the extensions with which a dead letter names the recipient that failed, and its answer."""
     return {
-        "knativeerrordest": recipient.address,
+        "knativeerrordest": address,
         "knativeerrorcode": str(status),
-        "knativeerrordata": base64.b64encode(body).decode()[:ERROR_DATA_LIMIT],
+        "knativeerrordata": base64.b64encode(body).decode(),
     }
 
 
+def passed_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a message that go on with it (`PassThroughHeaders` in `pkg/utils/headers.go`)."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if name.lower() in PASSED_HEADERS or name.lower().startswith(PASSED_PREFIXES)
+    }
+
+
+def trace_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a message that name its trace."""
+    return {name: value for name, value in headers.items() if name.lower() in TRACE_HEADERS}
+
+
 def _once(recipient: Recipient, event: CloudEvent, timeout: float | None) -> DeliveryOutcome:
-    headers = {**event.headers(), "Prefer": "reply", "Kn-Namespace": recipient.namespace}
+    headers = {**event.headers(), **recipient.headers}
     try:
         answer = recipient.target(headers, event.data, timeout)
-    except NoAnswerError as error:
+    except NoAnswerError as failure:
         code = HTTPStatus.INTERNAL_SERVER_ERROR
-        told = failed_with(recipient, code, f"dispatch error: {error}".encode())
-        return DeliveryOutcome(0, error={} if error.timed_out else told)
+        text = f"dispatch error: {failure}".encode()[:LONGEST_ANSWER]
+        error_attributes = failed_with(recipient.address, code, text)
+        return DeliveryOutcome(0, error={} if failure.timed_out else error_attributes)
     if not is_success(answer.status):
-        return DeliveryOutcome(answer.status, error=failed_with(recipient, answer.status, answer.body))
-    return _accepted(answer)
+        return DeliveryOutcome(
+            answer.status, error=failed_with(recipient.address, answer.status, answer.body)
+        )
+    return _accepted(answer) if recipient.may_reply else DeliveryOutcome(answer.status)
 
 
 def _accepted(answer: Answer) -> DeliveryOutcome:
@@ -97,6 +127,17 @@ def _accepted(answer: Answer) -> DeliveryOutcome:
     if not is_event(answer.headers):
         return DeliveryOutcome(HTTPStatus.BAD_GATEWAY if answer.body else answer.status)
     try:
-        return DeliveryOutcome(answer.status, reply=CloudEvent.from_http(answer.headers, answer.body))
+        reply = CloudEvent.read(answer.headers, answer.body)
     except NotAnEventError:
         return DeliveryOutcome(HTTPStatus.BAD_GATEWAY)
+    if reply.data and not reply["datacontenttype"]:
+        reply = reply.with_attributes(datacontenttype=_sniffed(reply.data))
+    return DeliveryOutcome(answer.status, reply=reply, passed=passed_headers(answer.headers))
+
+
+def _sniffed(data: bytes) -> str:
+    """Return the content type that Go's server gives to a body without one; the filter answers with replies.
+
+    Left out are the types that `http.DetectContentType` recognises by their first bytes, such as HTML.
+    """
+    return "application/octet-stream" if _BINARY.search(data[:512]) else "text/plain; charset=utf-8"

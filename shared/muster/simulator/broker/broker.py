@@ -1,8 +1,7 @@
 """The broker: accepts events, delivers them to every matching trigger, and publishes the replies.
 
 As with the in-memory channel and the async-handler annotation of eventing/base/broker.yaml, a publisher gets
-its response before delivery, order is not guaranteed, and accepted events are lost with the process. Unlike
-there, headers other than the event's own (`x-request-id`, `traceparent`) are not forwarded.
+its response before delivery, order is not guaranteed, and accepted events are lost with the process.
 """
 
 from __future__ import annotations
@@ -11,11 +10,22 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 
-from muster.simulator.broker.attempts import DeliveryOutcome, Recipient, Wait, deliver, failed_with
+from muster.simulator.broker.attempts import (
+    DeliveryOutcome,
+    Recipient,
+    Wait,
+    deliver,
+    failed_with,
+    passed_headers,
+    trace_headers,
+)
+from muster.simulator.broker.attributes import NotAnEventError
+from muster.simulator.broker.delivery import LONGEST_ANSWER
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.targets import HttpTarget, Target
 from muster.simulator.broker.wiring import Trigger, Wiring
@@ -25,14 +35,21 @@ FIRST_TTL = 255
 """Maximum length of a chain of replies; the next reply is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
 
 TTL = "knativebrokerttl"
+ADDRESS = "http://broker-ingress.knative-eventing.svc.cluster.local"
+"""The host of every broker of a cluster, as dead letters of refused replies name it."""
+
 _log = logging.getLogger(__name__)
+
+
+class AnswerTooLongError(Exception):
+    """The answer of a failed delivery would end Knative's dispatcher, which loses all events it holds."""
 
 
 class RefusedError(Exception):
     """The broker did not accept an event.
 
     Attributes:
-        status: the HTTP status: 400 if the TTL is used up, 503 if a queue is full.
+        status: the HTTP status: 400 if the TTL is used up or a reply is invalid, 503 if a queue is full.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -67,6 +84,7 @@ class _Queued:
     number: int
     event: CloudEvent
     ttl: int
+    passed: Mapping[str, str] = field(default_factory=dict)
 
 
 class Broker:
@@ -75,6 +93,10 @@ class Broker:
     With workers, each trigger has its own queue and threads, so that a slow function delays neither the
     source nor other functions. Without workers, `pump` delivers the queued events in order of arrival and
     without retry delays, so that replays are deterministic.
+
+    Attributes:
+        wiring: the broker's manifests.
+        address: the URL of the broker inside a cluster.
     """
 
     def __init__(
@@ -83,7 +105,7 @@ class Broker:
         subscribers: Mapping[str, Target | str],
         *,
         observe: Observer | None = None,
-        workers: int = 4,
+        workers: int = 100,
         capacity: int = 10_000,
         clock: Callable[[], str] = now,
     ) -> None:
@@ -93,7 +115,8 @@ class Broker:
             wiring: the broker's manifests.
             subscribers: URL or function by name of each Service that a trigger or dead letter sink refers to.
             observe: called after every delivery, in the thread of the delivery.
-            workers: threads per trigger; 0: events are delivered by `pump` only.
+            workers: deliveries of a trigger at the same time, each in a thread that is started when it is
+                needed; Knative has no limit. 0: events are delivered by `pump` only.
             capacity: maximum number of queued events per trigger; above it events are refused.
             clock: returns the arrival time of an event.
 
@@ -101,6 +124,7 @@ class Broker:
             LookupError: a Service is missing in `subscribers`.
         """
         self.wiring = wiring
+        self.address = f"{ADDRESS}/{wiring.namespace}/{wiring.name}"
         self._targets = {
             name: HttpTarget(target, connections=workers or 1) if isinstance(target, str) else target
             for name, target in subscribers.items()
@@ -114,38 +138,47 @@ class Broker:
         self._number = 0
         self._in_flight = 0
         self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._work, args=(trigger,), name=f"{trigger.name}-{n}", daemon=True)
-            for trigger in wiring.triggers
-            for n in range(workers)
-        ]
+        self._workers = workers
+        self._pools: dict[str, ThreadPoolExecutor] = {}
 
     def start(self) -> None:
-        """Start the workers."""
-        for thread in self._threads:
-            thread.start()
+        """Start to deliver."""
+        if not self._workers:
+            return
+        with self._changed:
+            for trigger in self.wiring.triggers:
+                pool = ThreadPoolExecutor(self._workers, thread_name_prefix=trigger.name)
+                self._pools[trigger.name] = pool
+                for _queued in self._queues[trigger.name]:
+                    pool.submit(self._work, trigger)
 
     def stop(self) -> None:
         """Finish the attempts in flight and stop; queued events and retries are dropped."""
-        self._stopping.set()
         with self._changed:
+            self._stopping.set()
+            pools, self._pools = self._pools, {}
             for queue in self._queues.values():
                 queue.clear()
             self._changed.notify_all()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
+        for pool in pools.values():
+            pool.shutdown()
         for target in self._targets.values():
             if isinstance(target, HttpTarget):
                 target.close()
 
-    def publish(self, event: CloudEvent) -> None:
+    def publish(self, event: CloudEvent, headers: Mapping[str, str] | None = None) -> None:
         """Queue an event for all matching triggers, or for none if one queue is full.
+
+        Args:
+            event: a valid event.
+            headers: those of the request; some of them are passed on.
 
         Raises:
             RefusedError: the TTL is used up, or a queue is full.
         """
-        self._accept(event, _ttl(event), bounded=True)
+        headers = headers or {}
+        passed = {**passed_headers(headers), **trace_headers(headers)}
+        self._accept(event, _ttl(event), passed, bounded=True)
 
     def idle(self) -> bool:
         """Whether nothing is queued or in flight."""
@@ -176,62 +209,63 @@ class Broker:
                         f"trigger {trigger.name} needs Service {name}, which has no address here"
                     )
 
-    def _accept(self, event: CloudEvent, ttl: int, *, bounded: bool) -> None:
+    def _accept(self, event: CloudEvent, ttl: int, passed: Mapping[str, str], *, bounded: bool) -> None:
         if ttl <= 0:
             raise RefusedError(
                 400, f"event {event['id']} of type {event['type']} follows {FIRST_TTL} replies"
             )
         arrived = event.without(TTL).with_attributes(knativearrivaltime=self._clock())
         with self._changed:
-            queues = [
-                self._queues[trigger.name]
-                for trigger in self.wiring.triggers
-                if trigger.passes(arrived.attributes)
-            ]
-            if bounded and any(len(queue) >= self._capacity for queue in queues):
+            triggers = [trigger for trigger in self.wiring.triggers if trigger.passes(arrived.attributes)]
+            if bounded and any(len(self._queues[trigger.name]) >= self._capacity for trigger in triggers):
                 raise RefusedError(503, f"{self._capacity} events are waiting already")
-            for queue in queues:
+            for trigger in triggers:
                 self._number += 1
-                queue.append(_Queued(self._number, arrived, ttl))
-            self._changed.notify_all()
+                self._queues[trigger.name].append(_Queued(self._number, arrived, ttl, passed))
+                if pool := self._pools.get(trigger.name):
+                    pool.submit(self._work, trigger)
 
     def _is_idle(self) -> bool:
         return self._in_flight == 0 and not any(self._queues.values())
 
     def _work(self, trigger: Trigger) -> None:
-        queue = self._queues[trigger.name]
-        while True:
+        """Deliver the next event of a trigger."""
+        with self._changed:
+            queue = self._queues[trigger.name]
+            if not queue:
+                return
+            queued = queue.popleft()
+            self._in_flight += 1
+        try:
+            self._deliver(trigger, queued, self._stopping.wait)
+        except Exception:  # noqa: BLE001 - a function of this process, or the observer, may raise anything
+            _log.exception("event %s for %s", queued.event["id"], trigger.name)
+        finally:
             with self._changed:
-                self._changed.wait_for(lambda: queue or self._stopping.is_set())
-                if self._stopping.is_set():
-                    return
-                queued = queue.popleft()
-                self._in_flight += 1
-            try:
-                self._deliver(trigger, queued, self._stopping.wait)
-            except Exception:  # noqa: BLE001 - a function of this process, or the observer, may raise anything
-                _log.exception("event %s for %s", queued.event["id"], trigger.name)
-            finally:
-                with self._changed:
-                    self._in_flight -= 1
-                    self._changed.notify_all()
+                self._in_flight -= 1
+                self._changed.notify_all()
 
     def _deliver(self, trigger: Trigger, queued: _Queued, wait: Wait) -> None:
         start = monotonic()
-        subscriber = self._recipient(trigger, trigger.subscriber)
+        passed = {**queued.passed, "Kn-Namespace": trigger.namespace}
+        subscriber = self._recipient(trigger, trigger.subscriber, {**passed, "Prefer": "reply"})
         outcome = deliver(subscriber, queued.event, trigger.delivery, wait)
         seconds = monotonic() - start
-        error = {} if outcome.succeeded else outcome.error
-        failed = not outcome.succeeded and not outcome.cut_short
+        failed, error = not outcome.succeeded and not outcome.cut_short, outcome.error
         if outcome.reply:
+            answered = {**outcome.passed, **trace_headers(queued.passed)}
             try:
-                # Replies are not bounded: a worker must never wait for its own queue to drain.
-                self._accept(outcome.reply, queued.ttl - 1, bounded=False)
+                self._publish_reply(outcome.reply, queued.ttl - 1, answered)
             except RefusedError as refused:
-                failed, error = True, failed_with(subscriber, refused.status, str(refused).encode())
-        dead_letter = (
-            self._send_dead_letter(trigger, queued.event.with_attributes(**error), wait) if failed else None
-        )
+                failed, error = True, failed_with(self.address, refused.status, b"")
+                passed = {**answered, "Kn-Namespace": trigger.namespace}
+        dead_letter = None
+        if failed:
+            _check_length(trigger, error)
+            # An event that was a dead letter before keeps the attributes of that failure (`AddExtension`).
+            earlier = {name: queued.event[name] for name in error if queued.event[name]}
+            letter = queued.event.with_attributes(**{TTL: str(queued.ttl)}, **error | earlier)
+            dead_letter = self._send_dead_letter(trigger, letter, passed, wait)
         self._observe(
             Report(
                 trigger=trigger.name,
@@ -244,19 +278,37 @@ class Broker:
             )
         )
 
-    def _send_dead_letter(self, trigger: Trigger, event: CloudEvent, wait: Wait) -> DeliveryOutcome | None:
+    def _publish_reply(self, reply: CloudEvent, ttl: int, passed: Mapping[str, str]) -> None:
+        try:
+            reply.validate()
+        except NotAnEventError as error:
+            raise RefusedError(400, f"reply: {error}") from error
+        # Replies are not bounded: a worker must never wait for its own queue to drain.
+        self._accept(reply, ttl, passed, bounded=False)
+
+    def _send_dead_letter(
+        self, trigger: Trigger, event: CloudEvent, headers: Mapping[str, str], wait: Wait
+    ) -> DeliveryOutcome | None:
         outcome = None
         if trigger.delivery.dead_letter:
-            sink = self._recipient(trigger, trigger.delivery.dead_letter)
+            sink = self._recipient(trigger, trigger.delivery.dead_letter, headers)
             outcome = deliver(sink, event, trigger.delivery, wait)
         if not outcome or not outcome.succeeded:
             _log.error("event %s (%s) is lost for %s", event["id"], event["type"], trigger.name)
         return outcome
 
-    def _recipient(self, trigger: Trigger, service: str) -> Recipient:
+    def _recipient(self, trigger: Trigger, service: str, headers: Mapping[str, str]) -> Recipient:
         target = self._targets[service]
         address = target.url if isinstance(target, HttpTarget) else f"http://{service}.{trigger.namespace}"
-        return Recipient(target, address, trigger.namespace)
+        return Recipient(target, address, headers, may_reply="Prefer" in headers)
+
+
+def _check_length(trigger: Trigger, error: Mapping[str, str]) -> None:
+    """Raise AnswerTooLongError if a dead letter's answer is longer than Knative's dispatcher survives."""
+    if trigger.delivery.dead_letter and len(error.get("knativeerrordata", "")) > 4 * LONGEST_ANSWER // 3:
+        raise AnswerTooLongError(
+            f"{trigger.name} answered {error['knativeerrorcode']} with more than {LONGEST_ANSWER} bytes"
+        )
 
 
 def _ttl(event: CloudEvent) -> int:

@@ -6,7 +6,7 @@ As knative.dev/eventing v0.47.0 `pkg/kncloudevents` does it (retries.go, event_d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,8 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from muster.kustomize import UnsupportedManifestError
 
-ERROR_DATA_LIMIT = 1024
-"""Characters of the base64 text of a failed answer's body that a dead letter carries."""
+LONGEST_ANSWER = 768
+"""Bytes of a failed answer's body that a dead letter can carry, as 1024 characters of base64.
+
+Knative 0.47.0 means to cut longer ones, but its dispatcher ends with a panic: it encodes the whole body into
+a buffer of 1024 bytes (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
+"""
 
 _RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
 _DURATION = TypeAdapter(timedelta)
@@ -46,7 +50,8 @@ class Delivery:
 
         Raises:
             UnsupportedManifestError: a field other than retry, backoffPolicy, backoffDelay, timeout and
-                deadLetterSink (`retryAfterMax` is alpha and refused by Knative too), or a broken duration.
+                deadLetterSink (`retryAfterMax` is alpha and refused by Knative too), a broken duration, a
+                negative number of retries, or a time-out of 0.
         """
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(
@@ -57,14 +62,21 @@ class Delivery:
             raise UnsupportedManifestError(
                 f"delivery.backoffPolicy: {policy!r} is neither linear nor exponential"
             )
+        retry, timeout = int(spec.get("retry", 0)), seconds_of(spec["timeout"]) if "timeout" in spec else None
+        if retry < 0 or timeout == 0:
+            raise UnsupportedManifestError(f"delivery: retry {retry} or timeout {timeout} is too small")
         sink = spec.get("deadLetterSink") or {}
         return cls(
-            retry=int(spec.get("retry", 0)),
+            retry=retry,
             policy=policy,
             delay=seconds_of(spec["backoffDelay"]) if "backoffDelay" in spec else 0.0,
-            timeout=seconds_of(spec["timeout"]) if "timeout" in spec else None,
+            timeout=timeout,
             dead_letter=sink["ref"]["name"] if sink else "",
         )
+
+    def or_sink_of(self, broker: Delivery) -> Delivery:
+        """Return this delivery with its own dead letter sink, else the broker's (`resolveDeadLetterSink`)."""
+        return self if self.dead_letter else replace(self, dead_letter=broker.dead_letter)
 
     def wait_before_retry(self, number: int) -> float:
         """Seconds before a retry; the first one is number 0, so a linear policy retries once at once."""

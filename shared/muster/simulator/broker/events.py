@@ -2,26 +2,31 @@
 
 The `cloudevents` package is not used, because it fills in missing attributes (id, time, specversion), which a
 broker must refuse, and parses the data, which a broker must not change. The rules are those of the
-CloudEvents 1.0 HTTP binding; the mode of a message is detected as in github.com/cloudevents/sdk-go/v2
-`Message.ReadEncoding`.
+CloudEvents 1.0 HTTP binding as github.com/cloudevents/sdk-go/v2 2.16.1 has them: reading an event
+(`ToEvent`) and validating it (`Event.Validate`) are two steps, since Knative answers differently to replies
+that fail them.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-REQUIRED = ("specversion", "id", "source", "type")
+from muster.simulator.broker import structured
+from muster.simulator.broker.attributes import (
+    VERSIONS,
+    NotAnEventError,
+    extension_name,
+    media_type,
+    parsed,
+    problem,
+)
+
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
-
-
-class NotAnEventError(ValueError):
-    """The message is not a valid CloudEvent."""
 
 
 @dataclass(frozen=True)
@@ -57,89 +62,81 @@ class CloudEvent:
         """The event as a JSON object, as in recordings and dead letters."""
         if not self.data:
             return dict(self.attributes)
-        if _is_json(self["datacontenttype"]):
+        if structured.is_json(self["datacontenttype"]):
             return {**self.attributes, "data": json.loads(self.data)}
         return {**self.attributes, "data_base64": base64.b64encode(self.data).decode()}
 
-    @classmethod
-    def from_http(cls, headers: Mapping[str, str], body: bytes) -> CloudEvent:
-        """Parse the event of a request or response, in binary or structured mode.
+    def validate(self) -> None:
+        """Check that all required attributes are there and the others are valid.
 
         Raises:
-            NotAnEventError: neither mode, a batch, invalid JSON, or a required attribute is missing or empty.
+            NotAnEventError: they are not.
+        """
+        if reason := problem(self.attributes):
+            raise NotAnEventError(reason)
+
+    @classmethod
+    def read(cls, headers: Mapping[str, str], body: bytes) -> CloudEvent:
+        """Parse the event of a request or response, in binary or structured mode, without validating it.
+
+        Raises:
+            NotAnEventError: neither mode, a batch, invalid JSON, or an attribute that cannot be parsed.
         """
         named = {name.lower(): value for name, value in headers.items()}
-        content_type = named.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type == BATCH:
+        kind = media_type(named.get("content-type", ""))
+        if kind == BATCH:
             raise NotAnEventError("a batch of events: send them one by one")
-        if content_type == STRUCTURED:
-            return cls.from_structured(_json_object(body))
+        if kind == STRUCTURED:
+            attributes, data = structured.read(body)
+            return cls(parsed(attributes), data)
         if "ce-specversion" not in named:
             raise NotAnEventError(
                 "neither a ce-specversion header nor content type application/cloudevents+json"
             )
-        attributes = {name[3:]: value for name, value in named.items() if name.startswith("ce-")}
+        attributes = {
+            extension_name(name[3:]): value for name, value in named.items() if name.startswith("ce-")
+        }
         if named.get("content-type"):
             attributes["datacontenttype"] = named["content-type"]
-        return cls(_checked(attributes), body)
+        return cls(parsed(attributes), body)
+
+    @classmethod
+    def from_http(cls, headers: Mapping[str, str], body: bytes) -> CloudEvent:
+        """Parse and validate the event of a request or response, in binary or structured mode.
+
+        Raises:
+            NotAnEventError: it cannot be read, or an attribute is missing or invalid.
+        """
+        event = cls.read(headers, body)
+        event.validate()
+        return event
 
     @classmethod
     def from_structured(cls, event: Mapping[str, Any]) -> CloudEvent:
-        """Parse the event of a JSON object (CloudEvents JSON format, section 3).
+        """Parse and validate the event of a JSON object (CloudEvents JSON format, section 3).
 
         Raises:
-            NotAnEventError: a required attribute is missing or empty, or data_base64 is invalid.
+            NotAnEventError: an attribute is missing or invalid, or data_base64 is invalid.
         """
-        attributes = {
-            name: _text(value)
-            for name, value in event.items()
-            if name not in ("data", "data_base64") and value is not None
-        }
-        return cls(_checked(attributes), _data(event, attributes.get("datacontenttype", "")))
+        members = {name: value for name, value in event.items() if name not in ("data", "data_base64")}
+        attributes = parsed(structured.attributes_of(members))
+        result = cls(attributes, _data(event, attributes.get("datacontenttype", "")))
+        result.validate()
+        return result
 
 
 def is_event(headers: Mapping[str, str]) -> bool:
     """Whether the headers of a response are those of a CloudEvent; other responses must have no body."""
     named = {name.lower(): value for name, value in headers.items()}
-    content_type = named.get("content-type", "").lower()
-    return "ce-specversion" in named or content_type.startswith("application/cloudevents")
-
-
-def _checked(attributes: dict[str, str]) -> dict[str, str]:
-    if missing := [name for name in REQUIRED if not attributes.get(name)]:
-        raise NotAnEventError(f"no {', '.join(missing)}")
-    if attributes["specversion"] != "1.0":
-        raise NotAnEventError(f"specversion {attributes['specversion']!r} is not 1.0")
-    return attributes
-
-
-def _json_object(body: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(body)
-    except ValueError as error:
-        raise NotAnEventError(f"broken JSON: {error}") from error
-    if not isinstance(parsed, dict):
-        raise NotAnEventError("a structured event is one JSON object")
-    return parsed
+    kind = media_type(named.get("content-type", ""))
+    return kind in (STRUCTURED, BATCH) or named.get("ce-specversion", "") in VERSIONS
 
 
 def _data(event: Mapping[str, Any], content_type: str) -> bytes:
     if "data_base64" in event:
-        try:
-            return base64.b64decode(event["data_base64"], validate=True)
-        except (binascii.Error, TypeError, ValueError) as error:
-            raise NotAnEventError(f"data_base64: {error}") from error
+        return structured.decoded(event["data_base64"])
     if "data" not in event:
         return b""
-    if isinstance(event["data"], str) and not _is_json(content_type):
+    if isinstance(event["data"], str) and not structured.is_json(content_type):
         return event["data"].encode()
     return json.dumps(event["data"], separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _is_json(content_type: str) -> bool:
-    media_type = content_type.partition(";")[0].strip().lower()
-    return media_type in ("", "application/json", "text/json") or media_type.endswith("+json")
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,19 +1,21 @@
 """The HTTP ingress of the broker, without authentication, on loopback only.
 
-The responses are those of `pkg/broker/ingress/ingress_handler.go` of knative.dev/eventing v0.47.0. A POST to
-`/<namespace>/<broker>` returns 202 if the event is accepted, 400 if it is invalid and 404 for another broker;
-other methods return 405.
+The responses are those of `pkg/broker/ingress/ingress_handler.go` of knative.dev/eventing v0.47.0, with a
+text for the person who reads a refusal. A POST to `/<namespace>/<broker>` returns 202 if the event is
+accepted, 400 if it is invalid and 404 for another broker; OPTIONS returns 200, other methods 405.
 """
 
 from __future__ import annotations
 
 import threading
-from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
+from muster.simulator.broker.attributes import NotAnEventError
 from muster.simulator.broker.broker import Broker, RefusedError
-from muster.simulator.broker.events import CloudEvent, NotAnEventError
+from muster.simulator.broker.events import CloudEvent
+
+WEB_HOOKS = {"Allow": "POST, OPTIONS", "WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"}
 
 
 class Ingress:
@@ -48,17 +50,44 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Publish the event of the request."""
-        length = self.headers.get("Content-Length")
-        if length is None or not length.isdecimal():
+        body = self._body()
+        if body is None:
             self.close_connection = True
-            self._respond(411, "an event needs a Content-Length")
+            self._respond(400, "the body is broken: neither of a given length nor in chunks")
             return
-        body = self.rfile.read(int(length))
-        if self.path.rstrip("/") != self.broker_path:
+        path = self.requestline.split()[1]  # `self.path` has lost its first of two slashes
+        segments = path.removesuffix("/").split("/")
+        if path == "/":
             self._respond(404, f"the broker is at {self.broker_path}")
-            return
+        elif len(segments) != len(self.broker_path.split("/")):
+            self._respond(
+                400, f"the path of a broker is /<namespace>/<name>; this one is at {self.broker_path}"
+            )
+        else:
+            self._publish("/".join(segments), body)
+
+    def do_OPTIONS(self) -> None:
+        """Allow any sender any rate, as the CloudEvents web hook specification asks."""
+        self.send_response(200)
+        for name, value in WEB_HOOKS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        """Refuse a method other than POST."""
+        self._respond(405, "events are POSTed")
+
+    do_PUT = do_DELETE = do_PATCH = do_HEAD = do_GET  # noqa: N815 - names that http.server calls
+
+    def _publish(self, path: str, body: bytes) -> None:
+        headers = dict(self.headers.items())
         try:
-            self.broker.publish(CloudEvent.from_http(dict(self.headers.items()), body))
+            event = CloudEvent.from_http(headers, body)
+            if path != self.broker_path:
+                self._respond(404, f"the broker is at {self.broker_path}")
+                return
+            self.broker.publish(event, headers)
         except NotAnEventError as error:
             self._respond(400, str(error))
         except RefusedError as refused:
@@ -66,20 +95,29 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._respond(202)
 
-    def do_GET(self) -> None:
-        """Refuse a method other than POST."""
-        self._respond(405, "events are POSTed")
+    def _body(self) -> bytes | None:
+        """Return the body of the request; None if it cannot be read."""
+        try:
+            if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+                return b"".join(iter(self._chunk, b""))
+            return self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        except ValueError:
+            return None
 
-    do_PUT = do_DELETE = do_PATCH = do_GET  # noqa: N815 - names that http.server calls
+    def _chunk(self) -> bytes:
+        """Return the next chunk of the body; empty after the last one (RFC 9112, 7.1; no trailers)."""
+        chunk = self.rfile.read(int(self.rfile.readline().partition(b";")[0], 16))
+        self.rfile.readline()
+        return chunk
 
     def _respond(self, status: int, text: str = "") -> None:
         body = f"{text}\n".encode() if text else b""
         self.send_response(status)
-        if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", "POST")
+        self.send_header("Allow", WEB_HOOKS["Allow"])
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the signature of http.server
         """Disable access logging; deliveries go to the observer, refusals to the publisher."""

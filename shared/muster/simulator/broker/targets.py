@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+from urllib.parse import urljoin
 
 import urllib3
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+KEEPING_THE_METHOD = frozenset({307, 308})
+MAX_REQUESTS = 10
+"""Requests of a chain of redirects, the first one included (`defaultCheckRedirect` of Go's `net/http`)."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +49,36 @@ class Target(Protocol):
 
 
 class HttpTarget:
-    """A subscriber at a URL, with keep-alive connections; redirects are not followed."""
+    """A subscriber at a URL, with keep-alive connections.
+
+    Redirects are followed as by Go's `net/http`: after 301, 302 and 303 as GET without the body.
+    """
 
     def __init__(self, url: str, *, connections: int = 8) -> None:
         self.url = url
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
 
     def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-        """POST an event."""
+        """POST an event; the time-out counts for each request of a chain of redirects."""
+        method, url = "POST", self.url
+        for _ in range(MAX_REQUESTS):
+            answer = self._request(method, url, headers, body, timeout)
+            location = answer.headers.get("Location")
+            if answer.status not in REDIRECTS or not location:
+                return answer
+            url = urljoin(url, location)
+            if answer.status not in KEEPING_THE_METHOD:
+                method, body = "GET", b""
+                headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        raise NoAnswerError(f"{self.url}: stopped after {MAX_REQUESTS} redirects")
+
+    def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, timeout: float | None
+    ) -> Answer:
         try:
             response = self._pool.request(
-                "POST",
-                self.url,
+                method,
+                url,
                 body=body,
                 headers=dict(headers),
                 timeout=urllib3.Timeout(total=timeout),

@@ -12,6 +12,9 @@ from muster.simulator.broker.delivery import Delivery
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.filters import Predicate, compile_filters
 
+DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
+"""The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""
+
 
 @dataclass(frozen=True)
 class Trigger:
@@ -20,7 +23,8 @@ class Trigger:
     Attributes:
         subscriber: name of the Knative Service that receives the events.
         passes: whether the filter matches an event's attributes.
-        delivery: the delivery spec of the trigger, else of the broker.
+        delivery: the delivery spec of the trigger, else of the broker; a trigger's own one without a dead
+            letter sink has the broker's sink.
     """
 
     name: str
@@ -77,7 +81,8 @@ class Wiring:
         if len(brokers) != 1:
             raise UnsupportedManifestError(f"{len(brokers)} brokers are called {broker!r}")
         namespace = brokers[0]["metadata"]["namespace"]
-        default = (brokers[0].get("spec") or {}).get("delivery") or {}
+        delivery = (brokers[0].get("spec") or {}).get("delivery")
+        default = Delivery.from_manifest(DEFAULT_DELIVERY if delivery is None else delivery)
         triggers = (item for item in of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
         pings = (item for item in of_kind(objects, "PingSource") if _sink(item) == broker)
         return cls(
@@ -94,16 +99,17 @@ class Wiring:
         return Wiring(self.name, self.namespace, self.triggers, ())
 
 
-def _trigger(manifest: Manifest, broker_delivery: Mapping[str, Any]) -> Trigger:
+def _trigger(manifest: Manifest, default: Delivery) -> Trigger:
     name, spec = manifest["metadata"]["name"], manifest["spec"]
+    own = spec.get("delivery")
     try:
         return Trigger(
             name=name,
             namespace=manifest["metadata"]["namespace"],
             subscriber=_service(spec["subscriber"]),
             passes=compile_filters(spec),
-            # Not merged: a trigger with only `retry` has no dead letter sink (trigger.go of the MT broker).
-            delivery=Delivery.from_manifest(spec.get("delivery") or broker_delivery),
+            # Only the dead letter sink is taken from the broker's (pkg/reconciler/broker/trigger/trigger.go).
+            delivery=default if own is None else Delivery.from_manifest(own).or_sink_of(default),
         )
     except UnsupportedManifestError as error:
         raise UnsupportedManifestError(f"Trigger {name}: {error}") from error

@@ -12,6 +12,7 @@ import pytest
 
 from muster.simulator.broker import (
     Answer,
+    AnswerTooLongError,
     Broker,
     CloudEvent,
     NoAnswerError,
@@ -96,7 +97,10 @@ def _pumped(
             id="200 with JSON that is no event is a failure and comes again",
         ),
         pytest.param(Answer(200, REPLY), 1, id="200 with an event is the end"),
-        pytest.param(Answer(200, {"ce-specversion": "1.0"}), 4, id="200 with half an event comes again"),
+        pytest.param(
+            Answer(200, {"ce-specversion": "1.0"}), 1, id="200 with half an event is the end, as a failure"
+        ),
+        pytest.param(Answer(200, {**REPLY, "ce-time": "now"}), 4, id="200 with a broken time comes again"),
         pytest.param(NoAnswerError("refused"), 4, id="no answer comes three times again"),
     ],
 )
@@ -151,9 +155,7 @@ def test_replies_to_replies_end() -> None:
     ("answer", "code", "data"),
     [
         pytest.param(Answer(422, body=b"no gang"), "422", b"no gang", id="a refusal"),
-        pytest.param(
-            Answer(503, body=b"x" * 2000), "503", b"x" * 768, id="a long answer, cut to 1024 characters"
-        ),
+        pytest.param(Answer(503, body=b"x" * 768), "503", b"x" * 768, id="the longest answer"),
         pytest.param(
             NoAnswerError("refused"), "500", b"dispatch error: refused", id="no answer counts as 500"
         ),
@@ -170,6 +172,18 @@ def test_a_dead_letter_says_who_failed_and_how(answer: Answer | Exception, code:
     assert letter["knativeerrorcode"] == code
     assert base64.b64decode(letter["knativeerrordata"]) == data
     assert reports[0].dead_letter == 202
+
+
+def test_an_answer_that_would_end_knatives_dispatcher_is_an_error() -> None:
+    """Above 768 bytes Knative 0.47.0 panics when it makes the dead letter; without a sink nothing happens."""
+    functions: dict[str, Target] = {
+        "step": _Subscriber(Answer(503, body=b"x" * 769)),
+        "dead-letter": _Subscriber(),
+    }
+    with pytest.raises(AnswerTooLongError, match="503"):
+        _pumped(_wiring(_trigger("step", **DEAD_LETTER)), functions)
+    _, reports = _pumped(_wiring(_trigger("step")), functions)
+    assert [report.status for report in reports] == [503]
 
 
 @pytest.mark.parametrize(
@@ -201,11 +215,13 @@ def test_a_dead_letter_sink_is_retried_too_and_then_the_event_is_lost(
     wording(record.getMessage())
 
 
-def test_a_triggers_delivery_replaces_the_brokers_as_a_whole() -> None:
-    """A trigger that sets only `retry` has no dead letter sink, though the broker has one."""
-    wiring = _wiring(_trigger("own", retry=1), _trigger("inherits"), delivery={"retry": 2, **DEAD_LETTER})
+def test_a_triggers_delivery_replaces_the_brokers_except_for_the_sink() -> None:
+    """A trigger that sets only `retry` has the broker's dead letter sink, but not its other fields."""
+    broker = {"retry": 2, "timeout": "PT1S", **DEAD_LETTER}
+    wiring = _wiring(_trigger("own", retry=1), _trigger("inherits"), delivery=broker)
     own, inherits = wiring.triggers[1], wiring.triggers[0]
-    assert (own.name, own.delivery.retry, own.delivery.dead_letter) == ("own", 1, "")
+    assert (own.name, own.delivery.retry, own.delivery.dead_letter) == ("own", 1, "dead-letter")
+    assert own.delivery.timeout is None
     assert (inherits.delivery.retry, inherits.delivery.dead_letter) == (2, "dead-letter")
 
 

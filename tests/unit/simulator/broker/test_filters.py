@@ -49,6 +49,10 @@ POD = {"exact": {"kind": "Pod"}}
         pytest.param([{"all": [ADD, {"any": [POD, {"not": POD}]}]}], True, id="dialects nest"),
         pytest.param([ADD, JOB], True, id="filters beside one another are all needed"),
         pytest.param([ADD, POD], False, id="one of several filters fails"),
+        pytest.param([{"exact": {}}, {}], True, id="filters without attributes are left out"),
+        pytest.param([{"exact": {"kind": ""}}], True, id="a filter with an empty value is left out"),
+        pytest.param([{"any": []}, POD], False, id="any of nothing is left out, the rest counts"),
+        pytest.param([{"any": [{"exact": {}}, POD]}], False, id="any: an empty member does not pass for it"),
     ],
 )
 def test_filters(filters: list[dict[str, Any]], passes: bool) -> None:
@@ -80,11 +84,11 @@ def test_the_newer_form_wins() -> None:
 @pytest.mark.parametrize(
     ("subscription", "name"),
     [
-        pytest.param({"cesql": "type = 'x'"}, "cesql", id="CESQL is not spoken here"),
+        pytest.param({"cesql": "type = 'x'"}, "cesql", id="CESQL"),
         pytest.param({"exact": {"kind": "Job"}, "prefix": {"type": "x"}}, "prefix", id="two dialects in one"),
-        pytest.param({}, "", id="no dialect"),
-        pytest.param({"exact": {"kind": ""}}, "exact", id="an empty value"),
-        pytest.param({"any": []}, "any", id="any of nothing"),
+        pytest.param({"exakt": {"kind": "Job"}}, "exakt", id="a dialect that does not exist"),
+        pytest.param({"exact": {"Kind": "Job"}}, "Kind", id="an upper-case name of an attribute"),
+        pytest.param({"not": {"exact": {}}}, "not", id="not of an empty filter, with which Knative's panics"),
         pytest.param({"all": [{"cesql": "TRUE"}]}, "cesql", id="CESQL deep inside"),
     ],
 )

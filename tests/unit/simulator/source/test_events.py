@@ -70,7 +70,7 @@ def test_plurals_are_guessed(kind: str, plural: str) -> None:
 
 def _attributes(headers: dict[str, str]) -> dict[str, str]:
     """What a broker reads from the headers; id and time are the sender's to add."""
-    sent = {**headers, "Ce-Id": "some", "Ce-Time": "some"}
+    sent = {**headers, "Ce-Id": "some", "Ce-Time": "2026-11-21T08:00:00Z"}
     attributes = CloudEvent.from_http(sent, b"{}").attributes
     return {name: value for name, value in attributes.items() if name not in EACH_SENDING}
 

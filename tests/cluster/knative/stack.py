@@ -1,0 +1,207 @@
+"""Starts Knative Eventing, and Serving's webhook, on a running control plane, as processes on loopback."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.cluster import controllers, manifests, modules
+from tests.cluster.api import MERGE_PATCH, KubernetesApi
+from tests.cluster.knative import kubelet, release
+from tests.cluster.processes import ComponentProcess, NotReady, start, until, wait_ready
+
+RETRIES = 5
+"""Retries of every delivery in eventing/, and of an adapter."""
+
+BAD_GATEWAY = 502
+"""Status of the proxy for a Service that nothing listens behind."""
+
+_PARTS = ("broker-ingress", "broker-filter", "imc-dispatcher")
+_PROBES = (
+    (
+        "/apis/eventing.knative.dev/v1/namespaces/default/brokers",
+        {
+            "apiVersion": "eventing.knative.dev/v1",
+            "kind": "Broker",
+            "metadata": {"name": "probe"},
+            "spec": {},
+        },
+        "config",
+    ),
+    (
+        "/apis/serving.knative.dev/v1/namespaces/default/services",
+        {
+            "apiVersion": "serving.knative.dev/v1",
+            "kind": "Service",
+            "metadata": {"name": "probe"},
+            "spec": {"template": {"spec": {"containers": [{"image": "example.com/probe"}]}}},
+        },
+        "traffic",
+    ),
+    (
+        "/apis/messaging.knative.dev/v1/namespaces/default/inmemorychannels",
+        {
+            "apiVersion": "messaging.knative.dev/v1",
+            "kind": "InMemoryChannel",
+            "metadata": {"name": "probe"},
+            "spec": {},
+        },
+        "",
+    ),
+)
+"""Collection, an object, and the field of its spec that the defaulting webhook fills in."""
+
+
+@dataclass(frozen=True)
+class Knative:
+    """A running Knative.
+
+    Attributes:
+        proxy: URL of the proxy that stands for Services.
+        folder: folder of the cluster, with the logs of all processes.
+    """
+
+    proxy: str
+    folder: Path
+
+    def route(self, hosts: dict[str, str]) -> None:
+        """Route hosts, ``<host>[:<port>]``, to addresses, ``127.0.0.1:<port>``, instead of earlier ones."""
+        KubernetesApi(self.proxy).must("PUT", "/", hosts)
+
+    def serve(self, api: KubernetesApi, namespace: str, name: str, address: str) -> None:
+        """Give an existing Knative Service an address, as Serving would when its pods are ready.
+
+        Args:
+            api: client as administrator.
+            namespace: its namespace.
+            name: its name.
+            address: ``127.0.0.1:<port>`` of the process that stands for its pods.
+        """
+        host = f"{name}.{namespace}.svc.cluster.local"
+        self.route({host: address})
+        path = f"/apis/serving.knative.dev/v1/namespaces/{namespace}/services/{name}"
+        generation = api.must("GET", path)["metadata"]["generation"]
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        url = f"http://{host}"
+        status = {
+            "observedGeneration": generation,
+            "url": url,
+            "address": {"url": url},
+            "conditions": [ready],
+        }
+        api.must("PATCH", f"{path}/status", {"status": status}, MERGE_PATCH)
+
+    def busy(self) -> str:
+        """Return what the broker still has to do, as text; empty if it is idle.
+
+        All deliveries pass the proxy: it knows the requests in flight and, by the rule of Knative's retries,
+        which deliveries will be tried again. Only what an event source has not sent yet is unknown.
+        """
+        before = self._state()
+        if before["inFlight"]:
+            return f"{before['inFlight']} requests are in flight"
+        for refused in before["refused"]:
+            if _is_retried(refused) and refused["attempts"] <= RETRIES:
+                return f"waits for another attempt: {refused}"
+        # Between two requests for one event the broker needs less than this.
+        time.sleep(0.05)
+        return "" if self._state() == before else "requests were sent just now"
+
+    def forget_refused(self) -> None:
+        """Forget deliveries that are not tried again, because the process that would do it was stopped."""
+        KubernetesApi(self.proxy).must("DELETE", "/")
+
+    def answers(self) -> bool:
+        """Return whether the proxy answers."""
+        try:
+            return bool(self._state())
+        except OSError:
+            return False
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = KubernetesApi(self.proxy).must("GET", "/")
+        return state
+
+    def request(
+        self, url: str, method: str = "GET", headers: dict[str, str] | None = None, body: bytes = b""
+    ) -> int:
+        """Send a request to a Service of the cluster and return the HTTP status."""
+        address = urlsplit(self.proxy)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
+        try:
+            connection.request(method, url, body, {"Host": urlsplit(url).netloc, **(headers or {})})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def pids(self, name: str) -> list[int]:
+        """Return the ids of the processes of the pods whose name begins with this one."""
+        pods: dict[str, int] = json.loads((self.folder / kubelet.STATE).read_text())
+        return [pid for pod, pid in pods.items() if pod.split("/")[1].startswith(name)]
+
+
+def build() -> None:
+    """Build every component of Knative."""
+    for component in (modules.EVENTING, modules.SERVING_WEBHOOK, modules.SERVICE_PROXY):
+        modules.build(component)
+
+
+def start_knative(
+    api: KubernetesApi, folder: Path, network: str, processes: list[ComponentProcess]
+) -> Knative:
+    """Install Knative and start its processes; return when every webhook and the broker answer.
+
+    Args:
+        api: client as administrator.
+        folder: folder of the cluster.
+        network: URL at which the proxy for Services listens.
+        processes: gets the proxy, and the process that runs Knative's pods.
+
+    Raises:
+        NotReady: something did not become ready in time.
+    """
+    build()
+    listen = urlsplit(network).netloc
+    proxy = start("service-proxy", [str(modules.build(modules.SERVICE_PROXY)), "--listen", listen], folder)
+    processes.append(proxy)
+    knative = Knative(network, folder)
+    wait_ready(proxy, knative.answers)
+    definitions = release.types()
+    manifests.apply(api, definitions)
+    controllers.wait_served(api, definitions)
+    controllers.add_node(api, release.NODE, cpu=0, gpus=0, labels={release.NODE_LABEL: "here"})
+    manifests.apply(api, release.objects())
+    command = [sys.executable, "-m", "tests.cluster.knative.kubelet", str(folder), network]
+    pods = start("knative-kubelet", command, folder, {"PYTHONPATH": str(modules.REPOSITORY)})
+    processes.append(pods)
+    for what, ready in (
+        ("webhooks", lambda: all(_is_defaulted(api, *probe) for probe in _PROBES)),
+        ("broker", lambda: all(_listens(knative, part) for part in _PARTS)),
+    ):
+        if not until(ready, 90):
+            raise NotReady(f"Knative's {what} did not become ready\n{pods.tail()}")
+    return knative
+
+
+def _is_retried(refused: dict[str, Any]) -> bool:
+    """Return whether a delivery is retried by its sender: by the dispatcher, or by an adapter.
+
+    The filter, which calls functions, leaves that to the dispatcher.
+    """
+    to_trigger = refused["path"].startswith("/triggers/")
+    return to_trigger or refused["host"].startswith(("broker-ingress.", "dead-letter."))
+
+
+def _is_defaulted(api: KubernetesApi, path: str, body: dict[str, Any], field: str) -> bool:
+    answer = api.request("POST", path, body, query={"dryRun": "All"})
+    return answer.ok and (not field or field in answer.body["spec"])
+
+
+def _listens(knative: Knative, service: str) -> bool:
+    return knative.request(f"http://{service}.knative-eventing.svc.cluster.local/") != BAD_GATEWAY

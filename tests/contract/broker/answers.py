@@ -1,0 +1,79 @@
+"""What Knative's broker answered and delivered in each contract case: `answers/<subject>.json`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+from tests.contract.broker import cases
+from tests.contract.broker.case import BrokerCase, BrokerConversation, Entries, ServedBroker
+from tests.contract.broker.recipients import Recipients
+
+ANSWERS = Path(__file__).parent / "answers"
+
+
+def all_cases() -> list[BrokerCase]:
+    """Return the cases of every subject.
+
+    Raises:
+        AssertionError: there are none, or two have the same key.
+    """
+    every_case: list[BrokerCase] = []
+    for module in pkgutil.iter_modules(cases.__path__, f"{cases.__name__}."):
+        every_case += importlib.import_module(module.name).CASES
+    keys = [case.key for case in every_case]
+    assert keys, "there is no contract case of a broker"
+    assert len(keys) == len(set(keys)), "two cases have the same name"
+    return every_case
+
+
+def converse(case: BrokerCase, broker: ServedBroker, recipients: Recipients) -> Entries:
+    """Run a case and return its recording.
+
+    Raises:
+        AssertionError: the rule does not hold.
+    """
+    conversation = BrokerConversation(case, broker, recipients)
+    try:
+        case.run(conversation)
+    except Exception as error:
+        error.add_note(json.dumps(conversation.entries()))
+        raise
+    return conversation.entries()
+
+
+def read(case: BrokerCase) -> Entries | None:
+    """Return the recording of Knative's broker; None if the case was never recorded."""
+    path = ANSWERS / f"{case.subject}.json"
+    if not path.exists():
+        return None
+    recorded: dict[str, Entries] = json.loads(path.read_text())
+    return recorded.get(case.key)
+
+
+def write(recorded: dict[str, dict[str, Entries]]) -> None:
+    """Write the recordings by subject and case; delete files of subjects that no longer exist."""
+    ANSWERS.mkdir(exist_ok=True)
+    for old in ANSWERS.glob("*.json"):
+        if old.stem not in recorded:
+            old.unlink()
+    for subject, entries in recorded.items():
+        (ANSWERS / f"{subject}.json").write_text(json.dumps(entries, indent=1, sort_keys=True) + "\n")
+
+
+def difference(wanted: Entries, got: Entries) -> str:
+    """Return a line for every field of two recordings that differs; empty for none."""
+    return "\n".join(_paths(wanted, got))
+
+
+def _paths(wanted: Any, got: Any, path: str = "") -> list[str]:
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        keys = sorted(wanted.keys() | got.keys())
+        return [line for key in keys for line in _paths(wanted.get(key), got.get(key), f"{path}.{key}")]
+    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
+        pairs = enumerate(zip(wanted, got, strict=True))
+        return [line for index, (old, new) in pairs for line in _paths(old, new, f"{path}[{index}]")]
+    return [] if wanted == got else [f"  {path}: recorded {wanted!r}, got {got!r}"]

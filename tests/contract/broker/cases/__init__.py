@@ -1,0 +1,1 @@
+"""The contract cases of a broker, a module for each subject."""
