@@ -169,9 +169,7 @@ def resolve_policy(
     if source.kind == PolicySourceKind.UPSTREAM:
         return EffectivePolicy(source.where, None, "upstream")
     try:
-        policy = (
-            schema.parse(source.content) if isinstance(source.content, str) else schema.check(source.content)
-        )
+        policy = _policy_in(source)
     except InvalidPolicyError as error:
         return _invalid(source, str(error))
     if policy.workload is not None:
@@ -186,6 +184,17 @@ def resolve_policy(
         return EffectivePolicy(source.where, None, other)
     content = policy.model_dump(by_alias=True, exclude_none=True)
     return _invalid(source, f"{other}: {way_to_trainer(content, owner)}")
+
+
+def _policy_in(source: PolicySource) -> schema.PodGroupPolicy:
+    """The policy of a source.
+
+    Raises:
+        InvalidPolicyError: it has no valid policy.
+    """
+    if isinstance(source.content, str):
+        return schema.parse(source.content, stored=source.kind == PolicySourceKind.STORED)
+    return schema.check(source.content)
 
 
 def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:
