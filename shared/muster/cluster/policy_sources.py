@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import yaml
+from collections.abc import Iterator
 
 from muster.cluster.interface import Cluster
-from muster.objects import yaml_files
-from muster.objects.meta import KubernetesObject
 from muster.objects.resources import CONFIGMAPS, by_kind
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
@@ -23,9 +18,6 @@ from muster.policy.sources.source import (
     source_of_workload,
     sources_of_runtime,
 )
-
-_SNAPSHOT = "-runtime-snapshot"
-"""Suffix of the ConfigMap in which the Trainer keeps the runtime a TrainJob started with (v2.3.0)."""
 
 
 def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
@@ -61,28 +53,12 @@ def every(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -> I
 
 
 def _sources_of_its_runtime(cluster: Cluster, owner: OwnerObject) -> Iterator[PolicySource]:
-    """The sources of an owner's runtime as it was when the owner started, else as it is."""
+    """Yield the sources of an owner's runtime as it is now.
+
+    The Trainer's snapshot of the runtime is not read: a tenant can write it, and it lacks
+    `podGroupPolicy.workload`, which the Trainer's types do not have (pkg/runtime/core/snapshot.go, v2.3.0).
+    """
     ref = known_kind_of(owner).runtime(owner)
-    if ref is None:
-        return
-    meta = owner.metadata
-    name = f"{meta.name}{_SNAPSHOT}"
-    snapshot = cluster.get(CONFIGMAPS, name, meta.namespace)
-    if snapshot is None or not _is_controlled_by(snapshot, meta.uid):
+    if ref is not None:
         resource = by_kind(ref.api_version, ref.kind)
         yield from sources_of_runtime(cluster.get(resource, ref.name, ref.namespace) or {})
-        return
-    text = (snapshot.get("data") or {}).get("runtime") or "{}"
-    try:
-        kept = yaml_files.load(text)
-    except yaml.YAMLError:
-        where = f"ConfigMap {meta.namespace}/{name}, key runtime"
-        yield PolicySource(PolicySourceKind.RUNTIME, where, text)
-        return
-    yield from sources_of_runtime(kept if isinstance(kept, Mapping) else {})
-
-
-def _is_controlled_by(body: Mapping[str, Any], uid: str) -> bool:
-    """Whether an object belongs to the owner of that UID: an earlier TrainJob may have left its snapshot."""
-    controller = KubernetesObject.read(body).metadata.controller
-    return controller is not None and controller.uid == uid

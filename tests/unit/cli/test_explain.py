@@ -14,6 +14,8 @@ from muster.cluster.client import Client
 from muster.files import EVENTING
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
 from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.controllers import shipped_runtime
+from muster.simulator.controllers.trainer.controller import typed_runtime
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -23,6 +25,7 @@ from tests.support.builders import (
     a_replicated_job,
     a_trainjob,
     annotated,
+    owned_by,
     template_labelled,
     with_spec,
 )
@@ -269,3 +272,28 @@ def test_a_file_that_cannot_be_explained_says_why(
     assert result.exit_code == 2
     assert name in result.output
     wording(without_folder(result.output.strip(), tmp_path))
+
+
+def test_a_policy_in_the_spec_of_a_runtime_of_a_file_is_explained(tmp_path: Path, wording: Wording) -> None:
+    """With the labels that mark_runtime writes before the TrainJob exists; a snapshot is not read."""
+    group = {"name": "workers", "replicatedJobs": ["node"], "schedulingPolicy": {"gang": {"minCount": 2}}}
+    runtime = shipped_runtime("torch-distributed")
+    runtime["spec"]["podGroupPolicy"] = {"workload": {"groups": [group]}}
+    runtime |= {"kind": "TrainingRuntime", "metadata": {"name": "gangs"}}
+    reference = {"name": "gangs", "kind": "TrainingRuntime"}
+    trainjob = a_trainjob(with_spec(runtimeRef=reference, trainer={"numNodes": 3}))
+    snapshot: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "llama-runtime-snapshot", "namespace": "team-a"},
+        "data": {"runtime": yaml.safe_dump(typed_runtime(runtime))},
+    }
+    owned_by(trainjob)(snapshot)
+    runtime["metadata"]["namespace"] = "team-a"
+    result = run(written(tmp_path, runtime, trainjob, snapshot))
+    assert result.exit_code == 0
+    assert "spec.podGroupPolicy of TrainingRuntime gangs" in line_of(result.stdout, "policy:")
+    assert "gang of 2 of 3 pods" in line_of(result.stdout, "workers: ")
+    notes = [line for line in result.stderr.splitlines() if "TrainingRuntime gangs" in line]
+    assert len(notes) == 2
+    wording("\n".join(notes))

@@ -19,6 +19,7 @@ from muster.policy.sources.source import (
     policy_annotations,
     resolve_policy,
 )
+from muster.simulator.controllers.trainer.controller import typed_runtime
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -47,9 +48,8 @@ CONFIG_MAP: Object = {
 }
 
 
-def the_snapshot(runtime: Object | str, trainjob: Object) -> Object:
+def the_snapshot(text: str, trainjob: Object) -> Object:
     """The ConfigMap in which the Trainer keeps a TrainJob's runtime."""
-    text = runtime if isinstance(runtime, str) else yaml.safe_dump(runtime)
     body: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -107,29 +107,6 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
             "TrainJob team-a/llama",
             id="the TrainJob comes first",
         ),
-        pytest.param(
-            {"objects": [RUNTIME, the_snapshot(BARE_RUNTIME, a_trainjob())]},
-            PolicySourceKind.RUNTIME_SPEC,
-            "ClusterTrainingRuntime torch-distributed",
-            id="a TrainJob keeps the runtime it started with",
-        ),
-        pytest.param(
-            {
-                "objects": [
-                    RUNTIME,
-                    the_snapshot(BARE_RUNTIME, a_trainjob(lambda job: job["metadata"].update(uid="x"))),
-                ]
-            },
-            PolicySourceKind.RUNTIME,
-            "ClusterTrainingRuntime torch-distributed",
-            id="a snapshot that an earlier TrainJob left is not read",
-        ),
-        pytest.param(
-            {"objects": [the_snapshot("spec: {", a_trainjob())]},
-            PolicySourceKind.RUNTIME,
-            "ConfigMap team-a/llama-runtime-snapshot",
-            id="a snapshot that cannot be read is a broken policy, not none",
-        ),
     ],
 )
 def test_the_highest_home_is_read(
@@ -140,6 +117,23 @@ def test_the_highest_home_is_read(
     assert source.kind == home
     assert named in source.where
     wording(source.where)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(yaml.safe_dump(typed_runtime(BARE_RUNTIME)), id="as the Trainer writes it"),
+        pytest.param(yaml.safe_dump(BARE_RUNTIME), id="with a policy that a tenant wrote into it"),
+        pytest.param("spec: {", id="no YAML"),
+        pytest.param("a: &a [x]\nb: &b [*a, *a]\nspec: *b", id="aliases"),
+    ],
+)
+def test_the_trainers_snapshot_of_a_runtime_is_not_read(text: str) -> None:
+    """It counts for pod templates only: it lacks the policy, and a tenant can write it."""
+    (source,) = found(RUNTIME, CONFIG_MAP, the_snapshot(text, a_trainjob()))
+    assert source.kind == PolicySourceKind.RUNTIME
+    (source,) = found(CONFIG_MAP, the_snapshot(text, a_trainjob()))
+    assert source.kind == PolicySourceKind.NAMESPACE
 
 
 def test_without_a_policy_there_is_no_home() -> None:
