@@ -12,16 +12,17 @@ from muster.policy.resolve import LiveOwner
 from muster.policy.sources.source import (
     ANNOTATION,
     CONFIG_MAP,
-    CONFIG_MAP_KEY,
     PolicySource,
     PolicySourceKind,
+    locked_fields,
+    source_of_config_map,
     source_of_workload,
     sources_of_runtime,
 )
 
 
 def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
-    """The highest policy source of an owner; empty for the built-in default.
+    """The highest policy source of an owner and the locked fields; empty for the built-in default.
 
     Once the owner has a Workload of Muster's, the policy that it was made under is the only one.
     """
@@ -29,27 +30,34 @@ def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
         return ()
     if live.workload is not None and live.workload_is_ours:
         return source_of_workload(live.workload)
-    first = next(every(cluster, live.owner, live.runner), None)
-    return (first,) if first else ()
+    found: list[PolicySource] = []
+    for source in every(cluster, live.owner, live.runner):
+        found.append(source)
+        if source.kind != PolicySourceKind.LOCKED:
+            break
+    return tuple(found)
 
 
 def every(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -> Iterator[PolicySource]:
     """All policy sources of an owner, highest first; each is read when it is asked for.
 
-    Above all others is a runtime that leaves the groups to upstream.
+    Above all others is a runtime that leaves the groups to upstream; then come the locked fields, which apply
+    to all policies below.
     """
     of_runtime = tuple(_sources_of_its_runtime(cluster, owner))
     yield from (source for source in of_runtime if source.kind == PolicySourceKind.UPSTREAM)
+    administrators = cluster.get(CONFIGMAPS, CONFIG_MAP, cluster.policy_namespace) or {}
+    yield from locked_fields(administrators)
     for carrier in (owner, runner if runner is not owner else None):
         if carrier is not None and ANNOTATION in carrier.metadata.annotations:
             text = carrier.metadata.annotations[ANNOTATION]
             yield PolicySource(PolicySourceKind.OWNER, f"annotation {ANNOTATION} of {carrier.ref}", text)
     yield from (source for source in of_runtime if source.kind != PolicySourceKind.UPSTREAM)
-    body = cluster.get(CONFIGMAPS, CONFIG_MAP, owner.metadata.namespace)
-    data = (body or {}).get("data") or {}
-    if CONFIG_MAP_KEY in data:
-        where = f"ConfigMap {owner.metadata.namespace}/{CONFIG_MAP}, key {CONFIG_MAP_KEY}"
-        yield PolicySource(PolicySourceKind.NAMESPACE, where, data[CONFIG_MAP_KEY])
+    namespace = owner.metadata.namespace
+    if namespace != cluster.policy_namespace:
+        body = cluster.get(CONFIGMAPS, CONFIG_MAP, namespace) or {}
+        yield from source_of_config_map(body, PolicySourceKind.NAMESPACE)
+    yield from source_of_config_map(administrators, PolicySourceKind.CLUSTER)
 
 
 def _sources_of_its_runtime(cluster: Cluster, owner: OwnerObject) -> Iterator[PolicySource]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from muster.cluster.interface import SINGLE_READS, Object, Objects
+from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects
 from muster.cluster.paging import Page
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
@@ -47,6 +47,7 @@ class Snapshot(ReadOnly):
     """A cluster of objects as they were at one moment."""
 
     single_reads = SINGLE_READS
+    policy_namespace = POLICY_NAMESPACE
 
     def __init__(self, objects: Iterable[Object]) -> None:
         self._objects: dict[tuple[str, str, str, str], Object] = {}

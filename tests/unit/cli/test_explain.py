@@ -297,3 +297,22 @@ def test_a_policy_in_the_spec_of_a_runtime_of_a_file_is_explained(tmp_path: Path
     notes = [line for line in result.stderr.splitlines() if "TrainingRuntime gangs" in line]
     assert len(notes) == 2
     wording("\n".join(notes))
+
+
+def test_locked_fields_and_who_locked_them_are_shown(tmp_path: Path, wording: Wording) -> None:
+    """With the policy that applies, and with the one that a lock refuses."""
+    admin: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "muster-policy", "namespace": "muster-system"},
+        "data": {"policy": "workload: {}", "locked": "{onFailure: Hold, disruptionMode: {all: {}}}"},
+    }
+    job = a_plain_job("workload: {onFailure: Hold}")
+    result = run(written(tmp_path, admin, job))
+    assert "disrupted as a whole" in line_of(result.stdout, "main: ")
+    wording(line_of(result.stdout, "locked: ").strip())
+    wording(line_of(result.stdout, "not used").strip())
+    job["metadata"]["annotations"][POLICY] = "workload: {onFailure: Basic}"
+    refused = line_of(run(written(tmp_path, admin, job)).stdout, "cannot be made: ")
+    assert "workload.onFailure" in refused
+    assert "muster-system/muster-policy" in refused

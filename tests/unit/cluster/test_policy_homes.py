@@ -32,6 +32,7 @@ from tests.support.builders import (
     ref,
     with_spec,
 )
+from tests.unit.cluster.counting import CountingSnapshot
 
 RUNTIME: Object = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -46,6 +47,13 @@ CONFIG_MAP: Object = {
     "metadata": {"name": "muster-policy", "namespace": "team-a"},
     "data": {"policy": "workload: {}"},
 }
+ADMINISTRATORS: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "muster-policy", "namespace": "muster-system"},
+    "data": {"policy": "workload: {onScale: Flag}"},
+}
+LOCKING: Object = {**ADMINISTRATORS, "data": {"locked": "onFailure: Hold"}}
 
 
 def the_snapshot(text: str, trainjob: Object) -> Object:
@@ -77,6 +85,18 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
 @pytest.mark.parametrize(
     ("given", "home", "named"),
     [
+        pytest.param(
+            {"objects": [ADMINISTRATORS]},
+            PolicySourceKind.CLUSTER,
+            "ConfigMap muster-system/muster-policy",
+            id="the administrator's namespace",
+        ),
+        pytest.param(
+            {"objects": [ADMINISTRATORS, CONFIG_MAP]},
+            PolicySourceKind.NAMESPACE,
+            "ConfigMap team-a/muster-policy",
+            id="the namespace comes before the administrator's",
+        ),
         pytest.param(
             {"objects": [CONFIG_MAP]},
             PolicySourceKind.NAMESPACE,
@@ -134,6 +154,41 @@ def test_the_trainers_snapshot_of_a_runtime_is_not_read(text: str) -> None:
     assert source.kind == PolicySourceKind.RUNTIME
     (source,) = found(CONFIG_MAP, the_snapshot(text, a_trainjob()))
     assert source.kind == PolicySourceKind.NAMESPACE
+
+
+def test_locked_fields_come_with_the_policy_that_is_highest() -> None:
+    """And alone if there is no policy."""
+    assert [source.kind for source in found(LOCKING)] == [PolicySourceKind.LOCKED]
+    kinds = [source.kind for source in found(LOCKING, CONFIG_MAP, trainjob=ON_TRAINJOB)]
+    assert kinds == [PolicySourceKind.LOCKED, PolicySourceKind.OWNER]
+
+
+def test_only_the_administrators_namespace_locks_fields() -> None:
+    """A tenant's ConfigMap of the same name locks nothing."""
+    tenants = {**CONFIG_MAP, "data": {"locked": "onFailure: Hold"}}
+    assert found(tenants) == []
+
+
+def test_the_policy_namespace_is_a_setting() -> None:
+    """An installation for one namespace reads its own ConfigMap once, unless it is told another namespace."""
+    trainjob = a_trainjob()
+    body = {**CONFIG_MAP, "data": {"policy": "workload: {}", "locked": "onFailure: Hold"}}
+    counted = CountingSnapshot(trainjob, a_jobset_of_trainjob(), body)
+    counted.policy_namespace = "team-a"
+    live, _ = read_owner(counted, ref(trainjob))
+    assert [source.kind for source in live.sources] == [PolicySourceKind.LOCKED, PolicySourceKind.CLUSTER]
+    assert counted.reads.count("get ConfigMap muster-policy") == 1
+
+
+def test_an_owner_with_a_workload_costs_no_read_of_a_policy() -> None:
+    """Its Workload keeps policy and locks; without it the locks cost one read."""
+    trainjob = a_trainjob()
+    world = [trainjob, a_jobset_of_trainjob(), RUNTIME, LOCKING]
+    before, after = CountingSnapshot(*world), CountingSnapshot(*world, a_workload(root=trainjob))
+    read_owner(before, ref(trainjob))
+    read_owner(after, ref(trainjob))
+    assert before.reads.count("get ConfigMap muster-policy") == 1
+    assert not any("ConfigMap" in read for read in after.reads)
 
 
 def test_without_a_policy_there_is_no_home() -> None:

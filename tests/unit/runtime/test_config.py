@@ -34,6 +34,7 @@ def test_every_setting_can_be_set() -> None:
             "MUSTER_TRACES": "otlp",
             "MUSTER_DEAD_LETTER_LIMIT": "5",
             "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
+            "MUSTER_POLICY_NAMESPACE": "administration",
             "PATH": "/bin",
         }
     ) == Settings(
@@ -48,6 +49,7 @@ def test_every_setting_can_be_set() -> None:
         kubeconfig="/root/.kube/config",
         cluster_name="eu-1",
         namespace="team-a",
+        policy_namespace="administration",
         traces="otlp",
         dead_letter_limit=5,
         dead_letter_namespace="letters",

@@ -182,6 +182,15 @@ class WorkloadPolicy(_Strict):
         return False
 
 
+class LockedFields(_Strict):
+    """Fields that the administrator locked: every policy has these values and may not set others."""
+
+    on_failure: Literal["Basic", "Hold"] | None = None
+    on_scale: Literal["Follow", "Flag"] | None = None
+    disruption_mode: DisruptionMode | None = None
+    min_count: Literal["All"] | None = None
+
+
 class KaiScheduler(_Strict):
     """KAI Scheduler groups the pods; `queue` is one of its queues."""
 
@@ -223,6 +232,24 @@ def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
     if isinstance(result, _Refusal):
         raise InvalidPolicyError(result.path, result.message)
     return result
+
+
+def parse_locked(text: str) -> LockedFields:
+    """The locked fields in the YAML or JSON text of the key `locked`.
+
+    Raises:
+        InvalidPolicyError: it is no YAML, or has other fields or values; with the path of the first.
+    """
+    try:
+        data = strict_yaml.load(text)
+    except strict_yaml.BadYamlError as error:
+        raise InvalidPolicyError("", f"cannot be read as YAML: {error}") from error
+    if not isinstance(data, Mapping):
+        raise InvalidPolicyError("", "locked fields are a mapping such as {onFailure: Hold}")
+    try:
+        return LockedFields.model_validate(data)
+    except ValidationError as error:
+        raise InvalidPolicyError(*_first(error)) from error
 
 
 def check(data: Any) -> PodGroupPolicy:
@@ -295,10 +322,14 @@ def _validated(data: Any) -> PodGroupPolicy | _Refusal:
     try:
         return PodGroupPolicy.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        inner = str(first.get("ctx", {}).get("field", ""))
-        path = _path((*first["loc"], inner) if inner else first["loc"])
-        return _Refusal(path, _message(first), _holds(data))
+        return _Refusal(*_first(error), _holds(data))
+
+
+def _first(error: ValidationError) -> tuple[str, str]:
+    """The path and the message of the first error."""
+    first = error.errors(include_url=False)[0]
+    inner = str(first.get("ctx", {}).get("field", ""))
+    return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
 
 
 def _holds(data: Any) -> bool:
