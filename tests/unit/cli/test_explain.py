@@ -313,6 +313,8 @@ def test_locked_fields_and_who_locked_them_are_shown(tmp_path: Path, wording: Wo
     wording(line_of(result.stdout, "locked: ").strip())
     wording(line_of(result.stdout, "not used").strip())
     job["metadata"]["annotations"][POLICY] = "workload: {onFailure: Basic}"
-    refused = line_of(run(written(tmp_path, admin, job)).stdout, "cannot be made: ")
+    text = run(written(tmp_path, admin, job)).stdout
+    assert "disruptionMode: all" in line_of(text, "locked: ")
+    refused = line_of(text, "cannot be made: ")
     assert "workload.onFailure" in refused
     assert "muster-system/muster-policy" in refused

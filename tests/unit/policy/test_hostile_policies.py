@@ -169,7 +169,7 @@ YAML_TEXT = st.lists(
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A policy of the page with some of its text replaced, repeated or left out."""
-    text = draw(st.sampled_from(GOOD))
+    text: str = draw(st.sampled_from(GOOD))
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(text)))
         end = draw(st.integers(begin, min(len(text), begin + 30)))
@@ -244,30 +244,33 @@ def test_a_step_plans_the_largest_policies_in_bounded_time(text: str) -> None:
     assert process_time() - began < 1
 
 
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were parsed, in order; none was parsed before."""
+    texts: list[str] = []
+    load = strict_yaml.load
+
+    def noted(text: str, *bounds: strict_yaml.TextLimits) -> Any:
+        texts.append(text)
+        return load(text, *bounds)
+
+    monkeypatch.setattr(strict_yaml, "load", noted)
+    schema.forget_parsed_policies()
+    return texts
+
+
 @pytest.mark.parametrize("text", ["workload: {onScale: Flag}", "workload: {onScal: Flag}"])
 @pytest.mark.parametrize("name", ["create_workload", "emit_conditions", "create_pod_groups"])
-def test_a_step_parses_a_policy_once(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_parses_a_policy_once(name: str, text: str, parsed: list[str]) -> None:
     """An event may need it for the groups, for the failure and for whether pods are held."""
-    parsed: list[str] = []
-    load = strict_yaml.load
-    monkeypatch.setattr(
-        strict_yaml, "load", lambda text, *bounds: (parsed.append(text), load(text, *bounds))[1]
-    )
-    schema.forget_parsed_policies()
     jobset, cluster = _world(text)
     step = step_named(name)
     step.plan(step.observe(cluster, ref(jobset)), NOW)
     assert parsed == [text]
 
 
-def test_mark_runtime_parses_a_policy_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mark_runtime_parses_a_policy_once(parsed: list[str]) -> None:
     """Its predicate reads the policy in the event, its plan that of the live runtime."""
-    parsed: list[str] = []
-    load = strict_yaml.load
-    monkeypatch.setattr(
-        strict_yaml, "load", lambda text, *bounds: (parsed.append(text), load(text, *bounds))[1]
-    )
-    schema.forget_parsed_policies()
     runtime = a_runtime("workload: {groups: [{name: x, replicatedJobs: [none]}]}")
     step = step_named("mark_runtime")
     step.plan(step.observe(Snapshot([runtime]), ref(runtime)), NOW)

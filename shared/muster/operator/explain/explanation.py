@@ -115,8 +115,9 @@ def _policies(cluster: Cluster, live: LiveOwner) -> Iterator[PolicySource]:
 
 def _locked(live: LiveOwner) -> str:
     """Return the locked fields that apply to the owner; those that cannot be read by their place alone."""
-    policy = resolve_policy(live.sources, live.owner)
-    if isinstance(policy, EffectivePolicy) and policy.locks is not None:
+    resolved = resolve_policy(live.sources, live.owner)
+    policy = resolved if isinstance(resolved, EffectivePolicy) else resolved.policy
+    if policy.locks is not None:
         return f"{policy.locks.as_text()} ({policy.locks.where})"
     return next((source.where for source in live.sources if source.kind == PolicySourceKind.LOCKED), "")
 

@@ -222,19 +222,19 @@ def resolve_policy(
 def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
     """The policy with the locked fields; invalid, and its pods held, if it sets them otherwise."""
     if isinstance(policy, InvalidPolicy):
-        return _held(policy)
+        return _held(policy, locks)
     if policy.workload is None:
         return policy
     try:
         if not policy.kept:
             check_locked(policy.workload, locks)
     except InvalidPolicyError as error:
-        return _held(invalid_policy(policy.where, str(error)))
+        return _held(invalid_policy(policy.where, str(error)), locks)
     return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
 
 
-def _held(invalid: InvalidPolicy) -> InvalidPolicy:
-    return replace(invalid, policy=replace(invalid.policy, held=True))
+def _held(invalid: InvalidPolicy, locks: Locks | None = None) -> InvalidPolicy:
+    return replace(invalid, policy=replace(invalid.policy, held=True, locks=locks))
 
 
 def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:

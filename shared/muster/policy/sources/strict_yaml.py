@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Never
+from typing import Any, Never, Protocol
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -129,7 +129,8 @@ class _Scalars(SafeConstructor, Resolver):
         event.value.encode()
         if not event.implicit[0]:  # quoted, or a block
             return event.value
-        kind = self.resolve(yaml.ScalarNode, event.value, (True, False)).rpartition(":")[2]
+        tag: str = self.resolve(yaml.ScalarNode, event.value, (True, False))  # type: ignore[no-untyped-call]
+        kind = tag.rpartition(":")[2]
         node = yaml.ScalarNode("", event.value)
         if kind == "null":
             return None
@@ -216,7 +217,14 @@ def _check_plain(event: yaml.Event) -> None:
         _refuse("directives are not allowed", event.start_mark)
 
 
-def _refuse(message: str, mark: yaml.Mark | None) -> Never:
+class _Position(Protocol):
+    """A place in a text, as both parsers of PyYAML give it; lines and columns are counted from 0."""
+
+    line: int
+    column: int
+
+
+def _refuse(message: str, mark: _Position | None) -> Never:
     where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
     raise BadYamlError(f"{shortened(message)}{where}")
 
