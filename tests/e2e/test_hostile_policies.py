@@ -26,7 +26,7 @@ ALIASES = "\n".join(["x:", "- &g0 {name: a}", *LEVELS, "spec: {podGroupPolicy: {
     "text",
     [
         pytest.param("!!bool x", id="a tag that its value does not fit"),
-        pytest.param("%TAG ! tag:yaml.org,2002:\n---\n!int x", id="a directive"),
+        pytest.param("%TAG ! tag:yaml.org,2002:\n---\n!bool x", id="a directive"),
         pytest.param("coscheduling: {a: 0x" + "f" * 8000 + "}", id="a number of 8,000 digits"),
         pytest.param(KEYS, id="20,000 keys"),
     ],

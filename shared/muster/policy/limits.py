@@ -4,7 +4,7 @@ from __future__ import annotations
 
 POLICY_BYTES = 16 * 1024
 """The longest policy, in bytes of UTF-8. The shipped examples have up to 1 KiB; 64 groups with a topology, a
-disruption mode and a preemption policy each have 13 KiB. Reading 16 KiB takes at most 50 ms."""
+disruption mode and a preemption policy each have 13 KiB. Reading 16 KiB takes about 50 ms."""
 
 STORED_POLICY_BYTES = 4 * POLICY_BYTES
 """The longest policy in the annotation of a Workload. It is JSON, which needs up to two and a half times the

@@ -261,7 +261,8 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     workload = policy.workload or WorkloadPolicy()
     tree = _tree(identified.pod_sets, workload, policy)
     if isinstance(tree, GroupingFailure):
-        return replace(_failed(identified, tree), policy=replace(policy, held=policy.locks is not None))
+        held = policy.locks is not None and policy.locks.hold_invalid
+        return replace(_failed(identified, tree), policy=replace(policy, held=held))
     failure = validate_tree(tree, kept=live.workload_is_ours)
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:

@@ -107,6 +107,27 @@ def test_an_invalid_policy_is_no_way_around_a_lock(policy: str) -> None:
     failure_of(observed(job, sources=sources(policy, "{disruptionMode: {all: {}}}")))
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "workload: {onFailure: Hold}",
+        "workload: {onFailure: Hold, bogus: 1}",
+        "workload: {groups: [{name: x}]}",
+    ],
+)
+def test_under_the_lock_basic_no_pod_waits_for_an_invalid_policy(policy: str) -> None:
+    """The administrator wants jobs to run, with or without their gangs."""
+    job = a_job(pods=4)
+    given = observed(job, pods=pods_of(job), sources=sources(policy, "onFailure: Basic"))
+    resolved = resolve(given)
+    assert isinstance(resolved, ResolvedOwner)
+    assert resolved.failure is not None
+    assert not resolved.policy.holds
+    decision = plan_workload(given, NOW)
+    assert isinstance(decision, Plan)
+    assert "PodGroup" in {action.target.kind for action in decision.actions}
+
+
 def test_a_policy_gets_the_locked_values_that_it_does_not_set() -> None:
     """The built-in default too."""
     for policy in (None, "workload: {}", "workload: {onFailure: Hold, groups: [{name: main}]}"):

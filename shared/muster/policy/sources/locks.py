@@ -31,6 +31,14 @@ class Locks:
     where: str
     fields: LockedFields
 
+    @property
+    def hold_invalid(self) -> bool:
+        """Whether pods of an invalid policy keep their gate, as fallback PodGroups are weaker than any lock.
+
+        `onFailure: Basic` says that no pod shall wait for its gang to be repaired.
+        """
+        return self.fields.on_failure != "Basic"
+
     def refused(self, path: str, value: str) -> InvalidPolicyError:
         """The error of a policy that sets a locked field otherwise."""
         return InvalidPolicyError(path, f"is locked to {value} by {self.where}")

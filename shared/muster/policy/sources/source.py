@@ -214,7 +214,7 @@ def resolve_policy(
             try:
                 locks = Locks(source.where, schema.parse_locked(str(source.content)))
             except InvalidPolicyError as error:
-                return _held(invalid_policy(source.where, str(error)))
+                return invalid_policy(source.where, str(error), _HOLDING)
     policy = _of_source(policies[0], owner) if policies else DEFAULT
     return policy if locks is None else _under_locks(policy, locks)
 
@@ -222,19 +222,22 @@ def resolve_policy(
 def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
     """The policy with the locked fields; invalid, and its pods held, if it sets them otherwise."""
     if isinstance(policy, InvalidPolicy):
-        return _held(policy, locks)
+        return _invalid_under(policy, locks)
     if policy.workload is None:
         return policy
     try:
         if not policy.kept:
             check_locked(policy.workload, locks)
     except InvalidPolicyError as error:
-        return _held(invalid_policy(policy.where, str(error)), locks)
+        return _invalid_under(invalid_policy(policy.where, str(error)), locks)
     return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
 
 
-def _held(invalid: InvalidPolicy, locks: Locks | None = None) -> InvalidPolicy:
-    return replace(invalid, policy=replace(invalid.policy, held=True, locks=locks))
+def _invalid_under(invalid: InvalidPolicy, locks: Locks) -> InvalidPolicy:
+    """The invalid policy with the locked onFailure."""
+    workload = with_locked(invalid.policy.workload or WorkloadPolicy(), locks)
+    policy = replace(invalid.policy, workload=workload, held=locks.hold_invalid, locks=locks)
+    return replace(invalid, policy=policy)
 
 
 def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
