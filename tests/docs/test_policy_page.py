@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from muster.cli import main
 from muster.policy.sources import schema
-from muster.policy.sources.schema import GroupPolicy
-from muster.policy.sources.source import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY
+from muster.policy.sources.schema import GroupPolicy, LockedFields
+from muster.policy.sources.source import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
 from tests.conftest import Wording
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +38,7 @@ def test_a_policy_of_the_page_is_valid(text: str) -> None:
 def test_every_field_of_the_schema_is_on_the_page() -> None:
     """A field that nobody reads about is a field that nobody uses."""
     fields = {*GroupPolicy.model_json_schema()["$defs"]["GroupPolicy"]["properties"]}
+    fields |= {field.alias or name for name, field in LockedFields.model_fields.items()}
     fields |= {"onScale", "onFailure", "kaiScheduler", "minGroupCount", "coscheduling", "volcano"}
     assert {name for name in fields if name not in PAGE} == set()
 
@@ -64,13 +65,16 @@ def test_explain_runs_as_shown(wording: Wording) -> None:
 def test_a_command_writes_a_policy_into_a_home(command: str) -> None:
     """The key is the one that is read, the value a policy."""
     key, _, text = next(
-        word for word in shlex.split(command) if "=" in word and "workload" in word
+        word for word in shlex.split(command) if "=" in word and ("workload" in word or LOCKED_KEY in word)
     ).partition("=")
     if key == "--from-literal":
         assert CONFIG_MAP in command
         key, _, text = text.partition("=")
-    assert key in {ANNOTATION, CONFIG_MAP_KEY}
-    schema.parse(text)
+    assert key in {ANNOTATION, CONFIG_MAP_KEY, LOCKED_KEY}
+    if key == LOCKED_KEY:
+        schema.parse_locked(text)
+    else:
+        schema.parse(text)
 
 
 def test_what_a_file_of_the_page_becomes_can_be_asked_for_twice() -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.cluster import kubectl, manifests
+from tests.cluster.api import JSON_PATCH
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.runtimes import POLICY, a_runtime, marks
 from tests.e2e.support.story import RealStory
+from tests.schemas.policy import crd_patch
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -147,3 +151,50 @@ def test_runtimes_of_other_schedulers_are_marked_none(story: RealStory, other: s
         "an Event says so",
         lambda now: re.search("muster.dev/group.*none", now.messages("RuntimeMarked")) is not None,
     )
+
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_KINDS = ("trainingruntimes", "clustertrainingruntimes")
+
+
+@pytest.fixture
+def patched_crds(stage: Any) -> Iterator[None]:
+    """Patch the CRDs of runtimes as eventing/components/runtime-policy-crd does, and undo it afterwards."""
+    operations = crd_patch()
+    undo = [{"op": "remove", "path": operation["path"]} for operation in operations]
+    api = stage.cluster.api
+    for kind in _KINDS:
+        api.must("PATCH", f"{_CRDS}/{kind}.trainer.kubeflow.org", operations, JSON_PATCH)
+    yield
+    for kind in _KINDS:
+        api.must("PATCH", f"{_CRDS}/{kind}.trainer.kubeflow.org", undo, JSON_PATCH)
+
+
+def dry_run(story: RealStory, body: Object) -> Object:
+    """Return an object as the API server would store it."""
+    placed = {**body, "metadata": {**body["metadata"], "namespace": story.namespace}}
+    stored: Object = story.api.must("POST", manifests.collection(placed), placed, query={"dryRun": "All"})
+    return stored
+
+
+@pytest.mark.usefixtures("patched_crds")
+def test_a_policy_in_the_spec_of_a_runtime_counts_although_the_snapshot_loses_it(story: RealStory) -> None:
+    """The snapshot has the fields of the Trainer's types only; the Workload is made by the live runtime."""
+    story.add_nodes(2)
+    group = {**GANG, "disruptionMode": {"all": {}}}
+    policy = {"workload": {"groups": [group], "onFailure": "Hold"}}
+    body = a_runtime(story.api, "gangs")
+    body["spec"]["podGroupPolicy"] = policy
+    story.wait("the patch is in effect", lambda now: dry_run(now, body)["spec"]["podGroupPolicy"] == policy)
+    runtime = story.create(body)
+    assert runtime["spec"]["podGroupPolicy"] == policy
+    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
+    story.create(a_trainjob("bert", "gangs", kind="TrainingRuntime", nodes=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    snapshot = story.api.must("GET", f"/api/v1/namespaces/{story.namespace}/configmaps/bert-runtime-snapshot")
+    assert yaml.safe_load(snapshot["data"]["runtime"])["spec"]["podGroupPolicy"] == {}
+    assert story.policy("workers") == {"gang": {"minCount": 2}}
+    assert story.group("workers")["spec"]["disruptionMode"] == {"all": {}}
+    (workload,) = story.recording.now("Workload").values()
+    kept = json.loads(workload["metadata"]["annotations"][POLICY])
+    assert kept == policy

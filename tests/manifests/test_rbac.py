@@ -140,26 +140,35 @@ def test_dead_letters_may_keep_config_maps_of_their_own_namespace_only() -> None
     ]
 
 
-def _asked_for(permissions: Permissions) -> set[tuple[str, str, str]]:
-    """Verb, API group, and resource with its subresource."""
+def _asked_for(permissions: Permissions) -> set[tuple[str, str, str, str]]:
+    """Verb, API group, resource with its subresource, and the name of the only object, if it is one."""
     return {
         (
             permission.verb,
             permission.resource.group,
             "/".join(filter(None, (permission.resource.plural, permission.subresource))),
+            permission.name,
         )
         for permission in permissions
     }
 
 
-def _rules(role: Manifest) -> set[tuple[str, str, str]]:
+def _rules(role: Manifest) -> set[tuple[str, str, str, str]]:
     return {
-        (verb, group, resource)
+        (verb, group, resource, name)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
+        for name in rule.get("resourceNames") or [""]
     }
+
+
+@pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
+def test_no_function_reads_other_config_maps_than_policies(name: str) -> None:
+    """A ConfigMap of a tenant is none of Muster's business, unless it is called muster-policy."""
+    named = [rule.get("resourceNames") for rule in ROLES[name]["rules"] if "configmaps" in rule["resources"]]
+    assert named == ([] if name == "mark-runtime" else [["muster-policy"]])
 
 
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))

@@ -26,6 +26,7 @@ class NotingCluster:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.policy_namespace = cluster.policy_namespace
         self.writes: list[Write] = []
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:

@@ -1,6 +1,6 @@
 """The schema of a policy as files: for editors, and as a patch of the Trainer's runtime CRDs.
 
-python -m tests.schemas.policy     writes both anew from shared/muster/policy/sources/schema.py
+python -m tests.schemas.policy     writes them anew from shared/muster/policy/sources/schema.py
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from muster.files import EVENTING
-from muster.policy.sources.schema import PodGroupPolicy
+from muster.policy.sources.schema import LockedFields, PodGroupPolicy
 from muster.policy.tree.policy_tree import LEVELS
 
 Schema = dict[str, Any]
 
 FOR_EDITORS = EVENTING / "schemas" / "pod-group-policy.schema.json"
+LOCKED_FIELDS = EVENTING / "schemas" / "locked-fields.schema.json"
 CRD_PATCH = EVENTING / "components" / "runtime-policy-crd" / "pod-group-policy.patch.json"
 
 _ADDED = ("workload", "kaiScheduler")
@@ -29,11 +32,20 @@ _NO_MORE = {"type": "array", "items": {"type": "object"}, "maxItems": 0}
 
 def for_editors() -> Schema:
     """JSON Schema (2020-12) of a policy: `# yaml-language-server: $schema=...` in the file that has one."""
-    schema = PodGroupPolicy.model_json_schema(by_alias=True)
+    return _document(PodGroupPolicy)
+
+
+def of_locked_fields() -> Schema:
+    """JSON Schema (2020-12) of the fields that an administrator locks."""
+    return _document(LockedFields)
+
+
+def _document(model: type[BaseModel]) -> Schema:
+    schema = model.model_json_schema(by_alias=True)
     definitions = {name: _plain(found) for name, found in schema["$defs"].items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "PodGroupPolicy",
+        "title": model.__name__,
         **_plain(schema),
         "$defs": dict(sorted(definitions.items())),
     }
@@ -98,8 +110,9 @@ def _structural(schema: Schema, definitions: Mapping[str, Schema], levels: int) 
 
 
 def main() -> None:
-    """Write both files."""
-    for path, content in ((FOR_EDITORS, for_editors()), (CRD_PATCH, crd_patch())):
+    """Write all files."""
+    contents = ((FOR_EDITORS, for_editors()), (LOCKED_FIELDS, of_locked_fields()), (CRD_PATCH, crd_patch()))
+    for path, content in contents:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(as_text(content))
 

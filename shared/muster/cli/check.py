@@ -12,7 +12,15 @@ from muster.cli.output import echo
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, load
-from muster.operator.check import Finding, Level, check_cluster, check_installation, check_uninstall
+from muster.operator.check import (
+    Finding,
+    Level,
+    check_cluster,
+    check_installation,
+    check_policies,
+    check_uninstall,
+    policy_namespace,
+)
 
 
 @click.command("check")
@@ -57,4 +65,6 @@ def _findings(
         return
     yield from check_cluster(client, namespace)
     if not before:
-        yield from check_installation(client, load(overlay))
+        objects = load(overlay)
+        yield from check_installation(client, objects)
+        yield from check_policies(client, policy_namespace(objects))

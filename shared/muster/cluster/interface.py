@@ -9,7 +9,16 @@ from muster.objects.patches import PatchType
 from muster.objects.resources import Resource, SchedulingApi
 from muster.policy.model import Action
 
-__all__ = ["SINGLE_READS", "Cluster", "Object", "Objects", "Page", "PatchType", "RawCluster"]
+__all__ = [
+    "POLICY_NAMESPACE",
+    "SINGLE_READS",
+    "Cluster",
+    "Object",
+    "Objects",
+    "Page",
+    "PatchType",
+    "RawCluster",
+]
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
@@ -18,6 +27,9 @@ Objects = list[Object]
 
 SINGLE_READS = 8
 """Fewer GETs than these cost less than a list of a namespace."""
+
+POLICY_NAMESPACE = "muster-system"
+"""Muster's own namespace as the overlays call it, which has the administrator's ConfigMap `muster-policy`."""
 
 
 class RawCluster(Protocol):
@@ -64,10 +76,16 @@ class Cluster(RawCluster, Protocol):
 
     Attributes:
         single_reads: up to that many objects are read one by one; more are picked out of one list.
+        policy_namespace: the namespace of the administrator's ConfigMap `muster-policy`.
     """
 
     @property
     def single_reads(self) -> int:
+        """See above."""
+        ...
+
+    @property
+    def policy_namespace(self) -> str:
         """See above."""
         ...
 

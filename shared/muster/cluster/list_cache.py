@@ -129,6 +129,11 @@ class ListCache(ReadOnly):
         self._answers: dict[tuple[str, ...], Any] = {}
 
     @property
+    def policy_namespace(self) -> str:
+        """That of the cluster."""
+        return self.cluster.policy_namespace
+
+    @property
     def complete(self) -> bool:
         """Whether all lists were read to the end."""
         return not self._to_read

@@ -24,6 +24,7 @@ from muster.objects.resources import (
 )
 from muster.policy.model import Action, Verb
 from muster.policy.owners import KINDS
+from muster.policy.sources.source import CONFIG_MAP
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,28 @@ class Permission:
         verb: `get`, `list`, `create`, `update`, `patch` or `delete`.
         resource: the resource; RBAC ignores its version.
         subresource: `status`, or empty for the object itself.
+        name: the only object that it covers, as in `resourceNames`; empty for all.
     """
 
     verb: str
     resource: Resource
     subresource: str = ""
+    name: str = ""
 
     def __str__(self) -> str:
         plural, group = self.resource.plural, self.resource.group
         text = f"{self.verb} {plural}.{group}" if group else f"{self.verb} {plural}"
-        return f"{text}/{self.subresource}" if self.subresource else text
+        text = f"{text}/{self.subresource}" if self.subresource else text
+        return f"{text} {self.name}" if self.name else text
 
 
 Permissions = frozenset[Permission]
 
 
-def may(verbs: str, *resources: Resource, subresource: str = "") -> Permissions:
+def may(verbs: str, *resources: Resource, subresource: str = "", name: str = "") -> Permissions:
     """Permissions for each verb of a list such as `"get list"`, on each resource."""
     return frozenset(
-        Permission(verb, resource, subresource) for verb in verbs.split() for resource in resources
+        Permission(verb, resource, subresource, name) for verb in verbs.split() for resource in resources
     )
 
 
@@ -62,7 +66,8 @@ _JOBS = tuple(kind.resource for kind in KINDS if kind.is_job)
 READ_OWNER = (
     may("get list", *_JOBS, WORKLOADS, POD_GROUPS)
     | may("get", *_OWNERS, NAMESPACES)
-    | may("get", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES, CONFIGMAPS)
+    | may("get", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
+    | may("get", CONFIGMAPS, name=CONFIG_MAP)
 )
 """To read an owner, its policy and its groups (`muster.cluster.owner`, `muster.cluster.members`)."""
 
@@ -107,6 +112,7 @@ def _is_allowed(cluster: RawCluster, permission: Permission, namespace: str, man
         "group": resource.group,
         "resource": resource.plural,
         "subresource": permission.subresource,
+        "name": permission.name,
         "namespace": checked_namespace,
     }
     identity = {

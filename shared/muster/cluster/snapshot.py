@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from muster.cluster.interface import SINGLE_READS, Object, Objects
+from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects
 from muster.cluster.paging import Page
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
@@ -48,6 +48,7 @@ class Snapshot(ReadOnly):
     """A cluster of objects as they were at one moment."""
 
     single_reads = SINGLE_READS
+    policy_namespace = POLICY_NAMESPACE
 
     def __init__(self, objects: Iterable[Object]) -> None:
         # By group and kind, and then by namespace and name, so that a list looks at one kind only.

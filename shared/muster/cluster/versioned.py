@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from muster.cluster import errors
-from muster.cluster.interface import SINGLE_READS, Object, Objects, RawCluster
+from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects, RawCluster
 from muster.cluster.paging import Page
 from muster.objects import versions
 from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource, SchedulingApi, by_kind
@@ -26,8 +26,9 @@ class Versioned:
 
     single_reads = SINGLE_READS
 
-    def __init__(self, cluster: RawCluster) -> None:
+    def __init__(self, cluster: RawCluster, policy_namespace: str = POLICY_NAMESPACE) -> None:
         self._cluster = cluster
+        self.policy_namespace = policy_namespace
         self._api: SchedulingApi | None = None
 
     def scheduling(self) -> SchedulingApi:

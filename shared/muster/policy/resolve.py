@@ -34,6 +34,7 @@ from muster.policy.sources.source import (
     resolve_policy,
 )
 from muster.policy.tree.groups import Group, default_tree
+from muster.policy.tree.locks import below_size, with_locks
 from muster.policy.tree.policy_tree import path_of, policy_tree
 from muster.policy.tree.stages import Stage, holding_stages
 from muster.policy.tree.validation import exceeds_group_limit, validate_tree
@@ -263,13 +264,10 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     if isinstance(policy, InvalidPolicy):
         return replace(_failed(identified, policy.failure), policy=policy.policy)
     workload = policy.workload or WorkloadPolicy()
-    tree: tuple[Group, ...] | GroupingFailure = (
-        policy_tree(identified.pod_sets, workload, policy.where, kept=policy.kept)
-        if workload.groups
-        else default_tree(identified.pod_sets)
-    )
+    tree = _tree(identified.pod_sets, workload, policy)
     if isinstance(tree, GroupingFailure):
-        return replace(_failed(identified, tree), policy=policy)
+        held = policy.locks is not None and policy.locks.hold_invalid
+        return replace(_failed(identified, tree), policy=replace(policy, held=held))
     failure = validate_tree(tree, kept=live.workload_is_ours)
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
@@ -278,6 +276,20 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)
     return ResolvedOwner(live, identified.owner, identified.pod_sets, tree, failure, None, policy)
+
+
+def _tree(
+    pod_sets: OwnerPodSets, workload: WorkloadPolicy, policy: EffectivePolicy
+) -> tuple[Group, ...] | GroupingFailure:
+    """The groups under a policy and the locked fields, or why the policy does not fit the owner."""
+    labelled = default_tree(pod_sets)
+    tree = policy_tree(pod_sets, workload, policy.where, kept=policy.kept) if workload.groups else labelled
+    if isinstance(tree, GroupingFailure) or policy.locks is None:
+        return tree
+    refused = None if policy.kept else below_size(tree, labelled, workload.groups, policy.locks)
+    if refused is not None:
+        return GroupingFailure(Reason.INVALID_POLICY, f"{policy.where}: {refused}")
+    return with_locks(tree, policy.locks)
 
 
 def _grouped_upstream(owner: OwnerObject) -> NoOp | None:

@@ -51,6 +51,8 @@ class Settings:
         kubeconfig: path of a kubeconfig file.
         cluster_name: a name of the cluster for log lines and replies.
         namespace: the only namespace that sweeps look at, if roles are limited to it; empty for all.
+        policy_namespace: the namespace of the administrator's ConfigMap `muster-policy`; if empty, the pod's
+            own.
         traces: `otlp` sends OpenTelemetry traces to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra
             muster[traces].
         dead_letter_limit: the most dead letters that are kept; the oldest are deleted first.
@@ -75,6 +77,7 @@ class Settings:
     kubeconfig: str = ""
     cluster_name: str = ""
     namespace: str = ""
+    policy_namespace: str = ""
     traces: str = ""
     dead_letter_limit: int = 100
     dead_letter_limit_bytes: int = 64 * 1024
@@ -134,10 +137,11 @@ def connect(
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 
     identity = {"user_agent": user_agent, "namespace": settings.namespace}
+    policies = settings.policy_namespace or own_namespace()
     if settings.api_server:
-        return Versioned(Client.for_server(settings.api_server, **identity))
+        return Versioned(Client.for_server(settings.api_server, **identity), policies)
     if settings.kubeconfig:
-        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **identity))
+        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **identity), policies)
     if "KUBERNETES_SERVICE_HOST" not in environment:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
-    return Versioned(Client.in_cluster(**identity))
+    return Versioned(Client.in_cluster(**identity), policies)

@@ -51,6 +51,7 @@ class DeadlineClient:
         spans: Spans = no_spans,
     ) -> None:
         self._cluster = cluster
+        self.policy_namespace = cluster.policy_namespace
         self._spans = spans
         self._on_call = on_call
         self._seconds = seconds

@@ -109,8 +109,9 @@ class Muster:
         environment = {
             "KUBECONFIG": str(kubeconfig),
             "MUSTER_API_SERVER": "",
-            # In a pod it is read from the downward API.
+            # In a pod both are the pod's own namespace.
             "MUSTER_DEAD_LETTER_NAMESPACE": self.namespace,
+            "MUSTER_POLICY_NAMESPACE": self.namespace,
             **{variable["name"]: variable["value"] for variable in self._containers[name].get("env", [])},
             **settings,
         }

@@ -19,6 +19,7 @@ from muster.policy.sources.source import (
     policy_annotations,
     resolve_policy,
 )
+from muster.simulator.controllers.trainer.controller import typed_runtime
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -31,6 +32,7 @@ from tests.support.builders import (
     ref,
     with_spec,
 )
+from tests.unit.cluster.counting import CountingSnapshot
 
 RUNTIME: Object = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -45,11 +47,17 @@ CONFIG_MAP: Object = {
     "metadata": {"name": "muster-policy", "namespace": "team-a"},
     "data": {"policy": "workload: {}"},
 }
+ADMINISTRATORS: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "muster-policy", "namespace": "muster-system"},
+    "data": {"policy": "workload: {onScale: Flag}"},
+}
+LOCKING: Object = {**ADMINISTRATORS, "data": {"locked": "onFailure: Hold"}}
 
 
-def the_snapshot(runtime: Object | str, trainjob: Object) -> Object:
+def the_snapshot(text: str, trainjob: Object) -> Object:
     """The ConfigMap in which the Trainer keeps a TrainJob's runtime."""
-    text = runtime if isinstance(runtime, str) else yaml.safe_dump(runtime)
     body: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -77,6 +85,18 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
 @pytest.mark.parametrize(
     ("given", "home", "named"),
     [
+        pytest.param(
+            {"objects": [ADMINISTRATORS]},
+            PolicySourceKind.CLUSTER,
+            "ConfigMap muster-system/muster-policy",
+            id="the administrator's namespace",
+        ),
+        pytest.param(
+            {"objects": [ADMINISTRATORS, CONFIG_MAP]},
+            PolicySourceKind.NAMESPACE,
+            "ConfigMap team-a/muster-policy",
+            id="the namespace comes before the administrator's",
+        ),
         pytest.param(
             {"objects": [CONFIG_MAP]},
             PolicySourceKind.NAMESPACE,
@@ -107,29 +127,6 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
             "TrainJob team-a/llama",
             id="the TrainJob comes first",
         ),
-        pytest.param(
-            {"objects": [RUNTIME, the_snapshot(BARE_RUNTIME, a_trainjob())]},
-            PolicySourceKind.RUNTIME_SPEC,
-            "ClusterTrainingRuntime torch-distributed",
-            id="a TrainJob keeps the runtime it started with",
-        ),
-        pytest.param(
-            {
-                "objects": [
-                    RUNTIME,
-                    the_snapshot(BARE_RUNTIME, a_trainjob(lambda job: job["metadata"].update(uid="x"))),
-                ]
-            },
-            PolicySourceKind.RUNTIME,
-            "ClusterTrainingRuntime torch-distributed",
-            id="a snapshot that an earlier TrainJob left is not read",
-        ),
-        pytest.param(
-            {"objects": [the_snapshot("spec: {", a_trainjob())]},
-            PolicySourceKind.RUNTIME,
-            "ConfigMap team-a/llama-runtime-snapshot",
-            id="a snapshot that cannot be read is a broken policy, not none",
-        ),
     ],
 )
 def test_the_highest_home_is_read(
@@ -140,6 +137,58 @@ def test_the_highest_home_is_read(
     assert source.kind == home
     assert named in source.where
     wording(source.where)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(yaml.safe_dump(typed_runtime(BARE_RUNTIME)), id="as the Trainer writes it"),
+        pytest.param(yaml.safe_dump(BARE_RUNTIME), id="with a policy that a tenant wrote into it"),
+        pytest.param("spec: {", id="no YAML"),
+        pytest.param("a: &a [x]\nb: &b [*a, *a]\nspec: *b", id="aliases"),
+    ],
+)
+def test_the_trainers_snapshot_of_a_runtime_is_not_read(text: str) -> None:
+    """It counts for pod templates only: it lacks the policy, and a tenant can write it."""
+    (source,) = found(RUNTIME, CONFIG_MAP, the_snapshot(text, a_trainjob()))
+    assert source.kind == PolicySourceKind.RUNTIME
+    (source,) = found(CONFIG_MAP, the_snapshot(text, a_trainjob()))
+    assert source.kind == PolicySourceKind.NAMESPACE
+
+
+def test_locked_fields_come_with_the_policy_that_is_highest() -> None:
+    """And alone if there is no policy."""
+    assert [source.kind for source in found(LOCKING)] == [PolicySourceKind.LOCKED]
+    kinds = [source.kind for source in found(LOCKING, CONFIG_MAP, trainjob=ON_TRAINJOB)]
+    assert kinds == [PolicySourceKind.LOCKED, PolicySourceKind.OWNER]
+
+
+def test_only_the_administrators_namespace_locks_fields() -> None:
+    """A tenant's ConfigMap of the same name locks nothing."""
+    tenants = {**CONFIG_MAP, "data": {"locked": "onFailure: Hold"}}
+    assert found(tenants) == []
+
+
+def test_the_policy_namespace_is_a_setting() -> None:
+    """An installation for one namespace reads its own ConfigMap once, unless it is told another namespace."""
+    trainjob = a_trainjob()
+    body = {**CONFIG_MAP, "data": {"policy": "workload: {}", "locked": "onFailure: Hold"}}
+    counted = CountingSnapshot(trainjob, a_jobset_of_trainjob(), body)
+    counted.policy_namespace = "team-a"
+    live, _ = read_owner(counted, ref(trainjob))
+    assert [source.kind for source in live.sources] == [PolicySourceKind.LOCKED, PolicySourceKind.CLUSTER]
+    assert counted.reads.count("get ConfigMap muster-policy") == 1
+
+
+def test_an_owner_with_a_workload_costs_no_read_of_a_policy() -> None:
+    """Its Workload keeps policy and locks; without it the locks cost one read."""
+    trainjob = a_trainjob()
+    world = [trainjob, a_jobset_of_trainjob(), RUNTIME, LOCKING]
+    before, after = CountingSnapshot(*world), CountingSnapshot(*world, a_workload(root=trainjob))
+    read_owner(before, ref(trainjob))
+    read_owner(after, ref(trainjob))
+    assert before.reads.count("get ConfigMap muster-policy") == 1
+    assert not any("ConfigMap" in read for read in after.reads)
 
 
 def test_without_a_policy_there_is_no_home() -> None:

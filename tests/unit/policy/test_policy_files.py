@@ -16,6 +16,11 @@ from tests.schemas import policy as policy_schema
         pytest.param(
             policy_schema.FOR_EDITORS, policy_schema.for_editors(), id="the JSON Schema for editors"
         ),
+        pytest.param(
+            policy_schema.LOCKED_FIELDS,
+            policy_schema.of_locked_fields(),
+            id="the JSON Schema of locked fields",
+        ),
         pytest.param(policy_schema.CRD_PATCH, policy_schema.crd_patch(), id="the patch of the runtime CRDs"),
     ],
 )

@@ -42,6 +42,8 @@ CLUSTER = [
     a_pod("marked", **{"muster.dev/group": "trainer"}),
     a_pod("unmarked"),
     an_object("v1", "ConfigMap", "muster-policy", "team", data={"policy": "workload: {}", "more": "hunter2"}),
+    an_object("v1", "Namespace", "muster-system"),
+    an_object("v1", "ConfigMap", "muster-policy", "muster-system", data={"locked": "{}", "more": "hunter2"}),
     an_object(
         "v1", "ConfigMap", "llama-runtime-snapshot", "team", data={"runtime": yaml.safe_dump({"env": ENV})}
     ),
@@ -94,8 +96,12 @@ def test_nothing_secret_is_in_a_moment(moments: CheckpointWriter, tmp_path: Path
     assert "hunter2" not in text
     assert text.count("<left out>") == 3
     (world,) = read_snapshots([tmp_path / "objects.yaml"])
-    (policy,) = (obj for obj in world.objects if obj["metadata"]["name"] == "muster-policy")
-    assert policy["data"] == {"policy": "workload: {}"}
+    policies = {
+        obj["metadata"]["namespace"]: obj["data"]
+        for obj in world.objects
+        if obj["metadata"]["name"] == "muster-policy"
+    }
+    assert policies == {"team": {"policy": "workload: {}"}, "muster-system": {"locked": "{}"}}
 
 
 def test_a_moment_is_taken_only_where_an_event_came(moments: CheckpointWriter) -> None:

@@ -114,3 +114,9 @@ def test_the_runtime_that_the_trainer_kept_is_cleaned_as_text(text: str) -> None
 def test_a_runtime_that_cannot_be_read_is_left_out() -> None:
     """What cannot be looked into cannot be cleaned."""
     assert redact_runtime_snapshot("a: [hunter2") == LEFT_OUT
+
+
+def test_a_snapshot_with_aliases_is_left_out() -> None:
+    """Anyone with edit in a namespace can write it, and 456 bytes of aliases become a gigabyte."""
+    levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 8)}]" for level in range(1, 12)]
+    assert redact_runtime_snapshot("\n".join(["a0: &a0 [x]", *levels])) == LEFT_OUT

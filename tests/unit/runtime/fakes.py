@@ -81,6 +81,7 @@ class FakeCluster:
 
     scheduling = _never
     single_reads = 0
+    policy_namespace = "muster-system"
 
     def served_versions(self, group: str) -> frozenset[str]:
         """What `served` says."""

@@ -31,6 +31,7 @@ EVERY = {
     "MUSTER_DEAD_LETTER_LIMIT": "5",
     "MUSTER_DEAD_LETTER_LIMIT_BYTES": "2048",
     "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
+    "MUSTER_POLICY_NAMESPACE": "administration",
     "PATH": "/bin",
 }
 
@@ -60,6 +61,7 @@ def test_every_setting_can_be_set() -> None:
         kubeconfig="/root/.kube/config",
         cluster_name="eu-1",
         namespace="team-a",
+        policy_namespace="administration",
         traces="otlp",
         dead_letter_limit=5,
         dead_letter_limit_bytes=2048,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
@@ -157,34 +158,45 @@ def _account(client: Client, subject: dict[str, str], namespace: str, rules: lis
     about = f"permissions of {subject['name']}"
     grants = list(_grants(rules))
     denied = [
-        f"{verb} {resource}"
-        for verb, group, resource in grants
-        if not _allowed(client, subject, namespace, verb, group, resource)
+        f"{grant.verb} {grant.resource} {grant.name}".rstrip()
+        for grant in grants
+        if not _allowed(client, subject, namespace, grant)
     ]
     if denied:
         return Finding(Level.FAIL, about, f"may not {first_names(denied)}: kubectl apply -k eventing/rbac")
     return Finding(Level.OK, about, f"all {len(grants)} are granted")
 
 
-def _grants(rules: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield verb, API group and resource of each combination that RBAC rules grant."""
-    for grant in rules:
-        for group in grant["apiGroups"]:
-            for resource in grant["resources"]:
-                for verb in grant["verbs"]:
-                    yield verb, group, resource
+class _Grant(NamedTuple):
+    """A combination that RBAC rules grant; `name` is empty for all objects."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str
 
 
-def _allowed(
-    client: Client, subject: dict[str, str], namespace: str, verb: str, group: str, resource: str
-) -> bool:
+def _grants(rules: list[dict[str, Any]]) -> Iterator[_Grant]:
+    """Yield each combination that RBAC rules grant."""
+    for rule in rules:
+        parts = (rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames") or [""])
+        yield from (_Grant(*combination) for combination in product(*parts))
+
+
+def _allowed(client: Client, subject: dict[str, str], namespace: str, grant: _Grant) -> bool:
     """Whether the API server allows a subject of a binding a verb on a resource.
 
     Raises:
         _ReviewForbiddenError: the API server refuses the SubjectAccessReview.
     """
-    plural, _, subresource = resource.partition("/")
-    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    plural, _, subresource = grant.resource.partition("/")
+    attributes = {
+        "verb": grant.verb,
+        "group": grant.group,
+        "resource": plural,
+        "subresource": subresource,
+        "name": grant.name,
+    }
     spec = {**_identity(subject), "resourceAttributes": attributes | {"namespace": namespace}}
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     status, answer = client.raw("POST", _REVIEWS, body=body)

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from muster.cluster.snapshot import Snapshot
+from muster.objects.meta import KubernetesObject
 from muster.objects.resources import Resource
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.policy.model import Plan, Verb
 from muster.policy.owners import kind_names
+from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset.jobs import with_defaults
+from muster.simulator.controllers.trainer.controller import typed_runtime
 from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
 
 UID = "xxxxxxxx-0000-4000-8000-000000000000"
 """Placeholder for the UIDs that the API server will assign; names of groups end in its first 8 characters."""
 
 DEFAULT_NAMESPACE = "default"
+_ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time in an Event that is not shown."""
 
 
 class DryRunCluster(Snapshot):
@@ -141,10 +147,29 @@ def _made_by_trainer(trainjob: Object, objects: Objects, notes: list[str]) -> Ob
                 f"{kind} {name} is neither in the file nor shipped by the Trainer",
             ) from None
         notes.append(f"runtime {name} is assumed as shipped by Trainer 2.3.0")
+    runtime = typed_runtime(_marked(runtimes[0], notes))
     try:
-        jobset = build_jobset(trainjob, copy.deepcopy(runtimes[0]["spec"]))
+        jobset = build_jobset(trainjob, copy.deepcopy(runtime["spec"]))
     except UnknownNumNodes:
         raise BadFileError(
             f"TrainJob {trainjob['metadata']['name']}", "Flux needs spec.trainer.numNodes"
         ) from None
     return [*added, _stored(jobset)]
+
+
+def _marked(runtime: Object, notes: list[str]) -> Object:
+    """Return a runtime with the group labels that mark_runtime writes before a TrainJob uses it."""
+    named = f"{runtime['kind']} {runtime['metadata']['name']}"
+    policy = runtime["spec"].get("podGroupPolicy") or {}
+    patched = sorted({"workload", "kaiScheduler"} & set(policy))
+    if patched:
+        field = f"spec.podGroupPolicy.{patched[0]}"
+        notes.append(f"{named}: {field} is assumed to be kept, by CRDs patched with runtime-policy-crd")
+    view = KubernetesObject.read(runtime)
+    decision = plan_runtime(RuntimeInputs(view.ref, runtime), _ANY_TIME)
+    updates = (action.body for action in decision.actions) if isinstance(decision, Plan) else ()
+    marked = next((dict(body) for body in updates if body and body["kind"] == runtime["kind"]), None)
+    if marked is None:
+        return runtime
+    notes.append(f"{named} is assumed to have the group labels of its policy before the TrainJob is created")
+    return marked

@@ -21,7 +21,13 @@ from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
 from muster.policy.sources.schema import GroupPolicy
-from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySource, resolve_policy
+from muster.policy.sources.source import (
+    DEFAULT,
+    EffectivePolicy,
+    PolicySource,
+    PolicySourceKind,
+    resolve_policy,
+)
 from muster.policy.tree.groups import Group
 
 STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
@@ -46,6 +52,7 @@ class Explanation:
         owner: the TrainJob, JobSet or Job.
         policy_sources: where a policy for it is written, highest precedence first; only the first applies.
         policy: the source that applies, as text.
+        locked: the fields that the administrator locked and where, as text; "" if there are none.
         tree: its groups; empty if it is not grouped.
         pod_sets: its pod sets and names; None if it is not grouped.
         failure: why its groups cannot be made; None if they can.
@@ -59,6 +66,7 @@ class Explanation:
     owner: ObjectRef
     policy_sources: tuple[PolicySource, ...]
     policy: str
+    locked: str
     tree: tuple[Group, ...]
     pod_sets: OwnerPodSets | None
     failure: GroupingFailure | None
@@ -80,8 +88,9 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
     live, resolved = read_owner(cluster, owner, classes=True)
     explanation = Explanation(
         owner=live.owner.ref if live.owner else owner,
-        policy_sources=(() if live.owner is None else tuple(sources.every(cluster, live.owner, live.runner))),
+        policy_sources=tuple(_policies(cluster, live)),
         policy=_policy(live, resolved),
+        locked=_locked(live),
         tree=(),
         pod_sets=None,
         failure=None,
@@ -99,6 +108,22 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
         warnings=tuple(quota_warnings(cluster, resolved)),
         notes=tuple(notes_on_groups(resolved)),
     )
+
+
+def _policies(cluster: Cluster, live: LiveOwner) -> Iterator[PolicySource]:
+    """Yield where a policy for the owner is written, without the locked fields."""
+    if live.owner is not None:
+        found = sources.every(cluster, live.owner, live.runner)
+        yield from (source for source in found if source.kind != PolicySourceKind.LOCKED)
+
+
+def _locked(live: LiveOwner) -> str:
+    """Return the locked fields that apply to the owner; those that cannot be read by their place alone."""
+    resolved = resolve_policy(live.sources, live.owner)
+    policy = resolved if isinstance(resolved, EffectivePolicy) else resolved.policy
+    if policy.locks is not None:
+        return f"{policy.locks.as_text()} ({policy.locks.where})"
+    return next((source.where for source in live.sources if source.kind == PolicySourceKind.LOCKED), "")
 
 
 def _policy(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> str:

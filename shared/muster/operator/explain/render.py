@@ -28,6 +28,8 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
     yield f"  policy: {explanation.policy}"
     for source in explanation.policy_sources[1:]:
         yield f"          (not used: {source.where})"
+    if explanation.locked:
+        yield f"  locked: {explanation.locked}"
     if explanation.skipped is not None:
         yield f"  not grouped: {explanation.skipped.reason}: {explanation.skipped.message}"
     if explanation.failure is not None:

@@ -8,13 +8,15 @@ in the API server. Docstrings of its models are published in eventing/schemas.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from muster.policy.sources import strict_yaml as yaml_text
+from muster.policy.sources import strict_yaml
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
@@ -25,6 +27,13 @@ Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_leng
 LabelKey = Annotated[str, StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=f"^{_QUALIFIED}$")]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
+
+
+_NAME_LENGTH = 63
+"""The most characters of a tenant's key in a path; those of the schema have up to 25."""
+
+_KEPT_POLICIES = 16
+"""Texts that are kept parsed: two for each of the events in work at a time, and some for a sweep."""
 
 
 class InvalidPolicyError(Exception):
@@ -193,6 +202,15 @@ class WorkloadPolicy(_Strict):
         return False
 
 
+class LockedFields(_Strict):
+    """Fields that the administrator locked: every policy has these values and may not set others."""
+
+    on_failure: Literal["Basic", "Hold"] | None = None
+    on_scale: Literal["Follow", "Flag"] | None = None
+    disruption_mode: DisruptionMode | None = None
+    min_count: Literal["All"] | None = None
+
+
 class KaiScheduler(_Strict):
     """KAI Scheduler groups the pods; `queue` is one of its queues."""
 
@@ -218,44 +236,123 @@ class PodGroupPolicy(_Strict):
         return self
 
 
-def parse(text: str) -> PodGroupPolicy:
+def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
     """The policy in the YAML or JSON text of an annotation or ConfigMap.
+
+    The last few texts are kept parsed, because a step needs the policy several times for one event.
+
+    Args:
+        text: the text.
+        stored: whether Muster wrote it on a Workload, as JSON that is longer than the author's YAML.
 
     Raises:
         InvalidPolicyError: it is no YAML, or no valid policy; with the path of the first invalid field.
     """
+    result = _parsed(text, strict_yaml.STORED if stored else strict_yaml.POLICY)
+    if isinstance(result, _Refusal):
+        raise InvalidPolicyError(result.path, result.message)
+    return result
+
+
+def parse_locked(text: str) -> LockedFields:
+    """The locked fields in the YAML or JSON text of the key `locked`.
+
+    Raises:
+        InvalidPolicyError: it is no YAML, or has other fields or values; with the path of the first.
+    """
     try:
-        return check(yaml_text.load(text))
-    except yaml_text.BadYamlError as error:
-        raise InvalidPolicyError("", f"not YAML: {error}") from error
+        data = strict_yaml.load(text)
+    except strict_yaml.BadYamlError as error:
+        raise InvalidPolicyError("", f"cannot be read as YAML: {error}") from error
+    if not isinstance(data, Mapping):
+        raise InvalidPolicyError("", "locked fields are a mapping such as {onFailure: Hold}")
+    try:
+        return LockedFields.model_validate(data)
+    except ValidationError as error:
+        raise InvalidPolicyError(*_first(error)) from error
 
 
 def check(data: Any) -> PodGroupPolicy:
-    """The policy of parsed data.
+    """The policy of parsed data, such as the field of a runtime.
 
     Raises:
         InvalidPolicyError: it is no valid policy; with the path of the first invalid field.
     """
-    if not isinstance(data, Mapping):
-        raise InvalidPolicyError("", "a policy is a mapping such as {workload: {}}")
     try:
-        return PodGroupPolicy.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        inner = str(first.get("ctx", {}).get("field", ""))
-        path = _path((*first["loc"], inner) if inner else first["loc"])
-        raise InvalidPolicyError(path, _message(first)) from error
+        strict_yaml.check_data(data)
+    except strict_yaml.BadYamlError as error:
+        raise InvalidPolicyError("", str(error)) from error
+    result = _validated(data)
+    if isinstance(result, _Refusal):
+        raise InvalidPolicyError(result.path, result.message)
+    return result
 
 
 def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
-    """Whether a policy has `onFailure: Hold`, also if it is invalid elsewhere.
+    """Whether a policy has `onFailure: Hold`, also if it is invalid elsewhere; false if it is no YAML.
 
     With Hold the pods must not run without their gang, so an error in another field must not let them run.
     """
+    if not isinstance(content, str):
+        return _holds(content)
+    result = _parsed(content, strict_yaml.STORED)
+    if isinstance(result, _Refusal):
+        return result.holds
+    return result.workload is not None and result.workload.on_failure == "Hold"
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Why content is no valid policy, as kept in the cache: an exception would collect tracebacks there.
+
+    Attributes:
+        path: the path of the first invalid field.
+        message: what is wrong with it.
+        holds: whether the policy has `onFailure: Hold` all the same.
+    """
+
+    path: str
+    message: str
+    holds: bool = False
+
+
+def _parsed(text: str, bounds: strict_yaml.TextLimits) -> PodGroupPolicy | _Refusal:
     try:
-        data = yaml_text.load(content) if isinstance(content, str) else content
-    except yaml_text.BadYamlError:
-        return False
+        strict_yaml.check_size(text, bounds)  # before the cache, which would keep the text
+        return _parsed_text(text)
+    except strict_yaml.BadYamlError as error:
+        return _Refusal("", f"cannot be read as YAML: {error}")
+
+
+@lru_cache(maxsize=_KEPT_POLICIES)
+def _parsed_text(text: str) -> PodGroupPolicy | _Refusal:
+    try:
+        return _validated(strict_yaml.load(text, strict_yaml.STORED))
+    except strict_yaml.BadYamlError as error:
+        return _Refusal("", f"cannot be read as YAML: {error}")
+
+
+forget_parsed_policies = _parsed_text.cache_clear
+"""Empty the cache of parsed texts, for tests that count."""
+
+
+def _validated(data: Any) -> PodGroupPolicy | _Refusal:
+    if not isinstance(data, Mapping):
+        return _Refusal("", "a policy is a mapping such as {workload: {}}")
+    try:
+        return PodGroupPolicy.model_validate(data)
+    except ValidationError as error:
+        return _Refusal(*_first(error), _holds(data))
+
+
+def _first(error: ValidationError) -> tuple[str, str]:
+    """The path and the message of the first error."""
+    first = error.errors(include_url=False)[0]
+    inner = str(first.get("ctx", {}).get("field", ""))
+    return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
+
+
+def _holds(data: Any) -> bool:
     workload = data.get("workload") if isinstance(data, Mapping) else None
     return isinstance(workload, Mapping) and workload.get("onFailure") == "Hold"
 
@@ -280,7 +377,8 @@ def _snake(name: str) -> str:
 def _path(location: Sequence[str | int]) -> str:
     path = ""
     for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+        name = part if isinstance(part, int) else strict_yaml.shortened(part, _NAME_LENGTH)
+        path += f"[{name}]" if isinstance(part, int) else f".{name}" if path else str(name)
     return path
 
 
@@ -288,5 +386,5 @@ def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown field"
     if error["type"] == "string_pattern_mismatch":
-        return f"{error['input']!r} is not a valid name"
-    return str(error["msg"]).removeprefix("Value error, ")
+        return strict_yaml.shortened(f"{error['input']!r} is not a valid name")
+    return strict_yaml.shortened(str(error["msg"]).removeprefix("Value error, "))

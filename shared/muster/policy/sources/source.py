@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,7 @@ from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.sources import schema
+from muster.policy.sources.locks import Locks, check_locked, with_locked
 from muster.policy.sources.other_schedulers import way_to_kai, way_to_trainer
 from muster.policy.sources.schema import InvalidPolicyError, WorkloadPolicy
 
@@ -24,8 +25,13 @@ ANNOTATION = "muster.dev/pod-group-policy"
 SOURCE = "muster.dev/policy-home"
 """Annotation of a Workload: the source of the policy that it was made under."""
 
+LOCKED = "muster.dev/locked-policy"
+"""Annotation of a Workload: the fields that were locked when it was made."""
+
 CONFIG_MAP = "muster-policy"
 CONFIG_MAP_KEY = "policy"
+LOCKED_KEY = "locked"
+"""Key of the administrator's ConfigMap, in Muster's own namespace only."""
 
 
 class PolicySourceKind(StrEnum):
@@ -39,6 +45,10 @@ class PolicySourceKind(StrEnum):
     RUNTIME = "runtime"
     RUNTIME_SPEC = "runtime spec"
     NAMESPACE = "namespace"
+    CLUSTER = "cluster"
+    """The administrator's ConfigMap, in Muster's own namespace."""
+    LOCKED = "locked"
+    """No policy: the fields that the administrator locked; beside a policy of any other kind."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,8 @@ class EffectivePolicy:
         other: that scheduler, as the policy names it, or `upstream`; "" if there is none.
         queue: the queue in that scheduler; "" for its default.
         kept: whether groups were made under it already; after scaling they need not match it.
+        locks: the fields that the administrator locked; None if there are none.
+        held: whether pods are held whatever `onFailure` says: under locks an invalid policy is not a way out.
     """
 
     where: str
@@ -73,11 +85,13 @@ class EffectivePolicy:
     other: str = ""
     queue: str = ""
     kept: bool = False
+    locks: Locks | None = None
+    held: bool = False
 
     @property
     def holds(self) -> bool:
-        """Whether pods stay gated when their groups cannot be made (`onFailure: Hold`)."""
-        return self.workload is not None and self.workload.on_failure == "Hold"
+        """Whether pods stay gated when their groups cannot be made: `onFailure: Hold`, or a lock."""
+        return self.held or (self.workload is not None and self.workload.on_failure == "Hold")
 
 
 def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
@@ -116,16 +130,41 @@ def _upstream_fields(runtime: Mapping[str, Any]) -> Iterator[str]:
         yield f"spec.template.metadata.annotations: {group_labels.UPSTREAM_TEMPLATE}"
 
 
-def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
-    """The policy that a Workload of Muster's was made under; empty for the built-in default."""
-    annotations = workload.metadata.annotations
-    if ANNOTATION not in annotations:
+def source_of_config_map(body: Mapping[str, Any], kind: PolicySourceKind) -> tuple[PolicySource, ...]:
+    """The policy of a ConfigMap `muster-policy`; empty if it has none.
+
+    Args:
+        body: as parsed JSON; {} if there is none.
+        kind: NAMESPACE, or CLUSTER for that of the administrator.
+    """
+    return _of_key(body, CONFIG_MAP_KEY, kind)
+
+
+def locked_fields(body: Mapping[str, Any]) -> tuple[PolicySource, ...]:
+    """The locked fields of the administrator's ConfigMap; empty if it has none."""
+    return _of_key(body, LOCKED_KEY, PolicySourceKind.LOCKED)
+
+
+def _of_key(body: Mapping[str, Any], key: str, kind: PolicySourceKind) -> tuple[PolicySource, ...]:
+    data = body.get("data") or {}
+    if key not in data:
         return ()
-    return (
-        PolicySource(
-            PolicySourceKind.STORED, annotations.get(SOURCE, str(workload.ref)), annotations[ANNOTATION]
-        ),
-    )
+    metadata = body["metadata"]
+    where = f"ConfigMap {metadata['namespace']}/{metadata['name']}, key {key}"
+    return (PolicySource(kind, where, data[key]),)
+
+
+def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
+    """The policy and the locked fields that a Workload of Muster's was made under; empty for the default."""
+    annotations = workload.metadata.annotations
+    where = str(workload.ref)
+    sources = []
+    if LOCKED in annotations:
+        sources.append(PolicySource(PolicySourceKind.LOCKED, where, annotations[LOCKED]))
+    if ANNOTATION in annotations:
+        where = annotations.get(SOURCE, where)
+        sources.append(PolicySource(PolicySourceKind.STORED, where, annotations[ANNOTATION]))
+    return tuple(sources)
 
 
 def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
@@ -133,7 +172,10 @@ def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
     if policy.workload is None:
         return {}
     content = policy.workload.model_dump(by_alias=True, exclude_unset=True)
-    return {ANNOTATION: json.dumps({"workload": content}), SOURCE: policy.where}
+    annotations = {ANNOTATION: json.dumps({"workload": content}), SOURCE: policy.where}
+    if policy.locks is not None:
+        annotations[LOCKED] = json.dumps(policy.locks.fields.model_dump(by_alias=True, exclude_none=True))
+    return annotations
 
 
 DEFAULT = EffectivePolicy("the built-in default", WorkloadPolicy())
@@ -157,21 +199,51 @@ class InvalidPolicy:
 def resolve_policy(
     sources: tuple[PolicySource, ...], owner: OwnerObject | None = None
 ) -> EffectivePolicy | InvalidPolicy:
-    """The policy of the first source, or the built-in default.
+    """The policy of the first source, or the built-in default, with the fields that the administrator locked.
 
     Args:
         sources: those that exist, highest first.
         owner: the owner that the policy is for, for the command in a message.
     """
-    if not sources:
-        return DEFAULT
-    source = sources[0]
-    if source.kind == PolicySourceKind.UPSTREAM:
-        return EffectivePolicy(source.where, None, "upstream")
+    policies = [source for source in sources if source.kind != PolicySourceKind.LOCKED]
+    if policies and policies[0].kind == PolicySourceKind.UPSTREAM:
+        return EffectivePolicy(policies[0].where, None, "upstream")
+    locks: Locks | None = None
+    for source in sources:
+        if source.kind == PolicySourceKind.LOCKED:
+            try:
+                locks = Locks(source.where, schema.parse_locked(str(source.content)))
+            except InvalidPolicyError as error:
+                return invalid_policy(source.where, str(error), _HOLDING)
+    policy = _of_source(policies[0], owner) if policies else DEFAULT
+    return policy if locks is None else _under_locks(policy, locks)
+
+
+def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
+    """The policy with the locked fields; invalid, and its pods held, if it sets them otherwise."""
+    if isinstance(policy, InvalidPolicy):
+        return _invalid_under(policy, locks)
+    if policy.workload is None:
+        return policy
     try:
-        policy = (
-            schema.parse(source.content) if isinstance(source.content, str) else schema.check(source.content)
-        )
+        if not policy.kept:
+            check_locked(policy.workload, locks)
+    except InvalidPolicyError as error:
+        return _invalid_under(invalid_policy(policy.where, str(error)), locks)
+    return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
+
+
+def _invalid_under(invalid: InvalidPolicy, locks: Locks) -> InvalidPolicy:
+    """The invalid policy with the locked onFailure."""
+    workload = with_locked(invalid.policy.workload or WorkloadPolicy(), locks)
+    policy = replace(invalid.policy, workload=workload, held=locks.hold_invalid, locks=locks)
+    return replace(invalid, policy=policy)
+
+
+def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
+    """The policy of one source."""
+    try:
+        policy = _policy_in(source)
     except InvalidPolicyError as error:
         return _invalid(source, str(error))
     if policy.workload is not None:
@@ -186,6 +258,17 @@ def resolve_policy(
         return EffectivePolicy(source.where, None, other)
     content = policy.model_dump(by_alias=True, exclude_none=True)
     return _invalid(source, f"{other}: {way_to_trainer(content, owner)}")
+
+
+def _policy_in(source: PolicySource) -> schema.PodGroupPolicy:
+    """The policy of a source.
+
+    Raises:
+        InvalidPolicyError: it has no valid policy.
+    """
+    if isinstance(source.content, str):
+        return schema.parse(source.content, stored=source.kind == PolicySourceKind.STORED)
+    return schema.check(source.content)
 
 
 def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:

@@ -10,9 +10,10 @@ import yaml
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Gone
+from muster.cluster.interface import POLICY_NAMESPACE
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
 from muster.objects.yaml_files import SafeDumper
-from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY
+from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object, Objects
@@ -101,16 +102,23 @@ class CheckpointWriter:
         namespaces = dict.fromkeys(body["metadata"].get("namespace", "") for body in watched)
         for name in filter(None, namespaces):
             yield from self._get(NAMESPACES, name)
-            for config_map in self._get(CONFIGMAPS, CONFIG_MAP, name):
-                policy = (config_map.get("data") or {}).get(CONFIG_MAP_KEY, "")
-                yield _with_data(config_map, CONFIG_MAP_KEY, policy)
+            if name != POLICY_NAMESPACE:
+                yield from self._policies(name)
+        yield from self._policies(POLICY_NAMESPACE)
         for owner in watched:
             if owner["kind"] == TRAINJOBS.kind:
                 metadata = owner["metadata"]
                 name = f"{metadata['name']}{SNAPSHOT_SUFFIX}"
                 for config_map in self._get(CONFIGMAPS, name, metadata["namespace"]):
                     text = (config_map.get("data") or {}).get("runtime", "")
-                    yield _with_data(config_map, "runtime", redact_runtime_snapshot(text))
+                    yield _with_data(config_map, {"runtime": redact_runtime_snapshot(text)})
+
+    def _policies(self, namespace: str) -> Iterator[Object]:
+        """Yield the ConfigMap with the policy of a namespace, or with that of the administrator."""
+        for config_map in self._get(CONFIGMAPS, CONFIG_MAP, namespace):
+            data = config_map.get("data") or {}
+            texts = {key: data[key] for key in (CONFIG_MAP_KEY, LOCKED_KEY) if key in data}
+            yield _with_data(config_map, texts)
 
     def _get(self, resource: Resource, name: str, namespace: str = "") -> Iterator[Object]:
         body = self._client.get(resource, name, namespace)
@@ -127,7 +135,7 @@ def _with_scope(resource: Resource) -> Resource:
     return Resource(resource.group, resource.version, known.plural, known.kind, namespaced=known.namespaced)
 
 
-def _with_data(config_map: Object, key: str, text: str) -> Object:
-    """Return a ConfigMap whose data has only one key."""
+def _with_data(config_map: Object, data: dict[str, str]) -> Object:
+    """Return a ConfigMap with other data."""
     fields = {name: value for name, value in config_map.items() if name != "binaryData"}
-    return {**fields, "data": {key: text}}
+    return {**fields, "data": data}

@@ -11,9 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
-from muster.objects import yaml_files
+from muster.policy.sources import strict_yaml
 
 LEFT_OUT = "<left out>"
 """Replaces a removed value."""
@@ -48,10 +46,13 @@ def without_secrets(value: Any) -> Any:
 
 
 def redact_runtime_snapshot(text: str) -> str:
-    """Return the text in which the Trainer stores a runtime, redacted as the runtime itself is."""
+    """Return the text in which the Trainer stores a runtime, redacted as the runtime itself is.
+
+    A text that the strict parser refuses is left out: a tenant can write it.
+    """
     try:
-        return json.dumps(without_secrets(yaml_files.load(text)))
-    except (yaml.YAMLError, TypeError, ValueError):
+        return json.dumps(without_secrets(strict_yaml.load(text, strict_yaml.SNAPSHOT)))
+    except strict_yaml.BadYamlError:
         return LEFT_OUT
 
 

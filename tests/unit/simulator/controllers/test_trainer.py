@@ -232,6 +232,28 @@ def test_first_look_takes_a_snapshot_of_the_runtime_and_applies_the_jobset() -> 
     assert (jobset.resource, jobset.body["metadata"]["name"]) == (JOBSETS, "llama")
 
 
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        ({"workload": {"onFailure": "Hold"}}, {}),
+        ({"kaiScheduler": {}}, {}),
+        ({"coscheduling": {"scheduleTimeoutSeconds": 60}}, {"coscheduling": {"scheduleTimeoutSeconds": 60}}),
+    ],
+)
+def test_the_snapshot_has_only_the_fields_of_the_trainers_types(stored: Object, kept: Object) -> None:
+    """A policy that a patched CRD keeps in the runtime is not in the snapshot, as on the real Trainer."""
+    runtime = shipped_runtime("torch-distributed")
+    runtime["spec"] |= {"podGroupPolicy": stored, "scheduling": {"gang": {}}}
+    trainjob = _trainjob(num_nodes=3)
+    result = TrainerController().reconcile(("team-a", "llama"), view(trainjob, runtime), NOW)
+    snapshot = result.writes[0]
+    assert isinstance(snapshot, Apply)
+    spec = yaml.safe_load(snapshot.body["data"]["runtime"])["spec"]
+    assert spec["podGroupPolicy"] == kept
+    assert "scheduling" not in spec
+    assert runtime["spec"]["podGroupPolicy"] == stored
+
+
 def test_later_looks_read_the_snapshot_and_leave_a_running_jobset_alone() -> None:
     """After the first look the runtime no longer matters, and a JobSet that runs is not applied again."""
     trainjob = _trainjob(num_nodes=3)

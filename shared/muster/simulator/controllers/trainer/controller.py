@@ -50,6 +50,9 @@ RETRY = 0.5
 """Seconds until a TrainJob whose objects could not be built is synced again."""
 FINAL_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 """The final conditions of a JobSet, and the TrainJob conditions they become."""
+_SPEC_FIELDS = ("mlPolicy", "podGroupPolicy", "template")
+_POD_GROUP_POLICY_FIELDS = ("coscheduling", "volcano")
+"""The fields of TrainingRuntimeSpec and PodGroupPolicySource (pkg/apis/trainer/v1alpha1, Trainer v2.3.0)."""
 RUNTIMES = {"TrainingRuntime": TRAINING_RUNTIMES, "ClusterTrainingRuntime": CLUSTER_TRAINING_RUNTIMES}
 
 
@@ -79,9 +82,10 @@ class TrainerController:
         objects: tuple[Write, ...] = ()
         failure = ""
         if not is_finished(trainjob):
+            runtime = _runtime(trainjob, cache)
             try:
                 objects = build_objects(
-                    trainjob, jobset, _runtime(trainjob, cache), _snapshot(trainjob, cache)
+                    trainjob, jobset, runtime and typed_runtime(runtime), _snapshot(trainjob, cache)
                 )
             except (LookupError, UnknownNumNodes) as error:
                 failure = f"TrainJob resources reconciliation failed: {error}"
@@ -133,7 +137,7 @@ def build_objects(
     Args:
         trainjob: the TrainJob as stored.
         jobset: the JobSet of the TrainJob's name, if it exists.
-        runtime: the referenced runtime, if it exists.
+        runtime: the referenced runtime as the Trainer's types read it, if it exists.
         snapshot: the ConfigMap with the runtime as of the first sync.
 
     Raises:
@@ -157,6 +161,24 @@ def build_objects(
     if jobset is None or not _is_applied(jobset, built):
         writes.append(_apply(JOBSETS, built, trainjob))
     return tuple(writes)
+
+
+def typed_runtime(runtime: Object) -> Object:
+    """Return a runtime without the fields that the Trainer's Go types do not have.
+
+    The Trainer reads runtimes into these types, and writes them into the snapshot. A patched CRD may keep
+    more: of a policy in `podGroupPolicy.workload` the Trainer keeps `podGroupPolicy: {}`.
+    """
+    spec = {name: value for name, value in runtime["spec"].items() if name in _SPEC_FIELDS}
+    if spec.get("podGroupPolicy") is not None:
+        policy = spec["podGroupPolicy"]
+        known = {name: value for name, value in policy.items() if name in _POD_GROUP_POLICY_FIELDS}
+        spec["podGroupPolicy"] = known
+    if "template" in spec:
+        spec["template"] = {
+            name: value for name, value in spec["template"].items() if name in ("metadata", "spec")
+        }
+    return {**runtime, "spec": spec}
 
 
 def next_status(trainjob: Object, jobset: Object | None, now: float) -> Object:

@@ -1,0 +1,89 @@
+"""Fields of policies that the administrator locked, in the key `locked` of his ConfigMap.
+
+A lock is a value that every policy has: one that does not set the field gets it, one that sets another value
+is invalid. `minCount: All` and `disruptionMode` need the owner's pods and are applied to its tree
+(`tree/locks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from muster.policy.sources.schema import (
+    DisruptionMode,
+    GroupPolicy,
+    InvalidPolicyError,
+    LockedFields,
+    WorkloadPolicy,
+)
+
+
+@dataclass(frozen=True)
+class Locks:
+    """The locked fields and who locked them.
+
+    Attributes:
+        where: for messages: `ConfigMap muster-system/muster-policy, key locked`.
+        fields: the locked fields.
+    """
+
+    where: str
+    fields: LockedFields
+
+    @property
+    def hold_invalid(self) -> bool:
+        """Whether pods of an invalid policy keep their gate, as fallback PodGroups are weaker than any lock.
+
+        `onFailure: Basic` says that no pod shall wait for its gang to be repaired.
+        """
+        return self.fields.on_failure != "Basic"
+
+    def refused(self, path: str, value: str) -> InvalidPolicyError:
+        """The error of a policy that sets a locked field otherwise."""
+        return InvalidPolicyError(path, f"is locked to {value} by {self.where}")
+
+    def as_text(self) -> str:
+        """The locked fields in one line: `disruptionMode: all, onFailure: Hold`."""
+        fields = self.fields
+        values = {
+            "onFailure": fields.on_failure,
+            "onScale": fields.on_scale,
+            "disruptionMode": fields.disruption_mode and _name(fields.disruption_mode),
+            "minCount": fields.min_count,
+        }
+        return ", ".join(f"{name}: {value}" for name, value in values.items() if value)
+
+
+def check_locked(policy: WorkloadPolicy, locks: Locks) -> None:
+    """Refuse a policy that sets a locked field otherwise.
+
+    Raises:
+        InvalidPolicyError: with the path of the field and who locked it.
+    """
+    for name, path in (("on_failure", "onFailure"), ("on_scale", "onScale")):
+        locked = getattr(locks.fields, name)
+        if locked and name in policy.model_fields_set and getattr(policy, name) != locked:
+            raise locks.refused(f"workload.{path}", locked)
+    mode = locks.fields.disruption_mode
+    for path, group in _with_all_below(policy.groups, "workload") if mode else ():
+        if group.disruption_mode not in (None, mode) and mode is not None:
+            raise locks.refused(f"{path}.disruptionMode", _name(mode))
+
+
+def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:
+    """The policy with the locked onFailure and onScale."""
+    locked = {name: getattr(locks.fields, name) for name in ("on_failure", "on_scale")}
+    return policy.model_copy(update={name: value for name, value in locked.items() if value})
+
+
+def _with_all_below(groups: Sequence[GroupPolicy], above: str) -> Iterator[tuple[str, GroupPolicy]]:
+    """Yield every group of a policy with its path."""
+    for index, group in enumerate(groups):
+        path = f"{above}.groups[{index}]"
+        yield path, group
+        yield from _with_all_below(group.groups, path)
+
+
+def _name(mode: DisruptionMode) -> str:
+    return "all" if mode.all is not None else "single"
