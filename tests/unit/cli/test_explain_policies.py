@@ -48,7 +48,6 @@ def test_locked_fields_and_who_locked_them_are_shown(tmp_path: Path, wording: Wo
     }
     job = a_plain_job("workload: {onFailure: Hold}")
     result = run(written(tmp_path, admin, job))
-    assert "disrupted as a whole" in line_of(result.stdout, "main: ")
     wording(line_of(result.stdout, "locked: ").strip())
     wording(line_of(result.stdout, "not used").strip())
     job["metadata"]["annotations"][POLICY] = "workload: {onFailure: Basic}"
