@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 def _describe(group: Group) -> str:
     """Return the settings of a group as text: `gang of 2 of 3 groups, within one zone`."""
-    count = group.instances if group.children else max([0, *group.sizes.values()])
+    count = group.child_groups if group.children else max([0, *group.sizes.values()])
     unit = ("group" if group.children else "pod") + ("" if count == 1 else "s")
     size = f"gang of {group.template_min_count}" if group.gang else "basic"
     parts = [f"{size} of {count} {unit}" if group.gang else f"{size}, {count} {unit}"]
@@ -109,13 +109,15 @@ def _describe(group: Group) -> str:
 
 
 def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
-    """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroup."""
-    if group.children:
-        return [f"CompositePodGroup {pod_sets.pod_group_name(group.name, '')}"]
-    lines = [
-        f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
-        for suffix, pods in group.sizes.items()
-    ]
+    """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroups."""
+    lines = (
+        [f"CompositePodGroup {pod_sets.pod_group_name(group.name, suffix)}" for suffix in group.instances]
+        if group.children
+        else [
+            f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
+            for suffix, pods in group.sizes.items()
+        ]
+    )
     if len(lines) <= NAMES_SHOWN:
         return lines
     return [lines[0], f"... {len(lines) - 2} more", lines[-1]]
