@@ -21,7 +21,10 @@ PER_JOB = "job"
 """Value of GROUP_PER and LEADER_GROUP_PER: one PodGroup for each Job."""
 
 PER_BLOCK_OF_JOB = "job-block"
-"""Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job. With `job` the size does not count."""
+"""Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job.
+
+Beside `job` no size counts.
+"""
 
 GATE_SWITCH = "muster.dev/gate"
 """Annotation of a pod template; `off` means no gate, for gangs so large that gates delay them."""
@@ -94,6 +97,10 @@ class Shape(NamedTuple):
         return self.suffix(job_index, block * below.size)
 
 
+SINGLE = Shape()
+"""One PodGroup for all pods of a group."""
+
+
 class GroupInstance(NamedTuple):
     """One PodGroup of a group: `("trainer", "-3")`.
 
@@ -132,9 +139,9 @@ class GroupLabels:
     """
 
     group: str
-    shape: Shape = Shape()
+    shape: Shape = SINGLE
     leader_group: str = ""
-    leader_shape: Shape = Shape()
+    leader_shape: Shape = SINGLE
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -230,7 +237,7 @@ def _shape(labels: Mapping[str, str]) -> Shape:
     per, size = labels.get(GROUP_PER), labels.get(GROUP_SIZE, "")
     if per == PER_JOB:
         return Shape(per_job=True)
-    return Shape(per == PER_BLOCK_OF_JOB, int(size)) if _SIZE.fullmatch(size) else Shape()
+    return Shape(per == PER_BLOCK_OF_JOB, int(size)) if _SIZE.fullmatch(size) else SINGLE
 
 
 def _numbers(shape: Shape, suffix: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from muster.objects.scheduling import (
     SchedulingPolicy,
     Workload,
 )
-from muster.policy.group_labels import GroupInstance, Shape
+from muster.policy.group_labels import SINGLE, GroupInstance
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.ownership import belongs_to
 from muster.policy.plans import fallback, manifests
@@ -163,7 +163,7 @@ def _pod_groups_below(leaves: list[Group], one: Group | None) -> tuple[tuple[Gro
 def _policy_of_composite(template: CompositePodGroupTemplate, one: Group | None) -> SchedulingPolicy:
     """The template's policy, with a minGroupCount no larger than the groups of one of several instances."""
     gang = template.scheduling_policy.gang
-    if one is None or one.shape == Shape() or gang is None or gang.min_group_count is None:
+    if one is None or one.shape == SINGLE or gang is None or gang.min_group_count is None:
         return template.scheduling_policy
     groups = max(1, min(gang.min_group_count, one.own_child_groups))
     return SchedulingPolicy(gang=Gang(min_group_count=groups))

@@ -87,4 +87,3 @@ def labels_of(group: GroupPolicy) -> dict[str, str]:
             group_labels.GROUP_SIZE: size,
         }
     return {label: value for label, value in labels.items() if value}
-

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from muster.policy.group_labels import GroupInstance, GroupLabels, Shape
+from muster.policy.group_labels import SINGLE, GroupInstance, GroupLabels, Shape
 from muster.policy.owners.kind import NEVER, OwnerPodSets, PodSet
 
 
@@ -35,7 +35,7 @@ class Group:
     children: tuple[Group, ...] = ()
     pinned: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    shape: Shape = Shape()
+    shape: Shape = SINGLE
     copies: int = 1
 
     @property
@@ -70,8 +70,8 @@ class Group:
 
     @cached_property
     def instances(self) -> Mapping[str, Group]:
-        """Each of its CompositePodGroups by instance suffix: the group with the PodGroups below that one only."""
-        if self.shape == Shape():
+        """Each of its CompositePodGroups by instance suffix: the group with the PodGroups below that one."""
+        if self.shape == SINGLE:
             return {"": self}
         parts = [
             (leaf, self.shape.suffix_above(leaf.shape, suffix), suffix, pods)
@@ -81,13 +81,13 @@ class Group:
         below: dict[str, dict[str, dict[str, int]]] = {}
         for leaf, above, suffix, pods in parts:
             below.setdefault(above, {}).setdefault(leaf.name, {})[suffix] = pods
-        return {above: self._restricted(sizes) for above, sizes in below.items()}
+        return {above: self.restricted(sizes) for above, sizes in below.items()}
 
-    def _restricted(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
+    def restricted(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
         """The group with these PodGroups only, by leaf and instance suffix."""
         if not self.children:
             return replace(self, sizes=sizes.get(self.name, {}))
-        return replace(self, children=tuple(child._restricted(sizes) for child in self.children))
+        return replace(self, children=tuple(child.restricted(sizes) for child in self.children))
 
     @property
     def priority_class_name(self) -> str:
@@ -169,7 +169,7 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
 def _common_shape(name: str, pod_sets: Iterable[PodSet]) -> Shape:
     """The shape under which all these pods are in a group; the default if they have several."""
     shapes = {shape for pods in pod_sets if pods.labels for shape in pods.labels.shapes_of(name)}
-    return shapes.pop() if len(shapes) == 1 else Shape()
+    return shapes.pop() if len(shapes) == 1 else SINGLE
 
 
 def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Counter[GroupInstance]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from muster.policy.group_labels import Shape
+from muster.policy.group_labels import SINGLE
 from muster.policy.tree.groups import Group, expected_members
 
 _Members = frozenset[tuple[str, int, int]]
@@ -18,7 +18,7 @@ def merged(tree: tuple[Group, ...]) -> tuple[Group, ...]:
 
     Each group of groups in it has the minGroupCount of that CompositePodGroup.
     """
-    if all(group.shape == Shape() for root in tree for group in root.composites()):
+    if all(group.shape == SINGLE for root in tree for group in root.composites()):
         return tree
     members = {leaf.name: _members(leaf) for root in tree for leaf in root.leaves()}
     return tuple(group for root in tree for group in _merged(root, members))

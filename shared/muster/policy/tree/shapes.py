@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from muster.policy import group_labels
-from muster.policy.group_labels import Shape
+from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.owners.kind import PodSet
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError
 from muster.policy.tree.groups import Group
@@ -26,7 +26,7 @@ class Place:
 
     path: str
     level: int = 1
-    shape: Shape = Shape()
+    shape: Shape = SINGLE
     per_path: str = ""
     size_path: str = ""
 
@@ -120,4 +120,3 @@ def _shapes(leaf: Group) -> Iterator[tuple[str, bool, Shape]]:
             yield pod_set.path, True, labels.leader_shape
         if labels is not None and labels.group == leaf.name:
             yield pod_set.path, False, labels.shape
-
