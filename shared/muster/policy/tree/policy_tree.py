@@ -99,8 +99,7 @@ class _TreeBuilder:
 
     def _composite(self, policy: GroupPolicy, place: Place) -> Group:
         settings, path = _settings(policy), place.path
-        plain = not (settings or policy.scheduling_policy or policy.per or policy.size)
-        empty = len(policy.groups) == 1 and plain
+        empty = not settings and _is_same_as_its_child(policy)
         here = place if empty else place.inside(policy)
         children = tuple(
             self._group(child, here.of_child(index)) for index, child in enumerate(policy.groups)
@@ -146,6 +145,17 @@ def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | Non
     if choice.gang is None:
         return False, None
     return True, choice.gang.min_group_count if policy.groups else choice.gang.min_count
+
+
+def _is_same_as_its_child(policy: GroupPolicy) -> bool:
+    """Whether a group of groups without settings adds nothing to its only child.
+
+    Above a group of groups for each Job or block it is the gang of these.
+    """
+    if len(policy.groups) > 1 or policy.scheduling_policy or policy.per or policy.size:
+        return False
+    (child,) = policy.groups
+    return not (child.groups and (child.per or child.size))
 
 
 def _settings(policy: GroupPolicy) -> dict[str, Any]:
