@@ -55,5 +55,5 @@ STEP = Step(
     permissions=permissions.READ_OWNERS
     | permissions.READ_COMPOSITES
     | permissions.REPORT_TO_OWNERS
-    | may("list", PODS, EVENTS, PRIORITY_CLASSES, COMPOSITE_POD_GROUPS),
+    | may("list", PODS, EVENTS, PRIORITY_CLASSES),
 )
