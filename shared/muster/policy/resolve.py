@@ -153,9 +153,9 @@ class ResolvedOwner:
         if not above:
             return ""
         parent, child = self.groups.get(above), self.groups.get(group)
-        known = parent is not None and child is not None  # not in a user's own Workload
-        suffix = parent.shape.suffix_above(child.shape, suffix) if known else ""
-        return self.pod_sets.pod_group_name(above, suffix)
+        if parent is None or child is None:  # in a user's own Workload
+            return self.pod_sets.pod_group_name(above, "")
+        return self.pod_sets.pod_group_name(above, parent.shape.suffix_above(child.shape, suffix))
 
 
 @dataclass(frozen=True)
