@@ -10,6 +10,7 @@ from muster.files import EVENTING
 from muster.policy.group_labels import JOB_INDEX
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
+from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.runtimes import POLICY
 from tests.e2e.support.story import RealStory
@@ -171,6 +172,30 @@ def test_blocks_of_blocks_are_in_racks_and_on_hosts(story: RealStory) -> None:
     blocks = [racks[f"host-{2 * rack}"] | racks[f"host-{2 * rack + 1}"] for rack in range(2)]
     assert sorted(blocks, key=sorted) == [{"rack-0"}, {"rack-2"}]
     assert parents(story)["host-3"] == "rack-1"
+
+
+def test_a_job_in_blocks_grows_into_another_rack(story: RealStory, muster_on_it: Muster) -> None:
+    """The next sweep makes the groups of the new blocks, which are placed beside those that run."""
+    for rack in range(3):
+        add_rack(story, "zone-0", f"rack-{rack}", 2, cpu=2)
+    job = a_job("mesh", pods=8, labels={"muster.dev/group": "host", "muster.dev/group-size": "2"})
+    job["metadata"]["annotations"] = {POLICY: BLOCKS}
+    made = story.create(job)
+    story.wait("eight pods run", lambda now: now.running() == 8)
+    before = places(story, HOST)
+    story.patch(made, {"spec": {"parallelism": 11, "completions": 11}})
+    story.wait("eleven pods exist", lambda now: len(now.pods()) == 11)
+    muster_on_it.sweep()
+    story.wait("eleven pods run", lambda now: now.running() == 11)
+    after, racks = places(story, HOST), places(story, RACK)
+    assert {name: after[name] for name in before} == before
+    assert racks["host-4"] == racks["host-5"]
+    assert racks["host-4"] not in [racks["host-0"], racks["host-2"]]
+    assert {name: parents(story)[name] for name in ("host-4", "host-5", "rack-2")} == {
+        "host-4": "rack-2",
+        "host-5": "rack-2",
+        "rack-2": "zone",
+    }
 
 
 def test_many_replicas_with_a_leader_each_are_restarted_together(story: RealStory) -> None:

@@ -190,6 +190,35 @@ def test_blocks_of_blocks() -> None:
     assert counts(bodies) == {"zone": 3, **racks, **hosts, "main-5": 1}
 
 
+def in_blocks(pods: int) -> Object:
+    """A Job in blocks of two."""
+    return a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), pods=pods)
+
+
+def test_a_job_that_grows_gets_the_groups_of_its_new_blocks() -> None:
+    """The group of groups of a new block too; the groups that exist are left alone."""
+    given = with_groups(in_blocks(11), BLOCKS, created(in_blocks(8), BLOCKS))
+    decision = plan_pod_groups(given, NOW)
+    assert isinstance(decision, Plan)
+    made = [dict(action.body) for action in decision.actions if action.body]
+    assert parents(made) == {"rack-2": "zone", "main-4": "rack-2", "main-5": "rack-2"}
+    assert counts(made) == {"rack-2": 2, "main-4": 2, "main-5": 1}
+    assert resized(given) == [("delete", "zone", 0), ("create", "zone", 3)]
+
+
+def test_a_job_that_shrinks_needs_fewer_blocks() -> None:
+    """The last rack has one host left; racks without pods are no longer waited for."""
+    workload, bodies = created(in_blocks(11), BLOCKS)
+    running = a_pod(in_blocks(6), 0, bound)
+    given = with_groups(in_blocks(6), BLOCKS, (workload, bodies), pods=[running])
+    assert resized(given) == [
+        ("delete", "zone", 0),
+        ("create", "zone", 2),
+        ("delete", "rack-1", 0),
+        ("create", "rack-1", 1),
+    ]
+
+
 def test_a_group_inside_a_replica_is_there_for_each_replica() -> None:
     """A group of groups without `per` takes that of the one above it, and its blocks are counted per Job."""
     policy = "{name: replica, per: Job, groups: [{name: racks, size: 4, groups: [{name: workers}]}]}"
