@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.operator.explain.explanation import Explanation, StepPreview
+from muster.policy.group_labels import SINGLE
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.tree.groups import Group
 
@@ -94,6 +95,7 @@ def _describe(group: Group) -> str:
     unit = ("group" if group.children else "pod") + ("" if count == 1 else "s")
     size = f"gang of {group.template_min_count}" if group.gang else "basic"
     parts = [f"{size} of {count} {unit}" if group.gang else f"{size}, {count} {unit}"]
+    parts += _counted_by(group)
     constraints = group.settings.get("schedulingConstraints") or {}
     parts += [f"within one {topology['key']}" for topology in constraints.get("topology") or []]
     if "all" in group.settings.get("disruptionMode", {}):
@@ -106,6 +108,14 @@ def _describe(group: Group) -> str:
     if group.priority_class_name:
         parts.append(f"priority class {group.priority_class_name}")
     return ", ".join(parts)
+
+
+def _counted_by(group: Group) -> list[str]:
+    """Return what the CompositePodGroups of a group are counted by; nothing for one of all."""
+    if not group.children or group.shape == SINGLE:
+        return []
+    blocks = f"block of {group.shape.size} completion indexes" if group.shape.size else ""
+    return [f"one per {' of each '.join(filter(None, (blocks, 'Job' if group.shape.per_job else '')))}"]
 
 
 def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
