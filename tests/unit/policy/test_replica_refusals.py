@@ -209,19 +209,19 @@ def test_more_groups_than_the_limit_are_refused(
     assert mentions(decision.message, f"{NODE}.metadata.labels[{label}]", number)
 
 
-def test_what_thousands_of_replicas_cost() -> None:
+def test_what_hundreds_of_replicas_cost() -> None:
     """Each replica is a group of groups with its own leader; the names are all different."""
     labels = LED | PER_JOB
     policy = "{name: replica, per: Job, groups: [{name: leader}, {name: workers}]}"
-    jobset = one_template(labels, replicas=5_000, pods=2)
+    jobset = one_template(labels, replicas=250, pods=2)
     given = observed(jobset, sources=seen(jobset, f"workload: {{groups: [{policy}]}}", jobs=[]).sources)
     began = time.process_time()
     resolved = resolve(given)
     assert not isinstance(resolved, NoOp)
     assert resolved.failure is None
     names = [*resolved.composite_names(), *(name for _, name in resolved.pod_groups())]
-    assert len(set(names)) == len(names) == 15_000
-    assert time.process_time() - began < 5
+    assert len(set(names)) == len(names) == 750
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
