@@ -31,11 +31,13 @@ from tests.support.planning import (
 )
 from tests.support.replicas import (
     BLOCKS,
+    JOB_BLOCK,
     POLICY,
     counts,
     created,
     jobs_of,
     of_kind,
+    one_template,
     parents,
     short,
     two_templates,
@@ -76,6 +78,20 @@ def test_only_the_replica_whose_leader_has_ended_needs_less() -> None:
     assert not [action for action in decision.actions if action.target.kind == "Workload"]
     (create,) = (action.body for action in decision.actions if action.body and action.verb == "create")
     assert parents([dict(create)]) == {"replica-1": "serve"}
+
+
+def test_a_rack_in_a_replica_is_replaced_below_its_replica() -> None:
+    """The first host of the second Job's first rack has ended."""
+    jobset = one_template(JOB_BLOCK)
+    racks = "{name: rack, size: 4, groups: [{name: workers}]}"
+    policy = f"workload: {{groups: [{{name: replica, per: Job, groups: [{racks}]}}]}}"
+    jobs = jobs_with(jobset, "node", 1, with_status(completedIndexes="0-1"))
+    given = with_groups(jobset, policy, created(jobset, policy), jobs=jobs)
+    assert resized(given) == [("delete", "rack-1-0", 0), ("create", "rack-1-0", 1)]
+    decision = plan_resize(given, NOW)
+    assert isinstance(decision, Plan)
+    (create,) = (action.body for action in decision.actions if action.body and action.verb == "create")
+    assert parents([dict(create)]) == {"rack-1-0": "replica-1"}
 
 
 def test_a_replica_that_has_ended_is_no_longer_waited_for() -> None:
