@@ -19,6 +19,8 @@ JOBSET = {
     "batch.kubernetes.io/controller-uid": "99999999-0000-4000-8000-000000000000",
 }
 MARK = {"muster.dev/group": "trainer"}
+_JOB_BLOCK = {"muster.dev/group-per": "job-block", "muster.dev/group-size": "4"}
+_LEADER_PER_JOB = {"muster.dev/leader-group": "driver", "muster.dev/leader-group-per": "job"}
 _LONG = "n" * 63
 _CONTAINERS = [{"name": "main", "image": "example.com/train"}]
 
@@ -72,6 +74,38 @@ PODS: dict[str, tuple[Object, Object | None]] = {
     "index 1 stays with the workers": (
         pod(MARK, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("1")),
         _stamp("sweep-trainer-6161e02c-0"),
+    ),
+    "a group per block of each Job ends in both indexes": (
+        pod(MARK, JOBSET, _JOB_BLOCK, {"jobset.sigs.k8s.io/job-index": "3"}, _index("11")),
+        _stamp("llama-trainer-6161e02c-3-2"),
+    ),
+    "a group per block of each Job needs a group size": (
+        pod(MARK, JOBSET, {"muster.dev/group-per": "job-block", "jobset.sigs.k8s.io/job-index": "3"}),
+        _stamp("llama-trainer-6161e02c"),
+    ),
+    "a leader's group per Job ends in the job index": (
+        pod(MARK, JOBSET, _LEADER_PER_JOB, {"jobset.sigs.k8s.io/job-index": "3"}, _index("0")),
+        _stamp("llama-driver-6161e02c-3"),
+    ),
+    "the workers of a leader's group per Job stay in one group": (
+        pod(MARK, JOBSET, _LEADER_PER_JOB, {"jobset.sigs.k8s.io/job-index": "3"}, _index("1")),
+        _stamp("llama-trainer-6161e02c"),
+    ),
+    "a group per Job leaves the leader's group shared": (
+        pod(MARK, JOBSET, {"muster.dev/leader-group": "driver", "muster.dev/group-per": "job"}, _index("0")),
+        _stamp("llama-driver-6161e02c"),
+    ),
+    "a leader is in no block of a Job": (
+        pod(MARK, JOBSET, _JOB_BLOCK, {**_LEADER_PER_JOB, "jobset.sigs.k8s.io/job-index": "3"}, _index("0")),
+        _stamp("llama-driver-6161e02c-3"),
+    ),
+    "any other word leaves the leader's group shared": (
+        pod(MARK, JOB, {**_LEADER_PER_JOB, "muster.dev/leader-group-per": "Job"}, _index("0")),
+        _stamp("sweep-driver-6161e02c"),
+    ),
+    "a leader's group per Job counts with a leader's group only": (
+        pod(MARK, JOB, {"muster.dev/leader-group-per": "job"}, _index("0")),
+        _stamp("sweep-trainer-6161e02c"),
     ),
     "a leader's group that is no DNS label holds back the whole template": (
         pod(MARK, JOB, {"muster.dev/leader-group": "Driver"}, _index("1")),

@@ -13,7 +13,7 @@ Object = dict[str, Any]
 SEED = 20
 
 _MARKS = ("trainer", "main", "none", "a", "x" * 63, "Trainer", "two.parts", "under_score", "0", "")
-_GROUP_PER = ("job", "Job", "pod", "")
+_GROUP_PER = ("job", "job-block", "Job", "pod", "")
 _SIZES = ("1", "2", "4", "999999", "1000000", "0", "04", "2.5", "two", "")
 _LEADERS = ("launcher", "Launcher", "l.eader", "", "none")
 _INDEXES = ("0", "1", "3", "7", "12345", "999999999", "1234567890", "first", "")
@@ -100,6 +100,7 @@ def _mark_labels(chance: random.Random, *, always: float) -> dict[str, str]:
         ("muster.dev/group-per", _GROUP_PER),
         ("muster.dev/group-size", _SIZES),
         ("muster.dev/leader-group", _LEADERS),
+        ("muster.dev/leader-group-per", _GROUP_PER),
     ):
         if chance.random() < 0.2:
             labels[key] = chance.choice(values)

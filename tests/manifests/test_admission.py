@@ -65,6 +65,7 @@ def test_the_policies_and_the_planner_use_the_same_keys() -> None:
         group_labels.GROUP_PER,
         group_labels.GROUP_SIZE,
         group_labels.LEADER_GROUP,
+        group_labels.LEADER_GROUP_PER,
         group_labels.GATE_SWITCH,
         group_labels.GATE,
         group_labels.JOBSET_NAME,

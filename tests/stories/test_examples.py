@@ -139,6 +139,28 @@ def test_blocks_are_each_in_a_rack_and_all_in_a_zone(stage: RackStage) -> None:
     assert len(stage.places(ZONE, [name for where in nodes() for name in where])) == 1
 
 
+def test_each_replica_is_in_a_rack_and_its_workers_on_a_host(stage: RackStage) -> None:
+    """Two racks of one zone, each with a leader and the host of its workers."""
+    objects = objects_of("replicas-in-racks")
+    for obj in objects:
+        stage.create(obj)
+    namespace = namespace_of(objects)
+
+    def nodes() -> dict[str, list[str]]:
+        return {_mark(name): found for name, found in stage.bound(namespace).items()}
+
+    sizes = {"leader-0": 1, "leader-1": 1, "workers-0": 4, "workers-1": 4}
+    stage.until("ten pods are bound", lambda: {name: len(on) for name, on in nodes().items()} == sizes)
+    assert len(stage.places(ZONE, [name for on in nodes().values() for name in on])) == 1
+    racks = [
+        stage.places(RACK, nodes()[f"leader-{replica}"] + nodes()[f"workers-{replica}"])
+        for replica in range(2)
+    ]
+    assert [len(of_replica) for of_replica in racks] == [1, 1]
+    assert racks[0] != racks[1]
+    assert all(len(set(nodes()[f"workers-{replica}"])) == 1 for replica in range(2))
+
+
 def test_stages_run_one_after_the_other(stage: RackStage) -> None:
     """Initializers run, then both trainers at once, then the evaluator; all groups exist from the start."""
     objects = objects_of("stages")

@@ -81,7 +81,13 @@ def jobsets(draw: st.DrawFn) -> Object:
 def _mark_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
     """Draw the labels beside muster.dev/group on the pod template with this index."""
     leads = {group_labels.LEADER_GROUP: f"lead-{index}"}
-    return st.sampled_from([{}, {}, {group_labels.GROUP_PER: "job"}, {group_labels.GROUP_SIZE: "2"}, leads])
+    per_job, blocks = {group_labels.GROUP_PER: "job"}, {group_labels.GROUP_SIZE: "2"}
+    new = [
+        blocks | {group_labels.GROUP_PER: "job-block"},
+        leads | {group_labels.LEADER_GROUP_PER: "job"},
+        leads | per_job | {group_labels.LEADER_GROUP_PER: "job"},
+    ]
+    return st.sampled_from([{}, {}, {}, {}, per_job, per_job, blocks, blocks, leads, leads, *new])
 
 
 def marks_of(jobs: list[Object]) -> list[str]:
@@ -111,6 +117,7 @@ def _policy(count: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(st.just({}), gangs, basic)
 
 
+_SHAPES: st.SearchStrategy[dict[str, Any]] = st.sampled_from([*[{}] * 8, {"per": "Job"}, {"size": 2}])
 # Made once, because making a strategy is slow.
 _POLICY_OF_A_LEAF, _POLICY_OF_A_TREE = _policy("minCount"), _policy("minGroupCount")
 _CLAIMS = st.sampled_from([{}, {}, {"resourceClaims": [{"name": "x", "resourceClaimName": "y"}]}])
@@ -141,7 +148,7 @@ def _tree(draw: st.DrawFn, names: list[str], level: int) -> dict[str, Any]:
         else:
             groups += [draw(_leaf(name)) for name in part]
     name = f"level-{level}-{names[0]}"
-    return {"name": name, **draw(_SETTINGS), **draw(_POLICY_OF_A_TREE), "groups": groups}
+    return {"name": name, **draw(_SHAPES), **draw(_SETTINGS), **draw(_POLICY_OF_A_TREE), "groups": groups}
 
 
 @st.composite

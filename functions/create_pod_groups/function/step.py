@@ -50,5 +50,5 @@ STEP = Step(
     permissions=permissions.READ_OWNERS
     | permissions.READ_COMPOSITES
     | may("create", POD_GROUPS, EVENTS)
-    | may("list create", COMPOSITE_POD_GROUPS),
+    | may("create", COMPOSITE_POD_GROUPS),
 )

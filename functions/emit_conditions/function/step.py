@@ -11,7 +11,7 @@ from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, stopped_or_started
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
+from muster.objects.resources import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of
 from muster.policy.plans.emit_conditions import ConditionInputs, plan_conditions
@@ -57,5 +57,5 @@ STEP = Step(
     permissions=permissions.READ_OWNERS
     | permissions.READ_COMPOSITES
     | permissions.REPORT_TO_OWNERS
-    | may("list", PODS, EVENTS, PRIORITY_CLASSES, COMPOSITE_POD_GROUPS),
+    | may("list", PODS, EVENTS, PRIORITY_CLASSES),
 )

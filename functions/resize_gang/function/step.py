@@ -42,6 +42,6 @@ STEP = Step(
     | permissions.READ_COMPOSITES
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)
-    | may("list create delete", COMPOSITE_POD_GROUPS)
+    | may("create delete", COMPOSITE_POD_GROUPS)
     | may("create", EVENTS),
 )

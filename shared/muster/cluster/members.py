@@ -77,9 +77,13 @@ def pod_groups(
 
 def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodGroup, ...]:
     """The CompositePodGroups that an owner should have, as far as they exist."""
-    names = resolved.composite_names() if resolved.api.composites else ()
-    bodies = (cluster.get(COMPOSITE_POD_GROUPS, name, resolved.root.namespace) for name in names)
-    return tuple(CompositePodGroup.read(body) for body in bodies if body)
+    names = set(resolved.composite_names()) if resolved.api.composites else set()
+    namespace = resolved.root.namespace
+    if len(names) <= cluster.single_reads:
+        bodies = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in sorted(names))
+        return tuple(CompositePodGroup.read(body) for body in bodies if body)
+    listed = map(CompositePodGroup.read, cluster.list(COMPOSITE_POD_GROUPS, namespace))
+    return tuple(group for group in listed if group.metadata.name in names)
 
 
 def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:

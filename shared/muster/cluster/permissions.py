@@ -74,7 +74,7 @@ READ_OWNER = (
 READ_OWNERS = READ_OWNER | may("list", *_OWNERS)
 """To read an owner, and to list all owners in a sweep."""
 
-READ_COMPOSITES = may("get", COMPOSITE_POD_GROUPS)
+READ_COMPOSITES = may("get list", COMPOSITE_POD_GROUPS)
 """To read the CompositePodGroups of an owner."""
 
 REPORT_TO_OWNERS = may("patch", *_OWNERS, *_JOBS, subresource="status") | may("create", EVENTS)

@@ -16,6 +16,16 @@ GROUP = "muster.dev/group"
 GROUP_PER = "muster.dev/group-per"
 GROUP_SIZE = "muster.dev/group-size"
 LEADER_GROUP = "muster.dev/leader-group"
+LEADER_GROUP_PER = "muster.dev/leader-group-per"
+PER_JOB = "job"
+"""Value of GROUP_PER and LEADER_GROUP_PER: one PodGroup for each Job."""
+
+PER_BLOCK_OF_JOB = "job-block"
+"""Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job.
+
+Beside `job` no size counts.
+"""
+
 GATE_SWITCH = "muster.dev/gate"
 """Annotation of a pod template; `off` means no gate, for gangs so large that gates delay them."""
 
@@ -53,12 +63,50 @@ _INDEX = re.compile(r"[0-9]{1,9}")
 UID_CHARACTERS = 8
 
 
+class Shape(NamedTuple):
+    """What the PodGroups or CompositePodGroups of a group are counted by; the default is one for all pods.
+
+    Attributes:
+        per_job: one for each Job of a replicatedJob.
+        size: one for each block of that many completion indexes, of each Job if per_job; 0 means no blocks.
+    """
+
+    per_job: bool = False
+    size: int = 0
+
+    @property
+    def per(self) -> str:
+        """The value of GROUP_PER or LEADER_GROUP_PER; "" for no label."""
+        if not self.per_job:
+            return ""
+        return PER_BLOCK_OF_JOB if self.size else PER_JOB
+
+    def suffix(self, job_index: int | str, completion_index: int) -> str:
+        """The instance suffix of one pod: `-<job index>`, `-<block>`, `-<job index>-<block>` or ""."""
+        job = f"-{job_index}" if self.per_job else ""
+        return f"{job}-{completion_index // self.size}" if self.size else job
+
+    def suffix_above(self, below: Shape, suffix: str) -> str:
+        """The instance of this shape that contains an instance of another shape.
+
+        Args:
+            below: the other shape; per_job if this one is, of a size that divides this one's.
+            suffix: the instance suffix of the other.
+        """
+        job_index, block = _numbers(below, suffix)
+        return self.suffix(job_index, block * below.size)
+
+
+SINGLE = Shape()
+"""One PodGroup for all pods of a group."""
+
+
 class GroupInstance(NamedTuple):
     """One PodGroup of a group: `("trainer", "-3")`.
 
     Attributes:
         group: the group's name.
-        suffix: the instance suffix in the PodGroup's name: `-<job index>`, `-<block>`, or "".
+        suffix: the instance suffix in the PodGroup's name: `-<job index>`, `-<block>`, both, or "".
     """
 
     group: str
@@ -85,30 +133,49 @@ class GroupLabels:
 
     Attributes:
         group: the group of every pod but a leader.
-        per_job: one PodGroup for each Job of a replicatedJob.
-        size: one PodGroup for each block of that many completion indexes; 0 means no blocks.
+        shape: what the PodGroups of that group are counted by.
         leader_group: the group of completion index 0; "" if that is in the same group.
+        leader_shape: what the PodGroups of the leader group are counted by.
     """
 
     group: str
-    per_job: bool = False
-    size: int = 0
+    shape: Shape = SINGLE
     leader_group: str = ""
+    leader_shape: Shape = SINGLE
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups that pods with these labels may be in."""
         return tuple(dict.fromkeys(filter(None, (self.leader_group, self.group))))
 
+    @property
+    def by_job(self) -> bool:
+        """Whether the Jobs of a replicatedJob have PodGroups of their own."""
+        return self.shape.per_job or self.leader_shape.per_job
+
+    def shapes_of(self, group: str) -> tuple[Shape, ...]:
+        """The shapes under which pods with these labels are in a group: as leaders, as others, or both."""
+        leads = (self.leader_shape,) if self.leader_group == group else ()
+        return (*leads, self.shape) if self.group == group else leads
+
     def instance(self, job_index: int | str, completion_index: int) -> GroupInstance:
         """The group instance of one pod."""
         if self.leader_group and completion_index == 0:
-            return GroupInstance(self.leader_group, "")
-        if self.per_job:
-            return GroupInstance(self.group, f"-{job_index}")
-        if self.size:
-            return GroupInstance(self.group, f"-{completion_index // self.size}")
-        return GroupInstance(self.group, "")
+            return GroupInstance(self.leader_group, self.leader_shape.suffix(job_index, 0))
+        return GroupInstance(self.group, self.shape.suffix(job_index, completion_index))
+
+    def jobs_led_in(self, instance: GroupInstance, jobs: int) -> int:
+        """The number of Jobs whose completion index 0 is in a group instance.
+
+        Args:
+            instance: has pods with these labels.
+            jobs: the Jobs of the replicatedJob.
+        """
+        shape = self.leader_shape if self.leader_group else self.shape
+        job_index = _numbers(shape, instance.suffix)[0]
+        if instance != self.instance(job_index, 0):
+            return 0
+        return 1 if shape.per_job else jobs
 
 
 def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
@@ -119,13 +186,8 @@ def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
         return None
     if LEADER_GROUP in labels and not _DNS_LABEL.fullmatch(leader):
         return None
-    size = labels.get(GROUP_SIZE, "")
-    return GroupLabels(
-        group,
-        per_job=labels.get(GROUP_PER) == "job",
-        size=int(size) if _SIZE.fullmatch(size) else 0,
-        leader_group=leader,
-    )
+    leader_shape = Shape(per_job=bool(leader) and labels.get(LEADER_GROUP_PER) == PER_JOB)
+    return GroupLabels(group, _shape(labels), leader, leader_shape)
 
 
 def stamped_name(labels: Mapping[str, str]) -> str:
@@ -168,6 +230,23 @@ def of_another_scheduler(
 def of_system_priority(priority_class_name: str) -> bool:
     """Whether the class is a system-* class, for which the API refuses PodGroups."""
     return priority_class_name.startswith("system-")
+
+
+def _shape(labels: Mapping[str, str]) -> Shape:
+    """The shape by GROUP_PER and GROUP_SIZE; `job` does without a size, `job-block` needs one."""
+    per, size = labels.get(GROUP_PER), labels.get(GROUP_SIZE, "")
+    if per == PER_JOB:
+        return Shape(per_job=True)
+    return Shape(per == PER_BLOCK_OF_JOB, int(size)) if _SIZE.fullmatch(size) else SINGLE
+
+
+def _numbers(shape: Shape, suffix: str) -> tuple[int, int]:
+    """The job index and the block in an instance suffix of a shape; 0 for what is not in it."""
+    numbers = [int(number) for number in suffix.split("-")[1:] if number.isdigit()]
+    expected = shape.per_job + bool(shape.size)
+    if len(numbers) != expected:
+        return 0, 0
+    return numbers[0] if shape.per_job else 0, numbers[-1] if shape.size else 0
 
 
 def _naming_owner(labels: Mapping[str, str]) -> tuple[str, str] | None:

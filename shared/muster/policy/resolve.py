@@ -9,8 +9,9 @@ only some owners need.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace
@@ -132,9 +133,33 @@ class ResolvedOwner:
             names = [
                 template.name for template in templates if isinstance(template, CompositePodGroupTemplate)
             ]
-        else:
-            names = [group.name for root in self.tree for group in root.composites()]
-        return (self.pod_sets.pod_group_name(name, "") for name in names)
+            return (self.pod_sets.pod_group_name(name, "") for name in names)
+        return (
+            self.pod_sets.pod_group_name(group.name, suffix)
+            for root in self.tree
+            for group in root.composites()
+            for suffix in group.instances
+        )
+
+    @cached_property
+    def groups(self) -> Mapping[str, Group]:
+        """All groups of the tree by name."""
+        return {group.name: group for root in self.tree for group in root.with_all_below()}
+
+    def name_above(self, above: str, group: str, suffix: str) -> str:
+        """The name of the CompositePodGroup above a group instance.
+
+        Args:
+            above: the group above; "" at the top, whose groups have none.
+            group: the group.
+            suffix: the instance suffix of the instance.
+        """
+        if not above:
+            return ""
+        parent, child = self.groups.get(above), self.groups.get(group)
+        if parent is None or child is None:  # in a user's own Workload
+            return self.pod_sets.pod_group_name(above, "")
+        return self.pod_sets.pod_group_name(above, parent.shape.suffix_above(child.shape, suffix))
 
 
 @dataclass(frozen=True)

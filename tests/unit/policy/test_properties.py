@@ -36,9 +36,10 @@ NAMES = ("a", "b", "node")
 def mark_labels(draw: st.DrawFn) -> dict[str, str]:
     """Labels of a pod template, good and bad ones."""
     optional = {
-        group_labels.GROUP_PER: st.sampled_from(["job", "pod"]),
+        group_labels.GROUP_PER: st.sampled_from(["job", "job-block", "pod"]),
         group_labels.GROUP_SIZE: st.sampled_from(["1", "2", "3", "0", "x"]),
         group_labels.LEADER_GROUP: st.sampled_from(["driver", "g", "Bad"]),
+        group_labels.LEADER_GROUP_PER: st.sampled_from(["job", "pod"]),
     }
     labels = {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
     group = draw(st.sampled_from(["", "g", "trainer", "none", "Bad"]))

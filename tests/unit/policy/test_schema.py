@@ -118,11 +118,6 @@ PATH_1_0 = "workload.groups[1].groups[0]"
             id="a field as Python would spell it",
         ),
         pytest.param(
-            IN_GROUP_1_0 % "per: Job, size: 2",
-            f"{PATH_1_0}.size",
-            id="per Job and in blocks at once",
-        ),
-        pytest.param(
             IN_GROUP_1_0 % "size: 2, leader: true",
             f"{PATH_1_0}.leader",
             id="a leader in blocks",

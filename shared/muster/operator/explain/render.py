@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from muster.objects.text import printable
 from muster.operator.explain.explanation import Explanation, StepPreview
+from muster.policy.group_labels import SINGLE
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.tree.groups import Group
 
@@ -94,10 +95,11 @@ def _quoted(text: str) -> str:
 
 def _describe(group: Group) -> str:
     """Return the settings of a group as text: `gang of 2 of 3 groups, within one zone`."""
-    count = group.instances if group.children else max([0, *group.sizes.values()])
+    count = group.child_groups if group.children else max([0, *group.sizes.values()])
     unit = ("group" if group.children else "pod") + ("" if count == 1 else "s")
     size = f"gang of {group.template_min_count}" if group.gang else "basic"
     parts = [f"{size} of {count} {unit}" if group.gang else f"{size}, {count} {unit}"]
+    parts += _counted_by(group)
     constraints = group.settings.get("schedulingConstraints") or {}
     parts += [f"within one {topology['key']}" for topology in constraints.get("topology") or []]
     whole = "all" in (group.disruption_mode or {})
@@ -115,14 +117,24 @@ def _describe(group: Group) -> str:
     return ", ".join(parts)
 
 
+def _counted_by(group: Group) -> list[str]:
+    """Return what the CompositePodGroups of a group are counted by; nothing for one of all."""
+    if not group.children or group.shape == SINGLE:
+        return []
+    blocks = f"block of {group.shape.size} completion indexes" if group.shape.size else ""
+    return [f"one per {' of each '.join(filter(None, (blocks, 'Job' if group.shape.per_job else '')))}"]
+
+
 def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
-    """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroup."""
-    if group.children:
-        return [f"CompositePodGroup {pod_sets.pod_group_name(group.name, '')}"]
-    lines = [
-        f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
-        for suffix, pods in group.sizes.items()
-    ]
+    """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroups."""
+    lines = (
+        [f"CompositePodGroup {pod_sets.pod_group_name(group.name, suffix)}" for suffix in group.instances]
+        if group.children
+        else [
+            f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
+            for suffix, pods in group.sizes.items()
+        ]
+    )
     if len(lines) <= NAMES_SHOWN:
         return lines
     return [lines[0], f"... {len(lines) - 2} more", lines[-1]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ from muster.objects.scheduling import (
     SchedulingPolicy,
     Workload,
 )
-from muster.policy.group_labels import GroupInstance
+from muster.policy.group_labels import SINGLE, GroupInstance
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.ownership import belongs_to
 from muster.policy.plans import fallback, manifests
@@ -106,21 +106,30 @@ def _wanted(
     leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
     needed = members_to_run(owner, members.jobs)
     for template, above in workload.hierarchy():
-        parent = owner.pod_group_name(above, "") if above else ""
-        create = partial(manifests.create_group, owner.root, workload, template=template, parent=parent)
+        create = partial(manifests.create_group, owner.root, workload, template=template)
         if isinstance(template, CompositePodGroupTemplate):
             below = [leaves[name] for name in template.leaves() if name in leaves]
-            name, priority_class = owner.pod_group_name(template.name, ""), _class_of(template, below)
-            created = create(name=name, policy=template.scheduling_policy, priority_class=priority_class)
-            yield fallback.if_refused(owner, created, _instances(below), COMPONENT, now, hold=hold)
+            for suffix, one in _instances(resolved, template.name).items():
+                created = create(
+                    name=owner.pod_group_name(template.name, suffix),
+                    policy=_policy_of_composite(template, one),
+                    priority_class=_class_of(template, below),
+                    parent=resolved.name_above(above, template.name, suffix),
+                )
+                needing = _pod_groups_below(below, one)
+                yield fallback.if_refused(owner, created, needing, COMPONENT, now, hold=hold)
             continue
         leaf = leaves.get(template.name)
         if leaf is None:
             continue  # a template of the user's own Workload that no pod is stamped for
         for suffix in leaf.sizes:
             name = owner.pod_group_name(leaf.name, suffix)
-            policy = _policy(template, leaf, suffix, needed, own=own)
-            created = create(name=name, policy=policy, priority_class=leaf.priority_class_at(suffix))
+            created = create(
+                name=name,
+                policy=_policy(template, leaf, suffix, needed, own=own),
+                priority_class=leaf.priority_class_at(suffix),
+                parent=resolved.name_above(above, leaf.name, suffix),
+            )
             yield fallback.if_refused(owner, created, ((leaf, suffix),), COMPONENT, now, hold=hold)
 
 
@@ -144,8 +153,25 @@ def _class_of(template: PodGroupTemplate, below: list[Group]) -> str:
     return below[0].priority_class_name if below else template.priority_class_name
 
 
-def _instances(leaves: list[Group]) -> tuple[tuple[Group, str], ...]:
-    return tuple((leaf, suffix) for leaf in leaves for suffix in leaf.sizes)
+def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
+    """The CompositePodGroups of a group by instance suffix; of a user's own template one, with all below."""
+    group = resolved.groups.get(name)
+    return {"": None} if group is None else group.instances
+
+
+def _pod_groups_below(leaves: list[Group], one: Group | None) -> tuple[tuple[Group, str], ...]:
+    """The PodGroups below a CompositePodGroup; all of the leaves' if that is None."""
+    sizes = {leaf.name: leaf.sizes for leaf in (leaves if one is None else one.leaves())}
+    return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))
+
+
+def _policy_of_composite(template: CompositePodGroupTemplate, one: Group | None) -> SchedulingPolicy:
+    """The template's policy, with a minGroupCount no larger than the groups of one of several instances."""
+    gang = template.scheduling_policy.gang
+    if one is None or one.shape == SINGLE or gang is None or gang.min_group_count is None:
+        return template.scheduling_policy
+    groups = max(1, min(gang.min_group_count, one.own_child_groups))
+    return SchedulingPolicy(gang=Gang(min_group_count=groups))
 
 
 def _policy(

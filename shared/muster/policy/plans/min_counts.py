@@ -83,14 +83,16 @@ def wanted_min_group_counts(
     bound = {pod.pod_group_name for pod in members.staying if pod.bound}
     targets = {}
     for group in composite_gangs(resolved):
-        name = resolved.pod_sets.pod_group_name(group.name, "")
-        current = existing[name].spec.scheduling_policy.needs if name in existing else None
-        target = max(1, min(group.template_min_count, _children_to_run(group, needed)))
-        if given_up.intersection(_names_below(resolved, group)):
-            target = 1
-        if current is not None and target > current and bound & set(_names_below(resolved, group)):
-            target = current
-        targets[name] = target
+        most = group.template_min_count
+        for suffix, one in group.instances.items():
+            name = resolved.pod_sets.pod_group_name(group.name, suffix)
+            current = existing[name].spec.scheduling_policy.needs if name in existing else None
+            target = max(1, min(most, _children_to_run(one, needed)))
+            if given_up.intersection(_names_below(resolved, one)):
+                target = 1
+            if current is not None and target > current and bound & set(_names_below(resolved, one)):
+                target = current
+            targets[name] = target
     return targets
 
 
@@ -116,7 +118,7 @@ def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
 def _children_to_run(group: Group, needed: Counter[GroupInstance]) -> int:
     """The number of child groups that still have pods to run."""
     return sum(
-        bool(_children_to_run(child, needed))
+        sum(_children_to_run(one, needed) > 0 for one in child.instances.values())
         if child.children
         else sum(needed[GroupInstance(child.name, suffix)] > 0 for suffix in child.sizes)
         for child in group.children

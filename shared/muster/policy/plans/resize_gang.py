@@ -134,7 +134,11 @@ def _patched_templates(
         for leaf in gangs(resolved)
         if leaf.sizes
     }
-    counts |= {group.name: targets[name_of(group.name, "")] for group in composite_gangs(resolved)}
+    counts |= {
+        group.name: max(targets[name_of(group.name, suffix)] for suffix in group.instances)
+        for group in composite_gangs(resolved)
+        if group.instances
+    }
     changed = tuple(_changed_counts(workload.spec, counts, "/spec"))
     if changed:
         version = workload.metadata.resource_version
@@ -175,23 +179,23 @@ def _replaced_composites(
     for template, above in workload.hierarchy():
         if not isinstance(template, CompositePodGroupTemplate) or template.name not in groups:
             continue
-        name = owner.pod_group_name(template.name, "")
-        old = existing.get(name)
-        if old is not None and is_of_wrong_size(old, targets[name]):
-            yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
-        elif old is not None or name not in parents:
-            continue
-        yield manifests.create_group(
-            owner.root,
-            workload,
-            name,
-            template,
-            policy=SchedulingPolicy(gang=Gang(min_group_count=targets[name])),
-            priority_class=(
-                old.spec.priority_class_name if old else groups[template.name].priority_class_name
-            ),
-            parent=owner.pod_group_name(above, "") if above else "",
-        )
+        group = groups[template.name]
+        for suffix in group.instances:
+            name = owner.pod_group_name(template.name, suffix)
+            old = existing.get(name)
+            if old is not None and is_of_wrong_size(old, targets[name]):
+                yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
+            elif old is not None or name not in parents:
+                continue
+            yield manifests.create_group(
+                owner.root,
+                workload,
+                name,
+                template,
+                policy=SchedulingPolicy(gang=Gang(min_group_count=targets[name])),
+                priority_class=old.spec.priority_class_name if old else group.priority_class_name,
+                parent=resolved.name_above(above, template.name, suffix),
+            )
 
 
 def _patched_groups(

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from muster.policy import group_labels
-from muster.policy.group_labels import GroupLabels
+from muster.policy.group_labels import GroupLabels, Shape
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 
-LABELS = (group_labels.GROUP, group_labels.GROUP_PER, group_labels.GROUP_SIZE, group_labels.LEADER_GROUP)
+LABELS = (
+    group_labels.GROUP,
+    group_labels.GROUP_PER,
+    group_labels.GROUP_SIZE,
+    group_labels.LEADER_GROUP,
+    group_labels.LEADER_GROUP_PER,
+)
 """All group labels."""
 
 
@@ -48,29 +54,36 @@ def labels_of_template(read: GroupLabels | None) -> dict[str, str]:
         return {}
     labels = {group_labels.GROUP: read.group, group_labels.LEADER_GROUP: read.leader_group}
     labels |= {
-        group_labels.GROUP_PER: "job" if read.per_job else "",
-        group_labels.GROUP_SIZE: str(read.size or ""),
+        group_labels.GROUP_PER: read.shape.per,
+        group_labels.GROUP_SIZE: str(read.shape.size or ""),
+        group_labels.LEADER_GROUP_PER: read.leader_shape.per,
     }
     return {label: value for label, value in labels.items() if value}
 
 
-def leaves(groups: Sequence[GroupPolicy], above: str = "workload") -> Iterator[tuple[str, GroupPolicy]]:
-    """Every group of pods in a policy, with its path."""
+def leaves(
+    groups: Sequence[GroupPolicy], above: str = "workload", *, per_job: bool = False
+) -> Iterator[tuple[str, GroupPolicy]]:
+    """Every group of pods in a policy, with its path; below `per: Job` each has it too."""
     for index, group in enumerate(groups):
         path = f"{above}.groups[{index}]"
+        each_job = per_job or group.per is not None
         if group.groups:
-            yield from leaves(group.groups, path)
+            yield from leaves(group.groups, path, per_job=each_job)
         else:
-            yield path, group
+            yield path, group.model_copy(update={"per": "Job"}) if each_job else group
 
 
 def labels_of(group: GroupPolicy) -> dict[str, str]:
     """The labels that a group of pods puts on the templates of its replicatedJobs."""
+    per = Shape(group.per is not None, group.size or 0).per
     if group.leader:
-        return {group_labels.LEADER_GROUP: group.name}
-    labels = {group_labels.GROUP: group.name}
-    if group.per:
-        labels[group_labels.GROUP_PER] = "job"
-    if group.size:
-        labels[group_labels.GROUP_SIZE] = str(group.size)
-    return labels
+        labels = {group_labels.LEADER_GROUP: group.name, group_labels.LEADER_GROUP_PER: per}
+    else:
+        size = str(group.size or "")
+        labels = {
+            group_labels.GROUP: group.name,
+            group_labels.GROUP_PER: per,
+            group_labels.GROUP_SIZE: size,
+        }
+    return {label: value for label, value in labels.items() if value}

@@ -127,8 +127,8 @@ class GroupPolicy(_Strict):
     Attributes:
         name: the group label of its pods; unique in the tree.
         replicated_jobs: which pod templates mark_runtime marks with it.
-        per: `Job`: one PodGroup for each Job.
-        size: one PodGroup for each block of that many completion indexes.
+        per: `Job`: one PodGroup, or with `groups` one CompositePodGroup, for each Job.
+        size: one for each block of that many completion indexes; with `per` for each block of each Job.
         leader: the group takes completion index 0 of its replicatedJobs.
     """
 
@@ -150,16 +150,15 @@ class GroupPolicy(_Strict):
         if self.name == "none":
             raise _at("name", "none is reserved for pods in no group")
         if self.groups:
-            leaf_only = ("replicatedJobs", "per", "size", "leader", "resourceClaims")
+            leaf_only = ("replicatedJobs", "leader", "resourceClaims")
             for name in filter(lambda name: getattr(self, _snake(name)), leaf_only):
                 raise _at(name, "is only for groups of pods")
             if gang and gang.min_count:
                 raise _at("schedulingPolicy.gang.minCount", "a group of groups takes minGroupCount")
         elif gang and gang.min_group_count:
             raise _at("schedulingPolicy.gang.minGroupCount", "a group of pods takes minCount")
-        shapes = [name for name in ("per", "size", "leader") if getattr(self, name)]
-        if len(shapes) > 1:
-            raise _at(shapes[1], f"set either {' or '.join(shapes)}")
+        if self.size and self.leader:
+            raise _at("leader", "set either size or leader")
         return self
 
 

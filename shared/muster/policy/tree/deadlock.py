@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.kind import PodSet
 from muster.policy.tree.groups import Group, expected_members
+from muster.policy.tree.instances import merged
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def find_deadlock(tree: tuple[Group, ...]) -> Deadlock | None:
     pod_sets = [pod_set for root in tree for leaf in root.leaves() for pod_set in leaf.pod_sets]
     if not any(pod_set.waits_for or pod_set.exclusive for pod_set in pod_sets):
         return None
-    return _Start(tree).run()
+    return _Start(merged(tree)).run()
 
 
 class _Start:
@@ -76,7 +77,7 @@ class _Start:
 
     def __init__(self, tree: tuple[Group, ...]) -> None:
         self._tree = tree
-        self._compositions = {leaf.name: group_compositions(leaf) for root in tree for leaf in root.leaves()}
+        self._compositions = {_key(leaf): group_compositions(leaf) for root in tree for leaf in root.leaves()}
         self._placed: set[_Batch] = set()
         self._paths = dict(_paths(tree))
 
@@ -136,10 +137,10 @@ class _Start:
         for child in group.children:
             if child.children:
                 needed = child.template_min_count if child.gang else 1
-                ready += self._ready_children(child, ended) >= needed
+                ready += child.copies * (self._ready_children(child, ended) >= needed)
                 continue
-            for batches, instances in self._compositions[child.name].items():
-                pods = self._pods_existing((child.name, batches), ended)
+            for batches, instances in self._compositions[_key(child)].items():
+                pods = self._pods_existing((_key(child), batches), ended)
                 ready += instances * (pods >= _pods_needed(child, batches))
         return ready
 
@@ -156,7 +157,7 @@ def group_compositions(leaf: Group) -> Counter[frozenset[PodBatch]]:
     by_suffix: dict[str, set[PodBatch]] = {}
     for pod_set in leaf.pod_sets:
         for instance, pods in expected_members(pod_set).items():
-            if instance.group == leaf.name and pods:
+            if instance.group == leaf.name and pods and instance.suffix in leaf.sizes:
                 by_suffix.setdefault(instance.suffix, set()).update(_batches(pod_set, instance, pods))
     return Counter(frozenset(batches) for batches in by_suffix.values())
 
@@ -177,9 +178,7 @@ def _leaders(pod_set: PodSet, instance: GroupInstance) -> int:
     labels = pod_set.labels
     if labels is None:
         return 0
-    if labels.per_job and not labels.leader_group:
-        return 1
-    return pod_set.jobs if instance == labels.instance(0, 0) else 0
+    return labels.jobs_led_in(instance, pod_set.jobs)
 
 
 def _pods_needed(leaf: Group, batches: frozenset[PodBatch]) -> int:
@@ -196,4 +195,9 @@ def _paths(
         if group.children:
             yield from _paths(group.children, here)
         else:
-            yield group.name, here
+            yield _key(group), here
+
+
+def _key(leaf: Group) -> str:
+    """A name of a group of pods that is unique in a merged tree."""
+    return f"{leaf.name}/{next(iter(leaf.sizes), '')}"

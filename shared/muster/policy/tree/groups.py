@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from muster.policy.group_labels import GroupInstance, GroupLabels
+from muster.policy.group_labels import SINGLE, GroupInstance, GroupLabels, Shape
 from muster.policy.owners.kind import NEVER, OwnerPodSets, PodSet
 
 
@@ -24,6 +24,8 @@ class Group:
         children: the groups below it.
         pinned: the minCount or minGroupCount that a policy sets; None means all.
         settings: the fields that a policy sets on template and group, as the API spells them.
+        shape: what its groups are counted by; of a leaf in which pods of several shapes meet, the default.
+        copies: the CompositePodGroups that it stands for in a merged tree (instances.py).
         other_template: the name of its template in the user's own Workload if it differs; "" if not.
     """
 
@@ -34,6 +36,8 @@ class Group:
     children: tuple[Group, ...] = ()
     pinned: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    shape: Shape = SINGLE
+    copies: int = 1
     other_template: str = ""
 
     @property
@@ -46,7 +50,7 @@ class Group:
         """The minCount of its template, or minGroupCount: as pinned, else all; at least 1."""
         if self.pinned is not None:
             return self.pinned
-        return max(1, self.instances) if self.children else max([1, *self.sizes.values()])
+        return max(1, self.child_groups) if self.children else max([1, *self.sizes.values()])
 
     @property
     def disruption_mode(self) -> Mapping[str, Any] | None:
@@ -56,15 +60,48 @@ class Group:
         return mode
 
     @property
-    def instances(self) -> int:
-        """The number of groups, with pods, that are created from its children.
+    def has_pods(self) -> bool:
+        """Whether any of its PodGroups, or of those below it, has pods; one without would never be ready."""
+        return any(pods > 0 for leaf in self.leaves() for pods in leaf.sizes.values())
 
-        A child with one PodGroup per Job or block has several; a group without pods would never be ready.
+    @property
+    def child_groups(self) -> int:
+        """The most groups with pods that one of its CompositePodGroups has as children.
+
+        A child with one group per Job or block counts each.
         """
+        return max((one.own_child_groups for one in self.instances.values()), default=0)
+
+    @property
+    def own_child_groups(self) -> int:
+        """The child groups with pods of all its CompositePodGroups."""
         return sum(
-            bool(child.instances) if child.children else sum(pods > 0 for pods in child.sizes.values())
+            sum(one.has_pods for one in child.instances.values())
+            if child.children
+            else sum(pods > 0 for pods in child.sizes.values())
             for child in self.children
         )
+
+    @cached_property
+    def instances(self) -> Mapping[str, Group]:
+        """Each of its CompositePodGroups by instance suffix: the group with the PodGroups below that one."""
+        if self.shape == SINGLE:
+            return {"": self}
+        parts = [
+            (leaf, self.shape.suffix_above(leaf.shape, suffix), suffix, pods)
+            for leaf in self.leaves()
+            for suffix, pods in leaf.sizes.items()
+        ]
+        below: dict[str, dict[str, dict[str, int]]] = {}
+        for leaf, above, suffix, pods in parts:
+            below.setdefault(above, {}).setdefault(leaf.name, {})[suffix] = pods
+        return {above: self.restricted(sizes) for above, sizes in below.items()}
+
+    def restricted(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
+        """The group with these PodGroups only, by leaf and instance suffix."""
+        if not self.children:
+            return replace(self, sizes=sizes.get(self.name, {}))
+        return replace(self, children=tuple(child.restricted(sizes) for child in self.children))
 
     @property
     def priority_class_name(self) -> str:
@@ -132,9 +169,21 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
         for (name, suffix), pods in expected_members(pod_set).items():
             sizes[name][suffix] += pods
     return tuple(
-        Group(name, not all(pod_set.initializer for pod_set in sets), tuple(sets), dict(sizes[name]))
+        Group(
+            name,
+            not all(pod_set.initializer for pod_set in sets),
+            tuple(sets),
+            dict(sizes[name]),
+            shape=_common_shape(name, sets),
+        )
         for name, sets in members.items()
     )
+
+
+def _common_shape(name: str, pod_sets: Iterable[PodSet]) -> Shape:
+    """The shape under which all these pods are in a group; the default if they have several."""
+    shapes = {shape for pods in pod_sets if pods.labels for shape in pods.labels.shapes_of(name)}
+    return shapes.pop() if len(shapes) == 1 else SINGLE
 
 
 def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Counter[GroupInstance]:
@@ -145,7 +194,7 @@ def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Co
         excluded_jobs: indexes of Jobs to leave out.
     """
     total: Counter[GroupInstance] = Counter()
-    if pod_set.labels is None or not pod_set.labels.per_job:  # its Jobs are alike, and there may be millions
+    if pod_set.labels is None or not pod_set.labels.by_job:  # its Jobs are alike, and there may be millions
         jobs = pod_set.jobs - len(excluded_jobs)
         of_each = expected_members_of_job(pod_set, 0) if jobs > 0 else total
         return Counter({instance: pods * jobs for instance, pods in of_each.items()})
@@ -172,7 +221,7 @@ def members_of_job(
     if labels is None:
         return Counter()
     pods, first = sum(map(len, indexes)), labels.instance(job_index, 0)
-    if not (labels.size or labels.leader_group):
+    if not (labels.shape.size or labels.leader_group):
         return Counter({first: min(pods, at_once)})
     if not pod_set.indexed:
         return Counter({first: min(pods, at_once)} if pods else {})
@@ -195,8 +244,8 @@ def _indexes_by_instance(
             end = block.stop
             if labels.leader_group and begin == 0:
                 end = 1
-            elif labels.size and not labels.per_job:
-                end = min(end, (begin // labels.size + 1) * labels.size)
+            elif labels.shape.size:
+                end = min(end, (begin // labels.shape.size + 1) * labels.shape.size)
             total[labels.instance(job_index, begin)] += end - begin
             begin = end
     return total

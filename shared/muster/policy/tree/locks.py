@@ -39,7 +39,7 @@ def below_size(
         path = f"{path_of(group.name, groups)}.schedulingPolicy"
         if not group.gang and not group.children and group.name in gangs:
             return locks.refused(f"{path}.basic", "a gang of all pods")
-        members = group.instances if group.children else max([0, *group.sizes.values()])
+        members = group.child_groups if group.children else max([0, *group.sizes.values()])
         if group.gang and group.pinned is not None and group.pinned < members:
             count = "minGroupCount" if group.children else "minCount"
             return locks.refused(f"{path}.gang.{count}", f"all {members}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from muster.policy import group_labels
 from muster.policy.model import GroupingFailure
-from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 from muster.policy.tree.deadlock import find_deadlock
 from muster.policy.tree.groups import Group, default_tree
+from muster.policy.tree.shapes import Place, check_labels, check_place
 
 LEVELS = 4
 """Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
@@ -60,7 +62,8 @@ class _TreeBuilder:
         self._path_by_name: dict[str, str] = {}
 
     def build(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
-        roots = [self._group(group, f"workload.groups[{index}]", 1) for index, group in enumerate(groups)]
+        top = Place("workload")
+        roots = [self._group(group, top.of_child(index)) for index, group in enumerate(groups)]
         unnamed = [group for name, group in self._labelled.items() if name not in self._path_by_name]
         if not self._kept:
             self._check_start((*roots, *unnamed))
@@ -83,33 +86,35 @@ class _TreeBuilder:
                 f"make it basic, or set minGroupCount {max(1, blocked.at_once)}",
             )
 
-    def _group(self, policy: GroupPolicy, path: str, level: int) -> Group:
+    def _group(self, policy: GroupPolicy, place: Place) -> Group:
+        path = place.path
         if policy.name in self._path_by_name:
             raise InvalidPolicyError(
                 f"{path}.name", f"{policy.name} is already used by {self._path_by_name[policy.name]}"
             )
         self._path_by_name[policy.name] = path
-        if level > LEVELS:
-            raise InvalidPolicyError(path, f"is on level {level} of at most {LEVELS}")
-        return self._composite(policy, path, level) if policy.groups else self._leaf(policy, path)
+        if place.level > LEVELS:
+            raise InvalidPolicyError(path, f"is on level {place.level} of at most {LEVELS}")
+        return self._composite(policy, place) if policy.groups else self._leaf(policy, place)
 
-    def _composite(self, policy: GroupPolicy, path: str, level: int) -> Group:
-        settings = _settings(policy)
-        empty = len(policy.groups) == 1 and not settings and policy.scheduling_policy is None
+    def _composite(self, policy: GroupPolicy, place: Place) -> Group:
+        settings, path = _settings(policy), place.path
+        empty = not settings and _is_same_as_its_child(policy)
+        here = place if empty else place.inside(policy)
         children = tuple(
-            self._group(child, f"{path}.groups[{index}]", level if empty else level + 1)
-            for index, child in enumerate(policy.groups)
+            self._group(child, here.of_child(index)) for index, child in enumerate(policy.groups)
         )
         if empty:
             return children[0]
         gang, asked = _policy(policy, default_gang=True)
-        group = Group(policy.name, gang, (), {}, children, asked, settings)
+        group = Group(policy.name, gang, (), {}, children, asked, settings, here.shape)
         if not self._kept:
             _check_composite(group, path)
             _check_preemption(group, path)
         return group
 
-    def _leaf(self, policy: GroupPolicy, path: str) -> Group:
+    def _leaf(self, policy: GroupPolicy, place: Place) -> Group:
+        path = place.path
         labelled = self._labelled.get(policy.name)
         if labelled is None:
             known = ", ".join(sorted(self._labelled)) or "none"
@@ -118,6 +123,7 @@ class _TreeBuilder:
                 f"no pod template has the label {group_labels.GROUP}: {policy.name}; labels found: {known}",
             )
         _check_membership(policy, labelled, path)
+        check_place(labelled, place)
         gang, asked = _policy(policy, default_gang=labelled.gang)
         largest = max([0, *labelled.sizes.values()])
         if asked is not None and asked > max(1, largest) and not self._kept:
@@ -125,7 +131,7 @@ class _TreeBuilder:
                 f"{path}.schedulingPolicy.gang.minCount",
                 f"{asked} is more than the group's {largest} pods",
             )
-        group = Group(policy.name, gang, labelled.pod_sets, labelled.sizes, (), asked, _settings(policy))
+        group = replace(labelled, gang=gang, pinned=asked, settings=_settings(policy))
         if not self._kept:
             _check_preemption(group, path)
         return group
@@ -139,6 +145,17 @@ def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | Non
     if choice.gang is None:
         return False, None
     return True, choice.gang.min_group_count if policy.groups else choice.gang.min_count
+
+
+def _is_same_as_its_child(policy: GroupPolicy) -> bool:
+    """Whether a group of groups without settings adds nothing to its only child.
+
+    Above a group of groups for each Job or block it is the gang of these.
+    """
+    if len(policy.groups) > 1 or policy.scheduling_policy or policy.per or policy.size:
+        return False
+    (child,) = policy.groups
+    return not (child.groups and (child.per or child.size))
 
 
 def _settings(policy: GroupPolicy) -> dict[str, Any]:
@@ -155,33 +172,7 @@ def _check_membership(policy: GroupPolicy, group: Group, path: str) -> None:
             f"{path}.replicatedJobs", f"the label {group_labels.GROUP}: {policy.name} is on {actual} instead"
         )
     for pod_set in group.pod_sets:
-        _check_shape(policy, pod_set, path)
-
-
-def _check_shape(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
-    """Refuse `per`, `size` and `leader` that differ from one template's labels."""
-    labels = pod_set.labels
-    if labels is None:
-        return
-    leads = labels.leader_group == policy.name
-    shapes = {
-        "per": (
-            group_labels.GROUP_PER,
-            "job" if policy.per else "",
-            "job" if labels.per_job and not leads else "",
-        ),
-        "size": (group_labels.GROUP_SIZE, str(policy.size or ""), "" if leads else str(labels.size or "")),
-        "leader": (
-            group_labels.LEADER_GROUP,
-            policy.name if policy.leader else "",
-            policy.name if leads else "",
-        ),
-    }
-    for field, (label, asked, actual) in shapes.items():
-        if field not in policy.model_fields_set or asked == actual:
-            continue
-        needs = f"needs the label {label}: {asked}" if asked else f"has the label {label}: {actual}"
-        raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} {needs}")
+        check_labels(policy, pod_set, path)
 
 
 def _check_preemption(group: Group, path: str) -> None:
@@ -198,10 +189,10 @@ def _check_preemption(group: Group, path: str) -> None:
 def _check_composite(group: Group, path: str) -> None:
     """Refuse a minGroupCount above the child groups, and pods of several schedulers or priorities."""
     needed = group.pinned or 1
-    if needed > max(1, group.instances):
+    if needed > max(1, group.child_groups):
         raise InvalidPolicyError(
             f"{path}.schedulingPolicy.gang.minGroupCount",
-            f"{needed} is more than the {group.instances} child groups that have pods",
+            f"{needed} is more than the {group.child_groups} child groups that have pods",
         )
     below = [pod_set for leaf in group.leaves() for pod_set in leaf.pod_sets]
     schedulers = {pod_set.template.spec.scheduler_name for pod_set in below}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from muster.policy import group_labels
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
@@ -19,31 +21,32 @@ GROUP_LIMIT = 10_000
 def exceeds_group_limit(owner: OwnerPodSets) -> GroupingFailure | None:
     """TooManyGroups if an owner's labels ask for more PodGroups than the limit, else None."""
     # The PodGroups of a group are numbered from 0: templates that share the group share them too.
-    most: dict[str, tuple[int, PodSet]] = {}
+    most: dict[str, tuple[int, str]] = {}
     for pod_set in owner.pod_sets:
-        groups = _numbered(pod_set)
-        if pod_set.labels and groups > most.get(pod_set.labels.group, (0, pod_set))[0]:
-            most[pod_set.labels.group] = groups, pod_set
+        for name, label, groups in _numbered(pod_set):
+            if groups > most.get(name, (0, ""))[0]:
+                most[name] = groups, f"{pod_set.path}.metadata.labels[{label}]"
     total = sum(groups for groups, _ in most.values())
     if total <= GROUP_LIMIT:
         return None
-    groups, pod_set = max(most.values(), key=lambda entry: entry[0])
-    per_job = pod_set.labels is not None and pod_set.labels.per_job
-    label = group_labels.GROUP_PER if per_job else group_labels.GROUP_SIZE
+    groups, path = max(most.values(), key=lambda entry: entry[0])
     counted = f"{groups} of {total}" if groups < total else str(total)
-    message = f"{pod_set.path}.metadata.labels[{label}]: makes {counted} PodGroups, but one owner can have"
-    return GroupingFailure(Reason.TOO_MANY_GROUPS, f"{message} {GROUP_LIMIT}")
+    message = f"{path}: makes {counted} PodGroups, but one owner can have {GROUP_LIMIT}"
+    return GroupingFailure(Reason.TOO_MANY_GROUPS, message)
 
 
-def _numbered(pod_set: PodSet) -> int:
-    """The number of PodGroups of a pod set: one for each Job or block, else one."""
+def _numbered(pod_set: PodSet) -> Iterator[tuple[str, str, int]]:
+    """Each group of a pod set, the label that numbers its PodGroups, and their number: per Job and block."""
     labels = pod_set.labels
-    if labels is not None and labels.per_job:
-        return pod_set.jobs
-    if labels is None or not (labels.size and pod_set.indexed):
-        return 1
+    if labels is None:
+        return
+    if labels.leader_shape.per_job:
+        yield labels.leader_group, group_labels.LEADER_GROUP_PER, pod_set.jobs
+    jobs = pod_set.jobs if labels.shape.per_job else 1
+    label = group_labels.GROUP_PER if labels.shape.per_job else group_labels.GROUP_SIZE
     indexes = pod_set.parallelism if pod_set.completions is None else pod_set.completions
-    return -(-indexes // labels.size)
+    blocks = -(-indexes // labels.shape.size) if labels.shape.size and pod_set.indexed else 1
+    yield labels.group, label, jobs * max(1, blocks)
 
 
 def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFailure | None:
