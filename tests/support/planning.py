@@ -17,6 +17,7 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy import resolve as resolving
+from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Decision, NoOp
 from muster.policy.owner_status.conditions import Condition
 from muster.policy.owners import known_kind_of
@@ -61,6 +62,7 @@ class Observed:
     failed_create: str = ""
     runtime: Mapping[str, Any] | None = None
     event_names: frozenset[str] = frozenset()
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def live(self) -> LiveOwner:
@@ -75,6 +77,7 @@ class Observed:
             self.workload,
             self.other_workloads,
             self.sources,
+            self.limits,
         )
 
     @property

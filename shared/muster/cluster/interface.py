@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from muster.cluster.paging import Page
 from muster.objects.patches import PatchType
 from muster.objects.resources import Resource, SchedulingApi
+from muster.policy.limits import Limits
 from muster.policy.model import Action
 
 __all__ = ["SINGLE_READS", "Cluster", "Object", "Objects", "Page", "PatchType", "RawCluster"]
@@ -64,10 +65,16 @@ class Cluster(RawCluster, Protocol):
 
     Attributes:
         single_reads: up to that many objects are read one by one; more are picked out of one list.
+        limits: what one owner, and one event, may cost.
     """
 
     @property
     def single_reads(self) -> int:
+        """See above."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
         """See above."""
         ...
 

@@ -17,6 +17,7 @@ from muster.cluster.snapshot import ReadOnly, selected
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import EVENTS, Resource, SchedulingApi
 from muster.policy.group_labels import JOB_NAME, JOBSET_NAME
+from muster.policy.limits import Limits
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)
 """Labels that select the Jobs and pods of an owner."""
@@ -127,6 +128,11 @@ class ListCache(ReadOnly):
         self._tables: dict[Resource, _Table] = {}
         self._not_served: dict[Resource, errors.ApiGone] = {}
         self._answers: dict[tuple[str, ...], Any] = {}
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the cluster."""
+        return self.cluster.limits
 
     @property
     def complete(self) -> bool:

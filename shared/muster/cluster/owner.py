@@ -62,7 +62,12 @@ def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
         return LiveOwner(subject)
     namespace = cluster.get(NAMESPACES, root.metadata.namespace)
     live = LiveOwner(
-        subject, root, runner, Namespace.read(namespace) if namespace else None, cluster.scheduling()
+        subject,
+        root,
+        runner,
+        Namespace.read(namespace) if namespace else None,
+        cluster.scheduling(),
+        limits=cluster.limits,
     )
     if not live.api.served or reason_to_skip(live) is not None:
         return live

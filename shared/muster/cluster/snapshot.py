@@ -10,6 +10,7 @@ from typing import Any
 from muster.cluster.interface import SINGLE_READS, Object, Objects
 from muster.cluster.paging import Page
 from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
@@ -47,6 +48,7 @@ class Snapshot(ReadOnly):
     """A cluster of objects as they were at one moment."""
 
     single_reads = SINGLE_READS
+    limits = DEFAULT_LIMITS
 
     def __init__(self, objects: Iterable[Object]) -> None:
         self._objects: dict[tuple[str, str, str, str], Object] = {}

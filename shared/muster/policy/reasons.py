@@ -87,8 +87,8 @@ class Reason(StrEnum):
     EXCLUSIVE_PLACEMENT = "ExclusivePlacement"
     """With JobSet's exclusive placement all other pods wait until one is bound, so no gang can start."""
     TOO_MANY_GROUPS = "TooManyGroups"
-    """More groups than a Workload can have (8 templates, scheduling/v1beta1/types.go, v1.37.1), or more
-    PodGroups than Muster creates for one owner (10,000)."""
+    """More groups than a Workload can have (8 templates, scheduling/v1beta1/types.go, v1.37.1), or more pod
+    templates or PodGroups than Muster groups for one owner (policy/limits.py)."""
     WAITS_FOR_ITSELF = "WaitsForItself"
     """The replicatedJobs of a gang wait for each other, so it could never start."""
     PRIORITIES_DIFFER = "PrioritiesDiffer"

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muster.policy.limits import DEFAULT_LIMITS, Limits, setting
+
 if TYPE_CHECKING:
     from muster.cluster.versioned import Versioned
 
@@ -44,6 +46,7 @@ class Settings:
             muster[traces].
         dead_letter_limit: the most dead letters that are kept; the oldest are deleted first.
         dead_letter_namespace: the namespace of dead letters; if empty, the pod's own.
+        limits: what one owner, and one event, may cost: variables `MUSTER_LIMIT_<NAME>`.
     """
 
     log_level: str = "INFO"
@@ -60,6 +63,7 @@ class Settings:
     traces: str = ""
     dead_letter_limit: int = 100
     dead_letter_namespace: str = ""
+    limits: Limits = DEFAULT_LIMITS
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -68,13 +72,22 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         BadSettingError: a value cannot be used; the message has the variable, its value and valid values.
     """
-    values: dict[str, Any] = {}
-    for setting in fields(Settings):
-        variable = "KUBECONFIG" if setting.name == "kubeconfig" else f"MUSTER_{setting.name.upper()}"
-        text = environment.get(variable, "")
-        if text:
-            values[setting.name] = _value(variable, text, type(setting.default))
-    return Settings(**values)
+    names = {entry.name: f"MUSTER_{entry.name.upper()}" for entry in fields(Settings)}
+    del names["limits"]
+    values = _values(Settings(), names | {"kubeconfig": "KUBECONFIG"}, environment)
+    limits = _values(
+        DEFAULT_LIMITS, {entry.name: setting(entry.name) for entry in fields(Limits)}, environment
+    )
+    return Settings(**values, limits=Limits(**limits))
+
+
+def _values(defaults: object, variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the variables that are set, by field name, each of the type of its default."""
+    return {
+        name: _value(variable, environment[variable], type(getattr(defaults, name)))
+        for name, variable in variables.items()
+        if environment.get(variable)
+    }
 
 
 def _value(variable: str, text: str, kind: type[Any]) -> Any:

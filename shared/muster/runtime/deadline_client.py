@@ -12,6 +12,7 @@ from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
 from muster.cluster.paging import Page, all_pages
 from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
 from muster.runtime.tracing import Spans, no_spans
 
@@ -36,6 +37,7 @@ class DeadlineClient:
         seconds: the time until the deadline.
         on_call: called after every forwarded call.
         spans: the factory of a span for each call.
+        limits: what one owner, and one event, may cost.
 
     Attributes:
         calls: the number of forwarded calls.
@@ -49,7 +51,10 @@ class DeadlineClient:
         seconds: float,
         on_call: CallListener = lambda _verb, _resource, _status: None,
         spans: Spans = no_spans,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        self.limits = limits
         self._cluster = cluster
         self._spans = spans
         self._on_call = on_call

@@ -154,7 +154,11 @@ class Handler:
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             cluster = DeadlineClient(
-                self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
+                self._cluster,
+                self.settings.deadline_seconds,
+                self.metrics.called,
+                self._spans,
+                limits=self.settings.limits,
             )
             event: Event | None = None
             reply: HTTPMessage | None = None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from muster.policy.limits import Limits
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 from tests.conftest import Wording
 
@@ -34,6 +35,10 @@ def test_every_setting_can_be_set() -> None:
             "MUSTER_TRACES": "otlp",
             "MUSTER_DEAD_LETTER_LIMIT": "5",
             "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
+            "MUSTER_LIMIT_REPLICATED_JOBS": "11",
+            "MUSTER_LIMIT_POD_GROUPS": "12",
+            "MUSTER_LIMIT_POD_GROUP_MEMBERS": "13",
+            "MUSTER_LIMIT_WRITES": "14",
             "PATH": "/bin",
         }
     ) == Settings(
@@ -51,6 +56,7 @@ def test_every_setting_can_be_set() -> None:
         traces="otlp",
         dead_letter_limit=5,
         dead_letter_namespace="letters",
+        limits=Limits(replicated_jobs=11, pod_groups=12, pod_group_members=13, writes=14),
     )
 
 
