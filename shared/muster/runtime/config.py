@@ -37,7 +37,10 @@ class Settings:
             not count.
         sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
             moment; 0 for none.
-        workers: events in work at the same time; not below `containerConcurrency`.
+        workers: events of one namespace in work at the same time; one more works for other namespaces.
+        waiting: events that wait for a worker. With `workers` and one more not below `containerConcurrency`.
+            Enough that the events of two dozen jobs wait without being sent back; each keeps its body in
+            memory.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
         cluster_name: a name of the cluster for log lines and replies.
@@ -56,6 +59,7 @@ class Settings:
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
     workers: int = 4
+    waiting: int = 27
     api_server: str = ""
     kubeconfig: str = ""
     cluster_name: str = ""
@@ -64,6 +68,11 @@ class Settings:
     dead_letter_limit: int = 100
     dead_letter_namespace: str = ""
     limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def threads(self) -> int:
+        """Threads of the server: for events in work, and for those that wait."""
+        return self.workers + 1 + self.waiting
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:

@@ -64,9 +64,14 @@ class DeadlineClient:
         self.calls = 0
 
     @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; not above 0 once it has passed."""
+        return self._end - time.monotonic()
+
+    @property
     def time_is_over(self) -> bool:
         """Whether the deadline has passed."""
-        return time.monotonic() >= self._end
+        return self.seconds_left <= 0
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """See `Cluster`."""

@@ -42,7 +42,7 @@ class Function:
                 LARGEST_REFUSED * settings.body_limit_bytes,
                 self._connections_are_cut,
             ),
-            workers=settings.workers,
+            workers=settings.threads,
         )
         self._readiness.last_known()  # begins the check before the first probe
 

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app_of(handler, readiness),
         host=options.host,
         port=options.port,
-        threads=settings.workers,
+        threads=settings.threads,
         max_request_body_size=largest,
         inbuf_overflow=largest,
         ident="muster",
