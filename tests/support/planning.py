@@ -55,7 +55,7 @@ class Observed:
     composites: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
-    leftover_owner_lives: bool = False
+    name_holder: OwnerObject | None = None
     scheduling: SchedulingApi = field(default_factory=SchedulingApi)
     orphan: Orphan | None = None
     live_uids: frozenset[str] = frozenset()
@@ -124,14 +124,15 @@ def plan_workload(given: Observed, now: datetime) -> Decision:
         return create_workload.plan_workload(OrphanInputs(given.orphan, given.live_uids), now)
     reads_classes = needs_priority_classes(given, to_make=True)
     resolved = resolve(given if reads_classes else replace(given, priority_classes=()))
-    members = given.members if create_workload.needs_members(given.live, resolved) else None
-    inputs = create_workload.WorkloadInputs(given.live, resolved, members, given.leftover_owner_lives)
+    inputs = create_workload.WorkloadInputs(given.live, resolved, name_holder=given.name_holder)
+    if create_workload.needs_members(inputs):
+        inputs = replace(inputs, members=given.members)
     return create_workload.plan_workload(inputs, now)
 
 
 def needs_groups(given: Observed) -> bool:
     """Whether create_workload may need the owner's pods and groups."""
-    return create_workload.needs_members(given.live, resolve(given))
+    return create_workload.needs_members(create_workload.WorkloadInputs(given.live, resolve(given)))
 
 
 def plan_pod_groups(given: Observed, now: datetime) -> Decision:

@@ -68,7 +68,8 @@ class Reason(StrEnum):
     AWAITING_RESIZE = "AwaitingResize"
     """A group that was placed before has the wrong minCount; resize_gang continues."""
     NOT_MUSTERS = "NotMusters"
-    """The object was not created by Muster, so it is not changed."""
+    """The object was not created by Muster, so it is not changed. PodGroupsReady: somebody else
+    created a PodGroup under the name of one of the owner's."""
     SCALING_FLAGGED = "ScalingFlagged"
     """The policy has `onScale: Flag`: minCount stays although the number of pods changed."""
     GANG_SIZE_FIXED = "GangSizeFixed"
@@ -109,6 +110,8 @@ class Reason(StrEnum):
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"
     """PodGroupsReady: every group exists."""
+    NOT_AS_CREATED = "NotAsCreated"
+    """PodGroupsReady: a group has Muster's labels, but not the schedulingPolicy that Muster gave it."""
     FIELDS_DROPPED = "FieldsDropped"
     """PodGroupsReady: every group exists, but lacks a setting of the policy whose feature gate is off."""
     WAITING_FOR_POD_GROUP = "WaitingForPodGroup"
