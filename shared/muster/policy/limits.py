@@ -23,12 +23,18 @@ class Limits:
         writes: writes for one event; the rest follows at its next delivery. All writes of 512 PodGroups fit
             into the six deliveries of a trigger (`retry: 5` in eventing/triggers), and one delivery takes
             about half a second.
+        page_bytes: bytes to aim at in one page of a list; a page of twice as many is read again in smaller
+            parts. 500 pods have 4 MB; 500 objects of the most bytes that etcd stores would have 750 MB.
+        kept_bytes: bytes that a sweep keeps of one object; larger ones are read again one by one. Muster's
+            view of a Job has about 1 KB.
     """
 
     replicated_jobs: int = 128
     pod_groups: int = 512
     pod_group_members: int = 2048
     writes: int = 100
+    page_bytes: int = 4 * 1024 * 1024
+    kept_bytes: int = 32 * 1024
 
 
 DEFAULT_LIMITS = Limits()

@@ -136,11 +136,15 @@ def connect(
     from muster.cluster.client import Client  # noqa: PLC0415
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 
-    identity = {"user_agent": user_agent, "namespace": settings.namespace}
+    options = {
+        "user_agent": user_agent,
+        "namespace": settings.namespace,
+        "page_bytes": settings.limits.page_bytes,
+    }
     if settings.api_server:
-        return Versioned(Client.for_server(settings.api_server, **identity))
+        return Versioned(Client.for_server(settings.api_server, **options))
     if settings.kubeconfig:
-        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **identity))
+        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **options))
     if "KUBERNETES_SERVICE_HOST" not in environment:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
-    return Versioned(Client.in_cluster(**identity))
+    return Versioned(Client.in_cluster(**options))

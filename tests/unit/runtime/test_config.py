@@ -40,6 +40,8 @@ def test_every_setting_can_be_set() -> None:
             "MUSTER_LIMIT_POD_GROUPS": "12",
             "MUSTER_LIMIT_POD_GROUP_MEMBERS": "13",
             "MUSTER_LIMIT_WRITES": "14",
+            "MUSTER_LIMIT_PAGE_BYTES": "15",
+            "MUSTER_LIMIT_KEPT_BYTES": "16",
             "PATH": "/bin",
         }
     ) == Settings(
@@ -58,7 +60,9 @@ def test_every_setting_can_be_set() -> None:
         traces="otlp",
         dead_letter_limit=5,
         dead_letter_namespace="letters",
-        limits=Limits(replicated_jobs=11, pod_groups=12, pod_group_members=13, writes=14),
+        limits=Limits(
+            replicated_jobs=11, pod_groups=12, pod_group_members=13, writes=14, page_bytes=15, kept_bytes=16
+        ),
     )
 
 
