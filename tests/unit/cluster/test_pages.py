@@ -84,14 +84,14 @@ def test_an_object_larger_than_a_page_is_a_page(server: ApiServer) -> None:
 def test_a_page_that_comes_too_slowly_is_smaller_the_next_time() -> None:
     """A page of 500 would time out in every sweep."""
 
-    class Slow(Client):
+    class TimingOut(Client):
         limits: tuple[str, ...] = ()
 
-        def receive(self, _method: str, _path: str, query: Mapping[str, str], *_: Any, **__: Any) -> Any:
+        def receive(self, method: str, path: str, query: Mapping[str, str], *_: Any, **__: Any) -> Any:  # noqa: ARG002
             self.limits = (*self.limits, query["limit"])
             raise errors.Unavailable("timed out")
 
-    client = Slow.for_server("http://127.0.0.1:1")
+    client = TimingOut.for_server("http://127.0.0.1:1")
     for _ in range(4):
         with pytest.raises(errors.Unavailable):
             client.page(JOBS)
