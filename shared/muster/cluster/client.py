@@ -20,6 +20,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
+from muster.cluster.answers import lines_of, object_of, parsed
 from muster.cluster.deadline import seconds_left
 from muster.cluster.interface import Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
@@ -166,7 +167,7 @@ class Client:
             except errors.Unavailable:
                 self._pages.shrink(resource)
                 raise
-            return _object("GET", path, status, parsed(content), headers), len(content)
+            return object_of("GET", path, status, parsed(content), headers), len(content)
 
     def write(self, action: Action, manager: str) -> Object:
         """Carry out one action, in the version that its target names."""
@@ -281,7 +282,7 @@ class Client:
         try:
             if response.status >= 400:
                 raise errors.from_answer(response.status, parsed(response.read()), response.headers)
-            for line in _lines(response):
+            for line in lines_of(response):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     raise errors.from_answer(event["object"].get("code", 500), event["object"], {})
@@ -311,7 +312,7 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        return _object(method, path, *self.exchange(method, path, query or {}, body, content_type))
+        return object_of(method, path, *self.exchange(method, path, query or {}, body, content_type))
 
     def exchange(
         self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
@@ -385,34 +386,3 @@ class Client:
             for setting in settings.values()
             if setting["in"] == "header" and setting["value"]
         }
-
-
-def _object(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
-    """The object of an answer.
-
-    Raises:
-        ClusterError: the answer is an error, or no JSON object.
-    """
-    if status >= 400:
-        raise errors.from_answer(status, answer, headers)
-    if not isinstance(answer, dict):
-        raise errors.Unavailable(f"{method} {path}: the answer is not a JSON object", status=status)
-    return answer
-
-
-def parsed(data: bytes) -> Any:
-    """The parsed JSON of an answer; its text if it is no JSON."""
-    try:
-        return json.loads(data)
-    except ValueError:
-        return data.decode(errors="replace")
-
-
-def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    rest = b""
-    try:
-        for chunk in response.stream(amt=None):
-            *complete, rest = (rest + chunk).split(b"\n")
-            yield from (line for line in complete if line.strip())
-    except urllib3.exceptions.HTTPError:
-        return  # the server or the read timeout ended the watch; the caller resumes from its last version
