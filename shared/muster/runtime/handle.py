@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from threading import Condition
+from threading import BoundedSemaphore, Condition
 from types import TracebackType
 from typing import Any
 
@@ -142,6 +142,7 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
+        self._reading = BoundedSemaphore(settings.workers)
         self._turns = Turns(settings.workers, settings.waiting)
         self._sweeps = Sweeps(
             step,
@@ -167,11 +168,12 @@ class Handler:
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
             try:
-                event = parse(headers, body)
-                about = logs.about(event)
-                subject = _subject(self.step, event)
-                if isinstance(event, ResourceEvent):
-                    event = replace(event, object=None)  # it may be large, and the event may have to wait
+                with self._reading:  # parsed, a body takes many times its memory
+                    event = parse(headers, body)
+                    about = logs.about(event)
+                    subject = _subject(self.step, event)
+                    if isinstance(event, ResourceEvent):
+                        event = replace(event, object=None)  # the event may have to wait
                 outcome = self._outcome(event, subject, cluster)
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
