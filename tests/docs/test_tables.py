@@ -11,6 +11,7 @@ import yaml
 
 from muster import steps
 from muster.events.replies import REPLIES
+from muster.policy.limits import Limits, setting
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
@@ -47,8 +48,20 @@ def test_every_setting_is_listed() -> None:
     """Of the functions; a variable that none reads is not promised."""
     _, _, text = (ROOT / "functions/README.md").read_text().partition("\n## Settings\n")
     listed = re.findall(r"`(MUSTER_[A-Z_]+|KUBECONFIG)`", text.partition("\n## ")[0])
-    names = (setting.name.upper() for setting in fields(Settings))
-    assert Counter(listed) == Counter(name if name == "KUBECONFIG" else f"MUSTER_{name}" for name in names)
+    names = {entry.name: f"MUSTER_{entry.name.upper()}" for entry in fields(Settings)}
+    variables = names | {"kubeconfig": "KUBECONFIG"}
+    del variables["limits"]
+    assert Counter(listed) == Counter(
+        [*variables.values(), *(setting(limit.name) for limit in fields(Limits))]
+    )
+
+
+def test_every_limit_is_listed() -> None:
+    """With its default."""
+    rows = re.findall(r"^\|[^|]+\| `(MUSTER_LIMIT_\w+)` \| ([\d,]+) \|", OPERATIONS, re.MULTILINE)
+    assert {name: int(default.replace(",", "")) for name, default in rows} == {
+        setting(limit.name): limit.default for limit in fields(Limits)
+    }
 
 
 def test_every_reply_is_listed() -> None:

@@ -17,6 +17,7 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy import resolve as resolving
+from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Decision, NoOp
 from muster.policy.owner_status.conditions import Condition
 from muster.policy.owners import known_kind_of
@@ -54,13 +55,14 @@ class Observed:
     composites: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
-    leftover_owner_lives: bool = False
+    name_holder: OwnerObject | None = None
     scheduling: SchedulingApi = field(default_factory=SchedulingApi)
     orphan: Orphan | None = None
     live_uids: frozenset[str] = frozenset()
     failed_create: str = ""
     runtime: Mapping[str, Any] | None = None
     event_names: frozenset[str] = frozenset()
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def live(self) -> LiveOwner:
@@ -75,6 +77,7 @@ class Observed:
             self.workload,
             self.other_workloads,
             self.sources,
+            self.limits,
         )
 
     @property
@@ -121,14 +124,15 @@ def plan_workload(given: Observed, now: datetime) -> Decision:
         return create_workload.plan_workload(OrphanInputs(given.orphan, given.live_uids), now)
     reads_classes = needs_priority_classes(given, to_make=True)
     resolved = resolve(given if reads_classes else replace(given, priority_classes=()))
-    members = given.members if create_workload.needs_members(given.live, resolved) else None
-    inputs = create_workload.WorkloadInputs(given.live, resolved, members, given.leftover_owner_lives)
+    inputs = create_workload.WorkloadInputs(given.live, resolved, name_holder=given.name_holder)
+    if create_workload.needs_members(inputs):
+        inputs = replace(inputs, members=given.members)
     return create_workload.plan_workload(inputs, now)
 
 
 def needs_groups(given: Observed) -> bool:
     """Whether create_workload may need the owner's pods and groups."""
-    return create_workload.needs_members(given.live, resolve(given))
+    return create_workload.needs_members(create_workload.WorkloadInputs(given.live, resolve(given)))
 
 
 def plan_pod_groups(given: Observed, now: datetime) -> Decision:

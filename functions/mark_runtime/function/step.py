@@ -46,6 +46,8 @@ STEP = Step(
     plan=plan_runtime,
     execute=execute.in_order,
     responsible_for=lambda cluster: sweep.objects_of(cluster, *RUNTIMES),
-    lists=tuple(Listing(resource, None) for resource in RUNTIMES),
+    lists=tuple(
+        Listing(resource, None, needless=lambda body: bool(up_to_date(body))) for resource in RUNTIMES
+    ),
     permissions=may("get list update", *RUNTIMES) | may("list create", EVENTS),
 )

@@ -21,10 +21,12 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
+from muster.cluster.answers import lines_of, object_of, parsed
 from muster.cluster.deadline import seconds_left
 from muster.cluster.interface import Object, Objects, PatchType
-from muster.cluster.paging import Page, all_pages
+from muster.cluster.paging import Page, PageSizes, all_pages
 from muster.objects.resources import NAME, Resource, by_kind
+from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Verb
 
 CONNECTIONS = 64
@@ -39,7 +41,7 @@ LEAST_READ_SECONDS = 0.1
 """The minimum, so that a call just before the deadline can still succeed."""
 
 PAGE = 500
-"""Objects in one page of a list."""
+"""The most objects in one page of a list."""
 
 
 class Client:
@@ -49,13 +51,19 @@ class Client:
         configuration: the API server's address, and the credentials.
         user_agent: the caller's name in the API server's audit log.
         namespace: the only namespace that is listed, for an installation with Roles; empty for all.
+        page_bytes: bytes to aim at in a page of a list.
 
     Attributes:
         user_agent: the caller's name in the API server's audit log.
     """
 
     def __init__(
-        self, configuration: Configuration, *, user_agent: str = "muster", namespace: str = ""
+        self,
+        configuration: Configuration,
+        *,
+        user_agent: str = "muster",
+        namespace: str = "",
+        page_bytes: int = DEFAULT_LIMITS.page_bytes,
     ) -> None:
         # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
         # own.
@@ -70,27 +78,26 @@ class Client:
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self.user_agent = user_agent
         self._namespace = namespace
+        self._pages = PageSizes(PAGE, page_bytes)
 
     @classmethod
-    def for_server(cls, url: str, *, user_agent: str = "muster", namespace: str = "") -> Self:
+    def for_server(cls, url: str, **options: Any) -> Self:
         """A client without credentials, for an API server on this machine."""
-        return cls(Configuration(host=url), user_agent=user_agent, namespace=namespace)
+        return cls(Configuration(host=url), **options)
 
     @classmethod
-    def from_kubeconfig(
-        cls, path: str | None = None, *, user_agent: str = "muster", namespace: str = ""
-    ) -> Self:
+    def from_kubeconfig(cls, path: str | None = None, **options: Any) -> Self:
         """A client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
         configuration = Configuration()
         load_kube_config(config_file=path, client_configuration=configuration)
-        return cls(configuration, user_agent=user_agent, namespace=namespace)
+        return cls(configuration, **options)
 
     @classmethod
-    def in_cluster(cls, *, user_agent: str = "muster", namespace: str = "") -> Self:
+    def in_cluster(cls, **options: Any) -> Self:
         """A client with the pod's service account; the token file is read again as it is renewed."""
         configuration = Configuration()
         load_incluster_config(client_configuration=configuration)
-        return cls(configuration, user_agent=user_agent, namespace=namespace)
+        return cls(configuration, **options)
 
     @property
     def url(self) -> str:
@@ -128,22 +135,43 @@ class Client:
     def page(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
     ) -> Page:
-        """The next 500 objects of a kind.
+        """The next objects of a kind: at most 500, and fewer where they are large or come slowly.
 
         Raises:
             Expired: the token is too old; the error has one that continues from there, at a later moment.
         """
         if resource.namespaced:
             namespace = namespace or self._namespace
-        query = {"limit": str(PAGE), "labelSelector": labels, "fieldSelector": fields, "continue": token}
-        answer = self._call("GET", resource.path(namespace=namespace), query=query)
+        query = {"labelSelector": labels, "fieldSelector": fields, "continue": token}
+        answer, size = self._page(resource, resource.path(namespace=namespace), query)
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        metadata = answer["metadata"]
+        items, metadata = answer.get("items") or [], answer["metadata"]
+        self._pages.read(resource, len(items), size)
         return Page(
-            [kind | item for item in answer.get("items") or []],
+            [kind | item for item in items],
             metadata.get("continue") or "",
             metadata["resourceVersion"],
         )
+
+    def _page(self, resource: Resource, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
+        """The answer with a page and its size in bytes; a page that is too large is read in smaller parts.
+
+        A page that comes too slowly is smaller the next time.
+        """
+        while True:
+            most = self._pages.most_bytes(resource)
+            limited = {"limit": str(self._pages.of(resource)), **query}
+            try:
+                status, content, headers = self.receive(
+                    "GET", path, limited, None, "application/json", most_bytes=most
+                )
+            except errors.AnswerTooLarge:
+                self._pages.shrink(resource)
+                continue
+            except errors.Unavailable:
+                self._pages.shrink(resource)
+                raise
+            return object_of("GET", path, status, parsed(content), headers), len(content)
 
     def write(self, action: Action, manager: str) -> Object:
         """Carry out one action, in the version that its target names."""
@@ -258,7 +286,7 @@ class Client:
         try:
             if response.status >= 400:
                 raise errors.from_answer(response.status, parsed(response.read()), response.headers)
-            for line in _lines(response):
+            for line in lines_of(response):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     raise errors.from_answer(event["object"].get("code", 500), event["object"], {})
@@ -288,29 +316,47 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        status, answer, headers = self.exchange(method, path, query or {}, body, content_type)
-        if status >= 400:
-            raise errors.from_answer(status, answer, headers)
-        if not isinstance(answer, dict):
-            raise errors.Unavailable(f"{method} {path}: the answer is not a JSON object", status=status)
-        return answer
+        return object_of(method, path, *self.exchange(method, path, query or {}, body, content_type))
 
     def exchange(
         self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """Send a request; returns status, parsed body and headers, also of an error.
+        """Send a request; returns status, parsed body and headers, also of an error."""
+        status, content, headers = self.receive(method, path, query, body, content_type)
+        return status, parsed(content), headers
+
+    def receive(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        content_type: str,
+        *,
+        most_bytes: int | None = None,
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Send a request; returns status, body and headers, also of an error.
 
         All requests but watches use this method, so a client of a server in the same process overrides only
         this one. It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.deadline`).
+
+        Raises:
+            AnswerTooLarge: the body has more than `most_bytes`; the rest of it is not read.
         """
         seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
         response = self._send(method, path, query, body, seconds, content_type)
         try:
-            return response.status, parsed(response.read()), response.headers
+            content = response.read(None if most_bytes is None else most_bytes + 1)
+            too_large = most_bytes is not None and len(content) > most_bytes
+            if too_large:
+                response.close()  # what is left would be taken for the next answer on this connection
         except urllib3.exceptions.HTTPError as error:
             raise errors.Unavailable(f"{method} {path}: {error}") from error
         finally:
             response.release_conn()
+        if too_large:
+            raise errors.AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
+        return response.status, content, response.headers
 
     def _send(
         self,
@@ -344,24 +390,6 @@ class Client:
             for setting in settings.values()
             if setting["in"] == "header" and setting["value"]
         }
-
-
-def parsed(data: bytes) -> Any:
-    """The parsed JSON of an answer; its text if it is no JSON."""
-    try:
-        return json.loads(data)
-    except ValueError:
-        return data.decode(errors="replace")
-
-
-def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    rest = b""
-    try:
-        for chunk in response.stream(amt=None):
-            *complete, rest = (rest + chunk).split(b"\n")
-            yield from (line for line in complete if line.strip())
-    except urllib3.exceptions.HTTPError:
-        return  # the server or the read timeout ended the watch; the caller resumes from its last version
 
 
 def _is_loopback(host: str) -> bool:

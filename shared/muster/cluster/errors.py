@@ -73,6 +73,10 @@ class Unavailable(ClusterError):
     """5xx, a timeout, or no connection: the request may or may not have been carried out."""
 
 
+class AnswerTooLarge(Unavailable):
+    """The answer has more bytes than the caller reads."""
+
+
 class Expired(ClusterError):
     """410: a resourceVersion or a continue token is too old; list again.
 

@@ -7,17 +7,20 @@ from dataclasses import replace
 from muster.cluster import errors
 from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
+from muster.policy.limits import setting
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.plans.manifests import quoting
+from muster.policy.reasons import Reason
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
 
 
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry out the actions of a plan in order, up to the first failure.
+    """Carry out the actions of a plan in order, up to the first failure or the limit of writes.
 
     Returns:
-        The plan with the actions that succeeded: those of `if_refused` in place of a refused action.
+        The plan with the actions that succeeded: those of `if_refused` in place of a refused action. Beyond
+        the limit it is to be delivered again, with the reason WriteLimit.
 
     Raises:
         ClusterError: an action failed; those before it are done, and the event must be delivered again.
@@ -27,6 +30,12 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     for action in plan.actions:
         if action.verb is Verb.CREATE and action.target in created:
             continue  # created already in place of a refused action
+        if len(done) >= cluster.limits.writes:
+            count = f"{len(done)} of {len(plan.actions)} writes ({setting('writes')})"
+            message = f"{count}; the rest follows: {plan.message}"
+            return replace(
+                plan, reason=Reason.WRITE_LIMIT, message=message, actions=tuple(done), requeue=True
+            )
         written = _carry_out(cluster, action, manager)
         done += written
         created.update(action.target for action in written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,15 @@ from muster.cluster.paging import Page
 from muster.cluster.snapshot import ReadOnly, selected
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import EVENTS, Resource, SchedulingApi
-from muster.policy.group_labels import JOB_NAME, JOBSET_NAME
+from muster.policy.group_labels import GROUP, JOB_NAME, JOBSET_NAME
+from muster.policy.limits import Limits
+from muster.policy.ownership import MANAGED_BY
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)
 """Labels that select the Jobs and pods of an owner."""
+
+_SELECTED = (*_INDEXED, GROUP, MANAGED_BY)
+"""Labels in the selectors of all reads."""
 
 _INVOLVED = "involvedObject.uid"
 
@@ -36,21 +42,44 @@ class Listing:
         view: the fields that are kept of each object; None keeps all.
         labels: the label selector of the request.
         fields: the field selector of the request.
+        needless: whether an object, as `view` shows it, needs nothing; only its name and UID are kept.
     """
 
     resource: Resource
     view: type[KubernetesObject] | None
     labels: str = ""
     fields: str = ""
+    needless: Callable[[Any], bool] = lambda _object: False
 
-    def kept(self, body: Object) -> bytes:
+    def kept(self, body: Object, most_bytes: int) -> bytes:
         """The bytes to keep of an object: a tenth of the memory of parsed JSON."""
+        view: Any = body
+        kept = None
         if self.view is not None:
-            try:
-                return self.view.read(body).model_dump_json(by_alias=True, exclude_unset=True).encode()
-            except ValidationError:
-                pass  # kept in full, so that a plan about this object reports the invalid field
-        return json.dumps(body, separators=(",", ":")).encode()
+            with suppress(ValidationError):  # kept in full, so that a plan about it reports the invalid field
+                view = self.view.read(body)
+                kept = view.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        if (self.view is None or kept is not None) and self.needless(view):
+            return _json(_identity(body))
+        if kept is None:
+            kept = _json(body)
+        if len(kept) <= most_bytes:
+            return kept
+        # A text as spec is invalid, so that the step runs live on the object and on whatever it is part of.
+        return _json(_identity(body) | {"spec": f"more than {most_bytes} bytes"})
+
+
+def _identity(body: Object) -> Object:
+    """The object with its name and UID, the labels that selectors use, and whether it is being deleted."""
+    names = ("name", "namespace", "uid", "deletionTimestamp")
+    metadata = {name: body["metadata"][name] for name in names if name in body["metadata"]}
+    labels = body["metadata"].get("labels") or {}
+    metadata["labels"] = {label: labels[label] for label in _SELECTED if label in labels}
+    return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}
+
+
+def _json(body: Object) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 class _Table:
@@ -134,6 +163,11 @@ class ListCache(ReadOnly):
         return self.cluster.policy_namespace
 
     @property
+    def limits(self) -> Limits:
+        """Those of the cluster."""
+        return self.cluster.limits
+
+    @property
     def complete(self) -> bool:
         """Whether all lists were read to the end."""
         return not self._to_read
@@ -162,7 +196,7 @@ class ListCache(ReadOnly):
             page = Page([])
         table = self._tables.setdefault(listing.resource, _Table())
         for body in page.objects:
-            table.add(body, listing.kept(body))
+            table.add(body, listing.kept(body, self.limits.kept_bytes))
         self.pages += 1
         self._token = page.token
         if not page.token:
@@ -173,9 +207,10 @@ class ListCache(ReadOnly):
         table = self._table(resource)
         if table is not None:
             return table.get((namespace, name))
-        body: Object | None = self._once(
-            ("get", resource.plural, namespace, name), lambda: self.cluster.get(resource, name, namespace)
-        )
+        key = ("get", resource.plural, namespace, name)
+        body: Object | None = self._once(key, lambda: self.cluster.get(resource, name, namespace))
+        if body is not None and len(_json(body)) > self.limits.kept_bytes:
+            del self._answers[key]
         return body
 
     def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:

@@ -41,18 +41,18 @@ def read_owner(
     return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
 
 
-def name_holder_lives(cluster: Cluster, live: LiveOwner) -> bool:
-    """Whether the Workload of the owner's name was made by Muster for another, living owner."""
+def name_holder(cluster: Cluster, live: LiveOwner) -> OwnerObject | None:
+    """The other owner, as it is now, for which Muster made the Workload of the owner's name, or None."""
     workload, owner_object = live.workload, live.owner
     if workload is None or owner_object is None:
-        return False
+        return None
     uid = workload.metadata.labels.get(OWNER_UID, "")
     named = workload.spec.controller_ref
     kind = owner_kind(named.api_group, named.kind)
     if uid == owner_object.metadata.uid or kind is None:
-        return False
+        return None
     body = cluster.get(kind.resource, named.name, workload.metadata.namespace)
-    return body is not None and body["metadata"]["uid"] == uid
+    return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
 
 
 def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
@@ -62,7 +62,12 @@ def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
         return LiveOwner(subject)
     namespace = cluster.get(NAMESPACES, root.metadata.namespace)
     live = LiveOwner(
-        subject, root, runner, Namespace.read(namespace) if namespace else None, cluster.scheduling()
+        subject,
+        root,
+        runner,
+        Namespace.read(namespace) if namespace else None,
+        cluster.scheduling(),
+        limits=cluster.limits,
     )
     if not live.api.served or reason_to_skip(live) is not None:
         return live

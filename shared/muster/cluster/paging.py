@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.cluster import errors
+from muster.objects.resources import Resource
+
+SHRINKAGE = 8
+"""A page that is too large, or too slow, is read again in parts of an eighth: from 500 objects to 1 in three
+steps."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,41 @@ class Page:
     objects: list[dict[str, Any]]
     token: str = ""
     version: str = ""
+
+
+class PageSizes:
+    """The number of objects to ask for in the next page of each resource.
+
+    Whoever may create objects decides how large they are: up to 1.5 MiB each, of which a page of 500 would
+    not fit into a function's memory. Threads may share it: the worst that a race costs is a page.
+
+    Args:
+        most: the most objects in a page.
+        page_bytes: bytes to aim at.
+    """
+
+    def __init__(self, most: int, page_bytes: int) -> None:
+        self._most = most
+        self._page_bytes = page_bytes
+        self._sizes: dict[str, int] = {}
+
+    def of(self, resource: Resource) -> int:
+        """The number of objects to ask for."""
+        return self._sizes.get(resource.plural, self._most)
+
+    def most_bytes(self, resource: Resource) -> int | None:
+        """The most bytes to read of the next page; None for a page of one object, which cannot be smaller."""
+        return 2 * self._page_bytes if self.of(resource) > 1 else None
+
+    def read(self, resource: Resource, objects: int, size: int) -> None:
+        """Note a page of so many objects and bytes: the next aims at `page_bytes`, and at most doubles."""
+        if objects:
+            aim = self._page_bytes * objects // size
+            self._sizes[resource.plural] = max(1, min(self._most, 2 * self.of(resource), aim))
+
+    def shrink(self, resource: Resource) -> None:
+        """Note a page that was too large, or too slow."""
+        self._sizes[resource.plural] = max(1, self.of(resource) // SHRINKAGE)
 
 
 def all_pages(page_at: Callable[[str], Page]) -> Page:

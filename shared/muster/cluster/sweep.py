@@ -20,7 +20,8 @@ from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
 from muster.policy.group_labels import GATE, GROUP
-from muster.policy.owners import KINDS, parent_of
+from muster.policy.owners import KINDS, known_kind_of, parent_of
+from muster.policy.owners.kind import OwnerObject
 from muster.policy.ownership import MANAGED_BY, MUSTER
 from muster.policy.plans.orphans import Orphan, OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
@@ -40,7 +41,12 @@ _View = TypeVar("_View", bound=KubernetesObject)
 def groups_and_owners() -> tuple[Listing, ...]:
     """Lists of everything Muster makes, then of all owners."""
     made = (Listing(resource, view) for resource, view in _MADE)
-    return (*made, *(Listing(kind.resource, kind.view) for kind in KINDS))
+    return (*made, *(Listing(kind.resource, kind.view, needless=_is_needless) for kind in KINDS))
+
+
+def _is_needless(owner: OwnerObject) -> bool:
+    """Whether an owner is a Job of its own without group labels, as most of a cluster's are."""
+    return parent_of(owner) is None and known_kind_of(owner).skip_event(owner) is not None
 
 
 def owners(cluster: Cluster) -> Iterator[ObjectRef]:

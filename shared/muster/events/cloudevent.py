@@ -38,7 +38,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Limits:
+class EventLimits:
     """The limits of an event; the settings of a function have their defaults and reasons.
 
     Attributes:
@@ -50,7 +50,7 @@ class Limits:
     attribute: int
 
 
-UNLIMITED = Limits(sys.maxsize, sys.maxsize)
+UNLIMITED = EventLimits(sys.maxsize, sys.maxsize)
 """For events from the user's own files."""
 
 
@@ -83,7 +83,7 @@ class Received:
     data: Any
 
 
-def receive(headers: Mapping[str, str], body: bytes, limits: Limits = UNLIMITED) -> Received:
+def receive(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> Received:
     """The CloudEvent of a request, in binary or structured mode by its content type.
 
     The number of values is compared with the limit before the JSON is parsed.
@@ -102,7 +102,7 @@ def receive(headers: Mapping[str, str], body: bytes, limits: Limits = UNLIMITED)
     return _binary(lower_case, media_type, body, limits)
 
 
-def _binary(headers: Mapping[str, str], media_type: str, body: bytes, limits: Limits) -> Received:
+def _binary(headers: Mapping[str, str], media_type: str, body: bytes, limits: EventLimits) -> Received:
     attributes = {name: value for name, value in headers.items() if name.startswith("ce-")}
     if not attributes:
         raise UnreadableEvent(
@@ -121,7 +121,7 @@ def _binary(headers: Mapping[str, str], media_type: str, body: bytes, limits: Li
     return Received(event.get_id(), event.get_type(), data)
 
 
-def _structured(body: bytes, limits: Limits) -> Received:
+def _structured(body: bytes, limits: EventLimits) -> Received:
     envelope = _json(body, "body", limits)
     if not isinstance(envelope, dict):
         raise UnreadableEvent("a structured CloudEvent is one JSON object", "body")
@@ -143,7 +143,7 @@ def _structured(body: bytes, limits: Limits) -> Received:
     return Received(event.get_id(), event.get_type(), _structured_data(members, limits))
 
 
-def _structured_data(members: Mapping[str, Any], limits: Limits) -> Any:
+def _structured_data(members: Mapping[str, Any], limits: EventLimits) -> Any:
     if "data_base64" not in members:
         return members.get("data")
     try:
@@ -163,7 +163,7 @@ def _check_required(value: Any, name: str, path: str) -> None:
         raise UnreadableEvent(f'must be "1.0", not {shown(value)}', path)
 
 
-def _check_lengths(attributes: Mapping[str, Any], limits: Limits) -> None:
+def _check_lengths(attributes: Mapping[str, Any], limits: EventLimits) -> None:
     for name, value in attributes.items():
         if max(len(name), len(value) if isinstance(value, str) else 0) > limits.attribute:
             raise UnreadableEvent(
@@ -198,7 +198,7 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
     return event
 
 
-def _json(body: bytes, path: str, limits: Limits) -> Any:
+def _json(body: bytes, path: str, limits: EventLimits) -> Any:
     if _has_more_values(body, limits.values):
         raise UnreadableEvent(
             f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from muster.events.cloudevent import REQUIRED, STRUCTURED, UNLIMITED, Limits, UnreadableEvent, receive
+from muster.events.cloudevent import REQUIRED, STRUCTURED, UNLIMITED, EventLimits, UnreadableEvent, receive
 from muster.objects.resources import CONFIGMAPS
 
 LABEL = "muster.dev/dead-letter"
@@ -77,7 +77,7 @@ class DeadLetter:
         return {**self.event, REDRIVES: str(min(redrives + 1, MOST_REDRIVES))}
 
 
-def of_request(headers: Mapping[str, str], body: bytes, limits: Limits = UNLIMITED) -> DeadLetter:
+def of_request(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> DeadLetter:
     """The dead letter of a request, in binary or structured mode.
 
     Raises:
@@ -169,7 +169,7 @@ def _service(url: str) -> str:
     return host.partition(".")[0][:63]
 
 
-def _event(headers: Mapping[str, str], body: bytes, limits: Limits) -> dict[str, Any]:
+def _event(headers: Mapping[str, str], body: bytes, limits: EventLimits) -> dict[str, Any]:
     received = receive(headers, body, limits)
     lower_case = {name.lower(): value for name, value in headers.items()}
     content_type = lower_case.get("content-type", "")

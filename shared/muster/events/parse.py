@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from muster.events.cloudevent import UNLIMITED, Limits, Received, UnreadableEvent, receive, shown
+from muster.events.cloudevent import UNLIMITED, EventLimits, Received, UnreadableEvent, receive, shown
 from muster.events.model import Event, Foreign, Happened, ResourceEvent, Sweep
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAME
@@ -30,7 +30,7 @@ NAMESPACE = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 UID = re.compile(r"[A-Za-z0-9-]{0,64}")
 
 
-def parse(headers: Mapping[str, str], body: bytes, limits: Limits = UNLIMITED) -> Event:
+def parse(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> Event:
     """The event of a request, in binary or structured mode.
 
     The object is taken from the data, not from the extensions `kind`, `name`, `namespace` and `apiversion`,

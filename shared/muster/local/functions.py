@@ -70,7 +70,7 @@ class InThreads:
             cluster = connect(_with_account(settings, kubeconfigs.get(service)), user_agent=step.manager)
             handler = Handler(step, cluster, settings, wall_clock)
             server = WsgiServer(
-                app_of(handler, Readiness.of(handler, cluster)), service, threads=settings.workers
+                app_of(handler, Readiness.of(handler, cluster)), service, threads=settings.threads
             )
             self._stops.callback(server.stop)
             self.urls[service] = f"http://127.0.0.1:{server.port}"

@@ -68,7 +68,8 @@ class Reason(StrEnum):
     AWAITING_RESIZE = "AwaitingResize"
     """A group that was placed before has the wrong minCount; resize_gang continues."""
     NOT_MUSTERS = "NotMusters"
-    """The object was not created by Muster, so it is not changed."""
+    """The object was not created by Muster, so it is not changed. PodGroupsReady: somebody else
+    created a PodGroup under the name of one of the owner's."""
     SCALING_FLAGGED = "ScalingFlagged"
     """The policy has `onScale: Flag`: minCount stays although the number of pods changed."""
     GANG_SIZE_FIXED = "GangSizeFixed"
@@ -87,8 +88,8 @@ class Reason(StrEnum):
     EXCLUSIVE_PLACEMENT = "ExclusivePlacement"
     """With JobSet's exclusive placement all other pods wait until one is bound, so no gang can start."""
     TOO_MANY_GROUPS = "TooManyGroups"
-    """More groups than a Workload can have (8 templates, scheduling/v1beta1/types.go, v1.37.1), or more
-    PodGroups than Muster creates for one owner (10,000)."""
+    """More groups than a Workload can have (8 templates, scheduling/v1beta1/types.go, v1.37.1), or more pod
+    templates or PodGroups than Muster groups for one owner (policy/limits.py)."""
     WAITS_FOR_ITSELF = "WaitsForItself"
     """The replicatedJobs of a gang wait for each other, so it could never start."""
     PRIORITIES_DIFFER = "PrioritiesDiffer"
@@ -115,6 +116,8 @@ class Reason(StrEnum):
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"
     """PodGroupsReady: every group exists."""
+    NOT_AS_CREATED = "NotAsCreated"
+    """PodGroupsReady: a group has Muster's labels, but not the schedulingPolicy that Muster gave it."""
     FIELDS_DROPPED = "FieldsDropped"
     """PodGroupsReady: every group exists, but lacks a setting of the policy whose feature gate is off."""
     WAITING_FOR_POD_GROUP = "WaitingForPodGroup"
@@ -161,6 +164,10 @@ class Reason(StrEnum):
     """410: a list took so long that its resourceVersion expired."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """MUSTER_DEADLINE_SECONDS passed before everything was done."""
+    WRITE_LIMIT = "WriteLimit"
+    """MUSTER_LIMIT_WRITES writes were made for one event; the next delivery continues."""
+    NAMESPACE_BUSY = "NamespaceBusy"
+    """Events of the same namespace have all workers and all places to wait."""
     UNAUTHORIZED = "Unauthorized"
     """401: the API server does not accept the function's credentials."""
     FORBIDDEN = "Forbidden"

@@ -20,6 +20,7 @@ from muster.objects.scheduling import CompositePodGroupTemplate, PriorityClass, 
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
+from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
 from muster.policy.owners import known_kind_of
@@ -38,7 +39,7 @@ from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.locks import below_size, with_locks
 from muster.policy.tree.policy_tree import path_of, policy_tree
 from muster.policy.tree.stages import Stage, holding_stages
-from muster.policy.tree.validation import exceeds_group_limit, validate_tree
+from muster.policy.tree.validation import exceeds_limits, validate_tree
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class LiveOwner:
         workload: the Workload under the name that Muster gives it.
         other_workloads: Workloads of the namespace that Muster did not make.
         sources: the policy sources of the owner, highest first.
+        limits: what one owner may cost.
     """
 
     subject: ObjectRef
@@ -65,6 +67,7 @@ class LiveOwner:
     workload: Workload | None = None
     other_workloads: tuple[Workload, ...] = ()
     sources: tuple[PolicySource, ...] = ()
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -172,7 +175,7 @@ class IdentifiedOwner:
         pod_sets: its pod templates, with priorities compared by class name only.
         policy: the policy in effect, or why it cannot be used.
         own: the user's own Workload; a failure if there are two.
-        too_many: why its labels ask for too many groups.
+        too_many: why it has too many pod templates or groups.
     """
 
     live: LiveOwner
@@ -218,7 +221,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
         return unlabelled
-    too_many = exceeds_group_limit(pod_sets)
+    too_many = exceeds_limits(pod_sets, live.limits)
     if too_many is not None:  # neither its groups nor their names can be listed
         pod_sets = replace(pod_sets, pod_sets=())
     # Skip if the Job controller made a Workload for the owner.

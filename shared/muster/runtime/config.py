@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muster.policy.limits import DEFAULT_LIMITS, Limits, setting
+
 if TYPE_CHECKING:
     from muster.cluster.versioned import Versioned
 
@@ -46,7 +48,10 @@ class Settings:
             not count.
         sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
             moment; 0 for none.
-        workers: events in work at the same time; not below `containerConcurrency`.
+        workers: events of one namespace in work at the same time; one more works for other namespaces.
+        waiting: events that wait for a worker. With `workers` and one more not below `containerConcurrency`.
+            Enough that the events of two dozen jobs wait without being sent back; each keeps its body in
+            memory.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
         cluster_name: a name of the cluster for log lines and replies.
@@ -59,6 +64,7 @@ class Settings:
         dead_letter_limit_bytes: the largest ConfigMap of a dead letter, as it is sent to the API server. Of a
             larger event only the attributes are kept; the sweep covers its object.
         dead_letter_namespace: the namespace of dead letters; if empty, the pod's own.
+        limits: what one owner, and one event, may cost: variables `MUSTER_LIMIT_<NAME>`.
     """
 
     log_level: str = "INFO"
@@ -73,6 +79,7 @@ class Settings:
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
     workers: int = 4
+    waiting: int = 27
     api_server: str = ""
     kubeconfig: str = ""
     cluster_name: str = ""
@@ -82,6 +89,12 @@ class Settings:
     dead_letter_limit: int = 100
     dead_letter_limit_bytes: int = 64 * 1024
     dead_letter_namespace: str = ""
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def threads(self) -> int:
+        """Threads of the server: for events in work, and for those that wait."""
+        return self.workers + 1 + self.waiting
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -90,13 +103,22 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         BadSettingError: a value cannot be used; the message has the variable, its value and valid values.
     """
-    values: dict[str, Any] = {}
-    for setting in fields(Settings):
-        variable = "KUBECONFIG" if setting.name == "kubeconfig" else f"MUSTER_{setting.name.upper()}"
-        text = environment.get(variable, "")
-        if text:
-            values[setting.name] = _value(variable, text, type(setting.default))
-    return Settings(**values)
+    names = {entry.name: f"MUSTER_{entry.name.upper()}" for entry in fields(Settings)}
+    del names["limits"]
+    values = _values(Settings(), names | {"kubeconfig": "KUBECONFIG"}, environment)
+    limits = _values(
+        DEFAULT_LIMITS, {entry.name: setting(entry.name) for entry in fields(Limits)}, environment
+    )
+    return Settings(**values, limits=Limits(**limits))
+
+
+def _values(defaults: object, variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the variables that are set, by field name, each of the type of its default."""
+    return {
+        name: _value(variable, environment[variable], type(getattr(defaults, name)))
+        for name, variable in variables.items()
+        if environment.get(variable)
+    }
 
 
 def _value(variable: str, text: str, kind: type[Any]) -> Any:
@@ -136,12 +158,16 @@ def connect(
     from muster.cluster.client import Client  # noqa: PLC0415
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 
-    identity = {"user_agent": user_agent, "namespace": settings.namespace}
+    options = {
+        "user_agent": user_agent,
+        "namespace": settings.namespace,
+        "page_bytes": settings.limits.page_bytes,
+    }
     policies = settings.policy_namespace or own_namespace()
     if settings.api_server:
-        return Versioned(Client.for_server(settings.api_server, **identity), policies)
+        return Versioned(Client.for_server(settings.api_server, **options), policies)
     if settings.kubeconfig:
-        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **identity), policies)
+        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **options), policies)
     if "KUBERNETES_SERVICE_HOST" not in environment:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
-    return Versioned(Client.in_cluster(**identity), policies)
+    return Versioned(Client.in_cluster(**options), policies)

@@ -16,7 +16,7 @@ from muster.cluster.errors import AlreadyExists, Gone, Unavailable
 from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import may
 from muster.events import dead_letters
-from muster.events.cloudevent import Limits
+from muster.events.cloudevent import EventLimits
 from muster.events.dead_letters import DeadLetter
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS
@@ -59,7 +59,7 @@ class DeadLetters:
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(NAME, lambda: self.in_flight.count)
-        self._limits = Limits(settings.body_limit_values, settings.attribute_limit)
+        self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
         self.namespace = settings.dead_letter_namespace or own_namespace()

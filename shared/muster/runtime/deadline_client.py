@@ -12,6 +12,7 @@ from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
 from muster.cluster.paging import Page, all_pages
 from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
 from muster.runtime.tracing import Spans, no_spans
 
@@ -36,6 +37,7 @@ class DeadlineClient:
         seconds: the time until the deadline.
         on_call: called after every forwarded call.
         spans: the factory of a span for each call.
+        limits: what one owner, and one event, may cost.
 
     Attributes:
         calls: the number of forwarded calls.
@@ -49,7 +51,10 @@ class DeadlineClient:
         seconds: float,
         on_call: CallListener = lambda _verb, _resource, _status: None,
         spans: Spans = no_spans,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        self.limits = limits
         self._cluster = cluster
         self.policy_namespace = cluster.policy_namespace
         self._spans = spans
@@ -60,9 +65,14 @@ class DeadlineClient:
         self.calls = 0
 
     @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; not above 0 once it has passed."""
+        return self._end - time.monotonic()
+
+    @property
     def time_is_over(self) -> bool:
         """Whether the deadline has passed."""
-        return time.monotonic() >= self._end
+        return self.seconds_left <= 0
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """See `Cluster`."""

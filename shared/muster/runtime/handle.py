@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from threading import Condition
+from threading import BoundedSemaphore, Condition
 from types import TracebackType
 from typing import Any
 
@@ -14,7 +14,7 @@ from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
-from muster.events.cloudevent import Limits
+from muster.events.cloudevent import EventLimits
 from muster.events.model import Event, Foreign, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
@@ -31,6 +31,7 @@ from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
+from muster.runtime.turns import NamespaceBusyError, Turns
 
 Clock = Callable[[], datetime]
 
@@ -75,6 +76,7 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
         plan.reason,
         plan.message,
         ref,
+        status=503 if plan.reason == Reason.WRITE_LIMIT else None,
         actions=len(plan.actions),
         reply=plan.reply,
     )
@@ -139,10 +141,12 @@ class Handler:
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
-        self._limits = Limits(settings.body_limit_values, settings.attribute_limit)
+        self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
+        self._reading = BoundedSemaphore(settings.workers)
+        self._turns = Turns(settings.workers, settings.waiting)
         self._sweeps = Sweeps(
             step,
             settings.sweep_limit,
@@ -157,17 +161,26 @@ class Handler:
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             cluster = DeadlineClient(
-                self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
+                self._cluster,
+                self.settings.deadline_seconds,
+                self.metrics.called,
+                self._spans,
+                limits=self.settings.limits,
             )
             event: Event | None = None
             reply: HTTPMessage | None = None
+            about = logs.claimed(headers)
             try:
-                event = parse(headers, body, self._limits)
-                outcome = self._outcome(event, cluster)
+                with self._reading:  # parsed, a body takes many times its memory
+                    event = parse(headers, body, self._limits)
+                    about = logs.about(event)
+                    subject = _subject(self.step, event)
+                    if isinstance(event, ResourceEvent):
+                        event = replace(event, object=None)  # the event may have to wait
+                outcome = self._outcome(event, subject, cluster)
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
-            about = logs.about(event) if event else logs.claimed(headers)
             self._report(event, outcome, started, **about, api_calls=cluster.calls)
             attributes = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
             add_attributes({f"muster.{name}": str(value) for name, value in attributes.items()})
@@ -179,18 +192,17 @@ class Handler:
         self._report(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def _outcome(self, event: Event, cluster: DeadlineClient) -> Outcome:
-        match event:
-            case Sweep():
-                delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
-                return self._sweeps.sweep(cluster, event, delay)
-            case Foreign():
-                return Outcome(OutcomeKind.NOTHING, Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
-            case ResourceEvent():
-                subject = _subject(self.step, event)
-                if isinstance(subject, NoOp):
-                    return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
+    def _outcome(self, event: Event, subject: ObjectRef | NoOp, cluster: DeadlineClient) -> Outcome:
+        if isinstance(event, Sweep):
+            delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
+            return self._sweeps.sweep(cluster, event, delay)
+        if isinstance(subject, NoOp):
+            return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
+        try:
+            with self._turns.turn(subject.namespace, cluster.seconds_left):
                 return self._run(cluster, subject)
+        except NamespaceBusyError as error:
+            return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)
 
     def _run(self, cluster: Cluster, subject: Subject) -> Outcome:
         return run_step(self.step, cluster, subject, self._clock, self._spans)
@@ -215,12 +227,15 @@ class Handler:
         logs.outcome_line(self.step.name, outcome, **fields)
 
 
-def _subject(step: Step, event: ResourceEvent) -> ObjectRef | NoOp:
+def _subject(step: Step, event: Event) -> ObjectRef | NoOp:
     """The object to run a step on for an event, or the reason to do nothing.
 
     Raises:
         UnreadableEvent: the object in the event has a field of a type that no API server would have stored.
     """
+    if not isinstance(event, ResourceEvent):
+        kind = event.type if isinstance(event, Foreign) else "sweep"
+        return NoOp(Reason.NOT_FOR_THIS_STEP, f"type {kind}")
     try:
         return step.predicate(event)
     except ValidationError as error:

@@ -38,7 +38,7 @@ class Function:
         self._bodies = BodyMemory(settings.bodies_limit_bytes)
         self._asgi = WSGIMiddleware(
             _answering(app_of(self._handler, self._readiness), self._connections_are_cut),
-            workers=settings.workers,
+            workers=settings.threads,
         )
         self._readiness.last_known()  # begins the check before the first probe
 

@@ -134,6 +134,8 @@ class Sweeps:
                 current.put_back = subject
                 subjects.appendleft(subject)
                 break
+            if outcome.reason == Reason.WRITE_LIMIT:
+                subjects.append(subject)  # its remaining writes follow after the other objects
             self._on_outcome(outcome)
             reasons[outcome.reason] += 1
             actions += outcome.actions

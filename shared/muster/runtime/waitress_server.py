@@ -45,7 +45,7 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         largest = LARGEST_REFUSED * settings.body_limit_bytes
         adjustments = Adjustments(
             sockets=[listener],
-            threads=settings.workers,
+            threads=settings.threads,
             max_request_body_size=largest,
             max_request_header_size=64 * 1024,
             # Nothing is written to disk: a function's root file system is read-only.

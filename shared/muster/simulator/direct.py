@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from muster.cluster.client import Client, parsed
+from muster.cluster.client import Client
+from muster.cluster.errors import AnswerTooLarge
 from muster.simulator.apiserver import ApiServer
 
 
@@ -25,12 +26,21 @@ class Direct(Client):
         client._server = server  # noqa: SLF001 - of the same class
         return client
 
-    def exchange(
-        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
-    ) -> tuple[int, Any, Mapping[str, str]]:
+    def receive(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        content_type: str,
+        *,
+        most_bytes: int | None = None,
+    ) -> tuple[int, bytes, Mapping[str, str]]:
         """Send a request; bodies are serialized to JSON, so that client and server share no objects."""
         headers = {"user-agent": self.user_agent, "content-type": content_type}
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         parameters = {name: value for name, value in query.items() if value}
         status, response, response_headers = self._server.answer(method, path, parameters, headers, content)
-        return status, parsed(response), response_headers
+        if most_bytes is not None and len(response) > most_bytes:
+            raise AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
+        return status, response, response_headers

@@ -176,7 +176,7 @@ def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
     """The hot path: owner, namespace, Workloads and the homes of a policy."""
     cluster = CountingSnapshot(a_job())
     inputs = CREATE_WORKLOAD.observe(cluster, ref(a_job()))
-    assert (inputs.members, inputs.name_holder_lives) == (None, False)
+    assert (inputs.members, inputs.name_holder) == (None, None)
     assert "list Pod" not in cluster.reads
     assert not any("PodGroup" in call for call in cluster.reads)
 
@@ -218,14 +218,15 @@ def test_whether_the_owner_of_a_leftover_lives(
     reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "name": "x"}
     leftover = a_workload(modifiers=[earlier, with_spec(controllerRef=reference)])
     inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), leftover, *objects), ref(a_job()))
-    assert inputs.name_holder_lives == lives
+    assert (inputs.name_holder is not None) == lives
 
 
 def test_a_strangers_workload_may_name_a_kind_unknown_to_us() -> None:
     """It is looked at, not climbed."""
     reference = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "x"}
     stranger = a_workload(modifiers=[with_spec(controllerRef=reference)])
-    assert not CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), stranger), ref(a_job())).name_holder_lives
+    inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), stranger), ref(a_job()))
+    assert inputs.name_holder is None
 
 
 def test_many_groups_are_read_with_one_list() -> None:

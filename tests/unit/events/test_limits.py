@@ -1,4 +1,4 @@
-"""Limits of an event hold before its JSON is parsed, and say which setting they are."""
+"""EventLimits of an event hold before its JSON is parsed, and say which setting they are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from muster.events.cloudevent import Limits, UnreadableEvent, receive
+from muster.events.cloudevent import EventLimits, UnreadableEvent, receive
 from tests.conftest import Wording
 from tests.unit.events.test_dead_letters import EVENT, binary, structured
 
-LIMITS = Limits(values=1000, attribute=100)
+LIMITS = EventLimits(values=1000, attribute=100)
 HEADERS = binary(EVENT)[0]
 
 

@@ -110,7 +110,7 @@ def test_func_and_kustomize_agree(step: str) -> None:
 @pytest.mark.parametrize("service", of_kind(load(), "Service"), ids=lambda obj: str(obj["metadata"]["name"]))
 def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
     """More of them would queue inside the pod, where Knative does not see that another pod is needed."""
-    assert 0 < service["spec"]["template"]["spec"]["containerConcurrency"] <= Settings().workers
+    assert 0 < service["spec"]["template"]["spec"]["containerConcurrency"] <= Settings().threads
 
 
 @each_function

@@ -11,12 +11,12 @@ import pytest
 from muster.objects.pods import Pod
 from muster.objects.scheduling import Workload
 from muster.policy import group_labels
+from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import NoOp, Plan
 from muster.policy.plans.min_counts import wanted_min_counts
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from muster.policy.tree.validation import GROUP_LIMIT
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -110,6 +110,8 @@ def test_what_a_job_of_many_completions_costs(mode: str) -> None:
     assert time.process_time() - began < CPU_SECONDS
 
 
+GROUP_LIMIT = DEFAULT_LIMITS.pod_groups
+
 MANY = 2_000_000
 """The API server takes a thousand times as many; these fill no machine where they are spelled out."""
 
@@ -128,11 +130,11 @@ CROWDS = [
     ),
     pytest.param(
         a_jobset(
-            a_replicated_job("a", template_labelled({group_labels.GROUP_PER: "job"}), replicas=6_000),
-            a_replicated_job("b", template_labelled({group_labels.GROUP_PER: "job"}), replicas=4_001),
+            a_replicated_job("a", template_labelled({group_labels.GROUP_PER: "job"}), replicas=300),
+            a_replicated_job("b", template_labelled({group_labels.GROUP_PER: "job"}), replicas=213),
         ),
         "spec.replicatedJobs[0].template.spec.template.metadata.labels[muster.dev/group-per]",
-        10_001,
+        513,
         id="a JobSet of which two templates together make too many",
     ),
 ]
@@ -150,7 +152,7 @@ def test_an_owner_of_too_many_groups_is_given_up(
     gave_up, *others, told = planned
     assert isinstance(gave_up, Plan)
     assert gave_up.reason == Reason.TOO_MANY_GROUPS
-    assert mentions(gave_up.message, path, groups, GROUP_LIMIT)
+    assert mentions(gave_up.message, path, groups, GROUP_LIMIT, "MUSTER_LIMIT_POD_GROUPS")
     wording(gave_up.message)
     assert [action.target.kind for action in gave_up.actions] == [owner["kind"], "Event"]
     assert [(type(other), other.reason) for other in others] == [(NoOp, Reason.TOO_MANY_GROUPS)] * 2
@@ -160,7 +162,7 @@ def test_an_owner_of_too_many_groups_is_given_up(
         ("False", "TooManyGroups")
     ] * 2
     assert conditions[0]["message"] == gave_up.message
-    assert mentions(conditions[1]["message"], path, groups, GROUP_LIMIT)
+    assert mentions(conditions[1]["message"], path, groups, GROUP_LIMIT, "MUSTER_LIMIT_POD_GROUPS")
     wording(conditions[1]["message"])
 
 
@@ -219,10 +221,10 @@ def test_what_a_jobset_of_many_jobs_costs(labels: dict[str, str], sizes: dict[st
 
 def test_what_blocks_of_many_completions_cost() -> None:
     """A block is counted as a whole."""
-    size = template_labelled({group_labels.GROUP_SIZE: "999"})
+    size = template_labelled({group_labels.GROUP_SIZE: "9999"})
     began = time.process_time()
     seen = observed(a_job(size, with_spec(parallelism=3, completions=MANY)))
     resolved = resolve(seen)
     assert not isinstance(resolved, NoOp)
-    assert len(wanted_min_counts(resolved, seen.members)) == 2003
+    assert len(wanted_min_counts(resolved, seen.members)) == 201
     assert time.process_time() - began < CPU_SECONDS

@@ -12,6 +12,7 @@ from muster.objects.pods import Namespace
 from muster.objects.scheduling import Workload
 from muster.policy import group_labels
 from muster.policy.model import Action, NoOp, Plan, Reply, Verb
+from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -155,9 +156,9 @@ EARLIER = a_workload(modifiers=[labelled({"muster.dev/owner-uid": "an-earlier-ui
             id="one on its way out: come again",
         ),
         pytest.param(
-            observed(workload=EARLIER, leftover_owner_lives=True),
+            observed(workload=EARLIER, name_holder=Job.read(a_job(named("other"), being_deleted))),
             NoOp(Reason.WORKLOAD_NAME_TAKEN, requeue=True),
-            ("team-a/llama-86f65b7bb7",),
+            ("team-a/llama-86f65b7bb7", "other"),
             id="an earlier owner's, while that still goes: come again",
         ),
         pytest.param(
@@ -265,6 +266,17 @@ def test_giving_up_is_seen_by_pods_condition_and_event(wording: Wording) -> None
     )
     assert plan.reason == Reason.WORKLOAD_NAME_TAKEN
     assert plan.reply == Reply("gave-up", ref(job), {"reason": "WorkloadNameTaken", "message": why})
+
+
+def test_a_workload_with_the_labels_of_another_living_owner_is_a_strangers(wording: Wording) -> None:
+    """Muster makes no two Workloads of one name: the pods run one by one, and the condition says why."""
+    other = Job.read(a_job(named("other")))
+    plan = plan_workload(observed(workload=EARLIER, name_holder=other), NOW)
+    assert isinstance(plan, Plan)
+    assert (plan.reason, plan.requeue) == (Reason.WORKLOAD_NAME_TAKEN, False)
+    assert [action.target.kind for action in plan.actions] == ["PodGroup", "Job", "Event"]
+    assert mentions(plan.message, "llama-86f65b7bb7", "team-a/other")
+    wording(plan.message)
 
 
 def test_giving_up_twice_writes_nothing_more() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from muster.policy.limits import Limits
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 from tests.conftest import Wording
 
@@ -32,6 +33,13 @@ EVERY = {
     "MUSTER_DEAD_LETTER_LIMIT_BYTES": "2048",
     "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
     "MUSTER_POLICY_NAMESPACE": "administration",
+    "MUSTER_WAITING": "3",
+    "MUSTER_LIMIT_REPLICATED_JOBS": "11",
+    "MUSTER_LIMIT_POD_GROUPS": "12",
+    "MUSTER_LIMIT_POD_GROUP_MEMBERS": "13",
+    "MUSTER_LIMIT_WRITES": "14",
+    "MUSTER_LIMIT_PAGE_BYTES": "15",
+    "MUSTER_LIMIT_KEPT_BYTES": "16",
     "PATH": "/bin",
 }
 
@@ -57,6 +65,7 @@ def test_every_setting_can_be_set() -> None:
         sweep_limit=10,
         sweep_jitter_seconds=0.0,
         workers=8,
+        waiting=3,
         api_server="http://127.0.0.1:8001",
         kubeconfig="/root/.kube/config",
         cluster_name="eu-1",
@@ -66,6 +75,9 @@ def test_every_setting_can_be_set() -> None:
         dead_letter_limit=5,
         dead_letter_limit_bytes=2048,
         dead_letter_namespace="letters",
+        limits=Limits(
+            replicated_jobs=11, pod_groups=12, pod_group_members=13, writes=14, page_bytes=15, kept_bytes=16
+        ),
     )
 
 

@@ -141,7 +141,7 @@ def test_handler_is_shared_by_threads(many: int) -> None:
         together.wait(5)
         return observe(bounded, subject)
 
-    handler = a_handler(a_step(observe=wait_for_all))
+    handler = a_handler(a_step(observe=wait_for_all), workers=many)
     ids: list[str] = []
 
     def one(number: int) -> None:

@@ -69,15 +69,20 @@ class JobSet(OwnerObject):
 
 def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
     """One pod set for each replicatedJob, with those it waits for."""
+    entries = jobset.spec.replicated_jobs
+    index_of = {entry.name: index for index, entry in enumerate(entries)}
     in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
-    waits: dict[str, frozenset[str]] = {}
-    ends: dict[str, frozenset[str]] = {}
+    waits: list[int] = []
+    ends: list[int] = []
     sets = []
-    for index, entry in enumerate(jobset.spec.replicated_jobs):
-        named = frozenset(dependency.name for dependency in entry.depends_on)
-        complete = frozenset(other.name for other in entry.depends_on if other.status == "Complete")
-        waits[entry.name] = frozenset(waits) if in_order else _with_theirs(named, named, waits)
-        ends[entry.name] = _with_theirs(complete, named, ends)
+    for index, entry in enumerate(entries):
+        named = [
+            (index_of[dependency.name], dependency.status)
+            for dependency in entry.depends_on
+            if dependency.name in index_of
+        ]
+        waits.append((1 << index) - 1 if in_order else _with_theirs(named, waits))
+        ends.append(_with_theirs(named, ends, "Complete"))
         annotations = jobset.metadata.annotations | entry.template.metadata.annotations
         step = entry.template.metadata.labels.get(group_labels.ANCESTOR, "")
         pods = pod_set_of(
@@ -91,9 +96,10 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
             replace(
                 pods,
                 initializer=step in INITIALIZERS,
-                waits_for=waits[entry.name],
-                ends_first=ends[entry.name],
                 exclusive=_is_exclusive(annotations),
+                index=index,
+                waits_for=waits[index],
+                ends_first=ends[index],
             )
         )
     return tuple(sets)
@@ -104,11 +110,19 @@ def _is_exclusive(annotations: Mapping[str, str]) -> bool:
     return _EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations
 
 
-def _with_theirs(
-    own: frozenset[str], named: frozenset[str], earlier: Mapping[str, frozenset[str]]
-) -> frozenset[str]:
-    """The union of a replicatedJob's own set and those of the earlier replicatedJobs it names."""
-    return own.union(*(earlier.get(name, frozenset()) for name in named))
+def _with_theirs(named: list[tuple[int, str]], earlier: list[int], status: str = "") -> int:
+    """The replicatedJobs that an entry names with a status, and those of all earlier entries it names.
+
+    Args:
+        named: index and status of each entry that it names.
+        earlier: the sets of earlier entries, as bits by index.
+        status: the only status that counts; "" for any.
+    """
+    both = 0
+    for index, named_status in named:
+        both |= 1 << index if status in {"", named_status} else 0
+        both |= earlier[index] if index < len(earlier) else 0
+    return both
 
 
 JOBSET = OwnerKind(

@@ -111,9 +111,11 @@ class PodSet:
         ungrouped: why Muster does not group them.
         priority: the priority of its pods.
         initializer: whether its pods only prepare data or a model for the others.
-        waits_for: replicatedJobs that must be ready or complete before its Jobs exist.
-        ends_first: those of them that must be complete, whose pods have ended by then.
         exclusive: whether JobSet's webhook refuses all pods of a Job but index 0 until that one is bound.
+        index: its place among the owner's pod templates.
+        waits_for: replicatedJobs that must be ready or complete before its Jobs exist, as bits by index: 128
+            sets of up to 128 names would take a megabyte.
+        ends_first: those of them that must be complete, whose pods have ended by then.
     """
 
     path: str
@@ -127,9 +129,10 @@ class PodSet:
     ungrouped: Reason | None
     priority: Priority
     initializer: bool = False
-    waits_for: frozenset[str] = frozenset()
-    ends_first: frozenset[str] = frozenset()
     exclusive: bool = False
+    index: int = 0
+    waits_for: int = 0
+    ends_first: int = 0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
 from muster.policy.owners import kind_of, workload_name
-from muster.policy.owners.kind import NEVER
+from muster.policy.owners.kind import NEVER, OwnerObject
 from muster.policy.ownership import belongs_to, controller_reference, is_musters, owner_labels
 from muster.policy.plans import fallback
 from muster.policy.plans.manifests import create_event
@@ -36,13 +36,13 @@ class WorkloadInputs:
         live: the owner as read from the cluster.
         resolved: its groups, or why it is left alone.
         members: its pods and groups; None if no fallback PodGroup can be needed.
-        name_holder_lives: whether the owner of the Workload that has its name still exists.
+        name_holder: the other owner, if it still exists, that the Workload of its name is labelled for.
     """
 
     live: LiveOwner
     resolved: ResolvedOwner | NoOp
     members: LiveMembers | None = None
-    name_holder_lives: bool = False
+    name_holder: OwnerObject | None = None
 
 
 def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
@@ -54,7 +54,7 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
         return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved, now)
     if isinstance(resolved, NoOp):
         return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
-    failure = failure_of(resolved)
+    failure = failure_of(resolved, inputs.name_holder)
     decision = (
         _for_owner(inputs, resolved, now)
         if failure is None
@@ -63,25 +63,36 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
     return fallback.beside(resolved, members, decision, COMPONENT, now)
 
 
-def needs_members(live: LiveOwner, resolved: ResolvedOwner | NoOp) -> bool:
+def needs_members(inputs: WorkloadInputs) -> bool:
     """Whether plan_workload may create fallback PodGroups, for which it needs the owner's pods and groups."""
+    resolved = inputs.resolved
     if isinstance(resolved, NoOp):
-        return _may_have_stamped_pods(live, resolved)
-    return _may_have_strays(resolved) or failure_of(resolved) is not None
+        return _may_have_stamped_pods(inputs.live, resolved)
+    return _may_have_strays(resolved) or failure_of(resolved, inputs.name_holder) is not None
 
 
-def failure_of(resolved: ResolvedOwner) -> GroupingFailure | None:
-    """Why the owner's groups cannot be made, or that another Workload has the name; None if they can."""
+def failure_of(resolved: ResolvedOwner, name_holder: OwnerObject | None = None) -> GroupingFailure | None:
+    """Why the owner's groups cannot be made, or that another Workload has the name; None if they can.
+
+    Two living owners never get a Workload of the same name from Muster: a TrainJob and a JobSet of one name
+    are the same owner, and the name of a Job's Workload has a hash of its UID. So a Workload with Muster's
+    labels whose owner lives and is not this one was labelled by someone else.
+
+    Args:
+        resolved: the owner and its groups.
+        name_holder: the other owner that the labels of its Workload name, if that still exists.
+    """
     workload = resolved.live.workload
     if resolved.failure is not None or workload is None or resolved.own is not None:
         return resolved.failure
-    if is_musters(workload.metadata.labels):
-        return None
     named = workload.spec.controller_ref
-    return GroupingFailure(
-        Reason.WORKLOAD_NAME_TAKEN,
-        f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}",
-    )
+    if not is_musters(workload.metadata.labels):
+        message = f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}"
+        return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
+    if name_holder is None or name_holder.being_deleted:
+        return None
+    message = f"Workload {workload.metadata.name} exists and has the labels of {name_holder.ref}"
+    return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
 
 
 def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
@@ -145,10 +156,10 @@ def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Work
         return NoOp(Reason.BEING_DELETED, f"{workload.ref} is being deleted", requeue=True)
     if belongs_to(workload.metadata.labels, resolved.root.uid):
         return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists")
-    if inputs.name_holder_lives:
+    if inputs.name_holder is not None:
         return NoOp(
             Reason.WORKLOAD_NAME_TAKEN,
-            f"{workload.ref} belongs to another owner, which still exists",
+            f"{workload.ref} belongs to {inputs.name_holder.ref}, which is being deleted",
             requeue=True,
         )
     return Plan(

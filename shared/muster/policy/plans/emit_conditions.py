@@ -28,6 +28,7 @@ from muster.policy.owner_status.group_status import (
     status_of,
     too_few_pods,
 )
+from muster.policy.owner_status.replaced_groups import without_replaced_groups
 from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.ownership import belongs_to
@@ -143,6 +144,7 @@ def conditions_of(
     fallback += _fallback_of_strays(resolved, members)
     total = len(states) + len(wanted_composites)
     ready = _ready(resolved.failure, missing, fallback, total)
+    ready = without_replaced_groups(resolved, members, ready)
     if ready.true:
         ready = _with_dropped_settings(resolved, _with_sizes(resolved, members, ready))
     return ready, _scheduled(states, failed_create)

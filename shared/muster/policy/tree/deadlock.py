@@ -7,9 +7,10 @@ nothing below minCount or minGroupCount (gangscheduling.go, Kubernetes v1.37.1).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.kind import PodSet
@@ -17,34 +18,22 @@ from muster.policy.tree.groups import Group, expected_members
 from muster.policy.tree.instances import merged
 
 
-@dataclass(frozen=True)
-class PodBatch:
+class PodBatch(NamedTuple):
     """Pods of one replicatedJob in one PodGroup that are created at the same time.
 
     Attributes:
         path: the pod template they come from.
-        replicated_job: its replicatedJob.
-        waits_for: replicatedJobs that must be ready or complete before.
-        ends_first: those of them that have ended by then.
         follow: whether exclusive placement holds them back until index 0 of their Job has a node.
         leads: whether index 0 is among them.
         pods: how many.
+        pod_set: the index of their replicatedJob.
     """
 
     path: str
-    replicated_job: str
-    waits_for: frozenset[str]
-    ends_first: frozenset[str]
     follow: bool
     leads: bool
     pods: int
-
-
-Composition = tuple[str, frozenset[PodBatch]]
-"""A group and the batches of one of its PodGroups; PodGroups of equal batches start alike."""
-
-
-_Batch = tuple[Composition, PodBatch]
+    pod_set: int
 
 
 @dataclass(frozen=True)
@@ -66,99 +55,196 @@ class Deadlock:
 
 def find_deadlock(tree: tuple[Group, ...]) -> Deadlock | None:
     """The first group that can never be placed, or None if all start."""
-    pod_sets = [pod_set for root in tree for leaf in root.leaves() for pod_set in leaf.pod_sets]
-    if not any(pod_set.waits_for or pod_set.exclusive for pod_set in pod_sets):
+    pod_sets = {
+        pod_set.index: pod_set for root in tree for leaf in root.leaves() for pod_set in leaf.pod_sets
+    }
+    if not any(pod_set.waits_for or pod_set.exclusive for pod_set in pod_sets.values()):
         return None
-    return _Start(merged(tree)).run()
+    return _Startup(merged(tree), pod_sets).run()
 
 
-class _Start:
-    """The start of an owner, in rounds: pods come, groups are placed, more pods come."""
+@dataclass(eq=False)
+class _Node:
+    """A group of groups, or PodGroups of one group that have the same batches and so start alike.
 
-    def __init__(self, tree: tuple[Group, ...]) -> None:
-        self._tree = tree
-        self._compositions = {_key(leaf): group_compositions(leaf) for root in tree for leaf in root.leaves()}
-        self._placed: set[_Batch] = set()
-        self._paths = dict(_paths(tree))
+    Attributes:
+        group: the group.
+        above: the group of groups that it is in.
+        needed: pods, or child groups, that must be there before it is placed.
+        alike: how many child groups it counts as.
+        there: pods that exist, or child groups that are ready.
+        below: the replicatedJobs that have pods in it, as bits by index.
+        children: the nodes below it.
+        pods: pods that exist, by the index of their replicatedJob; empty for a group of groups.
+        waiting: batches that wait until it is ready.
+    """
+
+    group: Group
+    above: _Node | None
+    needed: int
+    alike: int = 1
+    there: int = 0
+    below: int = 0
+    children: list[_Node] = field(default_factory=list)
+    pods: Counter[int] = field(default_factory=Counter)
+    waiting: list[_Waiting] = field(default_factory=list)
+
+    def there_without(self, ended: int) -> int:
+        """The pods, or ready child groups, without the pods of replicatedJobs that have ended.
+
+        The scheduler does not count the pods of those.
+        """
+        if not self.below & ended:
+            return self.there
+        if self.pods:
+            return sum(pods for index, pods in self.pods.items() if not ended >> index & 1)
+        return sum(child.alike for child in self.children if child.there_without(ended) >= child.needed)
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A batch in the node that its pods are in, and whether its pods exist and are placed."""
+
+    node: _Node
+    batch: PodBatch
+    exists: bool = False
+    placed: bool = False
+
+
+class _Startup:
+    """The start of an owner: pods come, groups are placed, more pods come.
+
+    Each batch comes once, and is looked at again only when the group that it waits for is ready. Only batches
+    whose replicatedJob comes after others have ended are looked at each time that nothing else is left.
+    """
+
+    def __init__(self, tree: tuple[Group, ...], pod_sets: dict[int, PodSet]) -> None:
+        self._pod_sets = pod_sets
+        self._batches: list[_Waiting] = []
+        self._held_back: defaultdict[int, list[_Waiting]] = defaultdict(list)
+        """Batches by replicatedJob that do not exist; followers also while leaders have no node."""
+        self._unplaced: Counter[int] = Counter()
+        self._leaders: Counter[int] = Counter()
+        self._placeable: deque[_Waiting] = deque()
+        self._after_ended: list[_Waiting] = []
+        self._existing = 0
+        for root in tree:
+            self._add(root, None)
+        for waiting in self._batches:
+            self._unplaced[waiting.batch.pod_set] += 1
+            self._leaders[waiting.batch.pod_set] += waiting.batch.leads
+            self._held_back[waiting.batch.pod_set].append(waiting)
+        self._undone = sum(1 << index for index in self._unplaced)
+        """The replicatedJobs with pods that are not placed, as bits by index."""
+        self._watching: defaultdict[int, list[int]] = defaultdict(list)
+        """ReplicatedJobs by the last one, of those they wait for, that is not placed."""
 
     def run(self) -> Deadlock | None:
-        while True:
-            created = (batch for batch in self._all() if batch not in self._placed and self._exists(batch[1]))
-            waiting = {batch: self._unready(batch) for batch in created}
-            placeable = [batch for batch, group in waiting.items() if group is None]
-            if not placeable:
-                break
-            self._placed.update(placeable)
-        blocked = ((batch, group) for batch, group in waiting.items() if group is not None)
-        return next((self._deadlock(batch, group) for batch, group in blocked), None)
+        for index in list(self._unplaced):
+            self._create(index)
+        count = -1
+        while count != self._existing:
+            count = self._existing
+            self._placeable += self._after_ended
+            self._after_ended = []
+            while self._placeable:
+                self._try(self._placeable.popleft())
+        blocked = next((waiting for waiting in self._batches if waiting.exists and not waiting.placed), None)
+        return None if blocked is None else self._deadlock(blocked)
 
-    def _deadlock(self, blocked: _Batch, group: Group) -> Deadlock:
-        needed, at_once = self._needed_and_ready(group, blocked[0], blocked[1].ends_first)
-        missing = [batch.replicated_job for _, batch in self._all() if not self._exists(batch)]
-        return Deadlock(group, needed, at_once, next(iter(missing), blocked[1].replicated_job))
+    def _add(self, group: Group, above: _Node | None) -> int:
+        """Add the nodes of a group; returns the replicatedJobs that have pods in it, as bits by index."""
+        if group.children:
+            node = _Node(group, above, group.template_min_count if group.gang else 1, group.copies)
+            for child in group.children:
+                node.below |= self._add(child, node)
+            nodes = [node]
+        else:
+            nodes = []
+            for batches, alike in group_compositions(group).items():
+                node = _Node(group, above, _pods_needed(group, batches), alike)
+                self._batches += (_Waiting(node, batch) for batch in sorted(batches))
+                node.below = sum({1 << batch.pod_set for batch in batches})
+                nodes.append(node)
+        below = 0
+        for node in nodes:
+            below |= node.below
+            if above is not None:
+                above.children.append(node)
+        return below
 
-    def _all(self) -> Iterator[_Batch]:
-        for name, compositions in self._compositions.items():
-            for batches in compositions:
-                for batch in sorted(batches, key=lambda batch: (batch.path, batch.follow)):
-                    yield (name, batches), batch
+    def _create(self, index: int) -> None:
+        """Create the pods of a replicatedJob if all that it waits for has been placed."""
+        late = self._pod_sets[index].waits_for & self._undone
+        if late:
+            self._watching[late.bit_length() - 1].append(index)
+            return
+        batches, self._held_back[index] = self._held_back[index], []
+        for waiting in batches:
+            if waiting.batch.follow and self._leaders[index]:
+                self._held_back[index].append(waiting)
+            else:
+                self._come(waiting)
 
-    def _exists(self, batch: PodBatch) -> bool:
-        """Whether all that these pods wait for has been placed."""
-        return all(
-            other in self._placed
-            for other in self._all()
-            if other[1].replicated_job in batch.waits_for
-            or (batch.follow and other[1].leads and other[1].path == batch.path)
-        )
+    def _come(self, waiting: _Waiting) -> None:
+        """The pods of a batch exist from now on; batches that wait for groups they complete can go on."""
+        self._existing += 1
+        waiting.exists = True
+        self._placeable.append(waiting)
+        node: _Node | None = waiting.node
+        waiting.node.pods[waiting.batch.pod_set] += waiting.batch.pods
+        more = waiting.batch.pods
+        while node is not None:
+            was_ready = node.there >= node.needed
+            node.there += more
+            if was_ready or node.there < node.needed:
+                return
+            self._placeable += node.waiting
+            node.waiting = []
+            more, node = node.alike, node.above
 
-    def _unready(self, placing: _Batch) -> Group | None:
-        """The lowest group above these pods that has too few members."""
-        composition, batch = placing
-        for group in reversed(self._paths[composition[0]]):
-            needed, ready = self._needed_and_ready(group, composition, batch.ends_first)
-            if ready < needed:
-                return group
-        return None
+    def _try(self, waiting: _Waiting) -> None:
+        """Place a batch, or let it wait for the lowest group above it that has too few members."""
+        node, index = self._unready(waiting), waiting.batch.pod_set
+        if node is not None:
+            after_ended = node.below & self._pod_sets[index].ends_first
+            (self._after_ended if after_ended else node.waiting).append(waiting)
+            return
+        waiting.placed = True
+        self._unplaced[index] -= 1
+        self._leaders[index] -= waiting.batch.leads
+        if waiting.batch.leads and not self._leaders[index]:
+            followers, self._held_back[index] = self._held_back[index], []
+            for follower in followers:
+                self._come(follower)
+        if not self._unplaced[index]:
+            self._undone &= ~(1 << index)
+            for later in self._watching.pop(index, ()):
+                self._create(later)
 
-    def _needed_and_ready(
-        self, group: Group, composition: Composition, ended: frozenset[str]
-    ) -> tuple[int, int]:
-        """The members that a group needs and has: pods of that one PodGroup, or ready child groups.
+    def _unready(self, waiting: _Waiting) -> _Node | None:
+        """The lowest group above a batch that has too few members."""
+        node: _Node | None = waiting.node
+        ended = self._pod_sets[waiting.batch.pod_set].ends_first
+        while node is not None and node.there_without(ended) >= node.needed:
+            node = node.above
+        return node
 
-        `ended` are replicatedJobs that have ended by then; the scheduler no longer counts their pods.
-        """
-        if not group.children:
-            return _pods_needed(group, composition[1]), self._pods_existing(composition, ended)
-        return group.template_min_count if group.gang else 1, self._ready_children(group, ended)
-
-    def _ready_children(self, group: Group, ended: frozenset[str]) -> int:
-        ready = 0
-        for child in group.children:
-            if child.children:
-                needed = child.template_min_count if child.gang else 1
-                ready += child.copies * (self._ready_children(child, ended) >= needed)
-                continue
-            for batches, instances in self._compositions[_key(child)].items():
-                pods = self._pods_existing((_key(child), batches), ended)
-                ready += instances * (pods >= _pods_needed(child, batches))
-        return ready
-
-    def _pods_existing(self, composition: Composition, ended: frozenset[str]) -> int:
-        return sum(
-            batch.pods
-            for batch in composition[1]
-            if batch.replicated_job not in ended and self._exists(batch)
-        )
+    def _deadlock(self, blocked: _Waiting) -> Deadlock:
+        node = self._unready(blocked) or blocked.node
+        missing = next((waiting for waiting in self._batches if not waiting.exists), blocked)
+        at_once = node.there_without(self._pod_sets[blocked.batch.pod_set].ends_first)
+        late = self._pod_sets[missing.batch.pod_set].replicated_job
+        return Deadlock(node.group, node.needed, at_once, late)
 
 
 def group_compositions(leaf: Group) -> Counter[frozenset[PodBatch]]:
     """The number of PodGroups of each composition that a group of pods has, without empty ones."""
-    by_suffix: dict[str, set[PodBatch]] = {}
+    by_suffix: dict[str, list[PodBatch]] = {}
     for pod_set in leaf.pod_sets:
         for instance, pods in expected_members(pod_set).items():
             if instance.group == leaf.name and pods and instance.suffix in leaf.sizes:
-                by_suffix.setdefault(instance.suffix, set()).update(_batches(pod_set, instance, pods))
+                by_suffix.setdefault(instance.suffix, []).extend(_batches(pod_set, instance, pods))
     return Counter(frozenset(batches) for batches in by_suffix.values())
 
 
@@ -166,11 +252,10 @@ def _batches(pod_set: PodSet, instance: GroupInstance, pods: int) -> Iterator[Po
     """The pods of a pod set in one PodGroup: under exclusive placement leaders first, then the others."""
     leaders = _leaders(pod_set, instance) if pod_set.exclusive else 0
     followers = pods - leaders if pod_set.exclusive else 0
-    common = (pod_set.path, pod_set.replicated_job, pod_set.waits_for, pod_set.ends_first)
     if pods > followers:
-        yield PodBatch(*common, follow=False, leads=bool(leaders), pods=pods - followers)
+        yield PodBatch(pod_set.path, False, bool(leaders), pods - followers, pod_set.index)
     if followers:
-        yield PodBatch(*common, follow=True, leads=False, pods=followers)
+        yield PodBatch(pod_set.path, True, False, followers, pod_set.index)
 
 
 def _leaders(pod_set: PodSet, instance: GroupInstance) -> int:
@@ -184,20 +269,3 @@ def _leaders(pod_set: PodSet, instance: GroupInstance) -> int:
 def _pods_needed(leaf: Group, batches: frozenset[PodBatch]) -> int:
     pods = sum(batch.pods for batch in batches)
     return max(1, min(leaf.template_min_count, pods)) if leaf.gang else 1
-
-
-def _paths(
-    groups: tuple[Group, ...], above: tuple[Group, ...] = ()
-) -> Iterator[tuple[str, tuple[Group, ...]]]:
-    """Each group of pods with the groups from the root down to it."""
-    for group in groups:
-        here = (*above, group)
-        if group.children:
-            yield from _paths(group.children, here)
-        else:
-            yield _key(group), here
-
-
-def _key(leaf: Group) -> str:
-    """A name of a group of pods that is unique in a merged tree."""
-    return f"{leaf.name}/{next(iter(leaf.sizes), '')}"

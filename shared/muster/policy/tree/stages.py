@@ -36,12 +36,10 @@ def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
     is impossible (WaitsForItself). A dependency that is `Complete` holds nothing.
     """
     leaves = [leaf for root in tree for leaf in root.leaves()]
-    group_of = {pod_set.replicated_job: leaf.name for leaf in leaves for pod_set in leaf.pod_sets}
+    group_at = {pod_set.index: leaf.name for leaf in leaves for pod_set in leaf.pod_sets}
     for late in leaves:
-        holding = {
-            group_of[name]
-            for pod_set in late.pod_sets
-            for name in pod_set.waits_for - pod_set.ends_first
-            if name in group_of
-        }
+        waited = 0
+        for pod_set in late.pod_sets:
+            waited |= pod_set.waits_for & ~pod_set.ends_first
+        holding = {name for index, name in group_at.items() if waited >> index & 1}
         yield from (Stage(name, late.name) for name in sorted(holding - {late.name}))

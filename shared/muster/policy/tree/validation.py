@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.policy import group_labels
+from muster.policy.limits import Limits, setting
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
@@ -14,24 +15,34 @@ from muster.policy.tree.groups import Group
 TEMPLATE_LIMIT = 8
 """Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
 
-GROUP_LIMIT = 10_000
-"""PodGroups of one owner; labels can ask for billions, more than fit into memory."""
 
-
-def exceeds_group_limit(owner: OwnerPodSets) -> GroupingFailure | None:
-    """TooManyGroups if an owner's labels ask for more PodGroups than the limit, else None."""
+def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | None:
+    """TooManyGroups if an owner has too many pod templates or its labels ask for too many PodGroups."""
+    count, allowed = len(owner.pod_sets), limits.replicated_jobs
+    if count > allowed:
+        where = owner.pod_sets[allowed].path
+        return _too_many(f"{where}: is one of {count} pod templates", allowed, "replicated_jobs")
     # The PodGroups of a group are numbered from 0: templates that share the group share them too.
     most: dict[str, tuple[int, str]] = {}
+    members = 0
     for pod_set in owner.pod_sets:
         for name, label, groups in _numbered(pod_set):
+            members += groups
             if groups > most.get(name, (0, ""))[0]:
                 most[name] = groups, f"{pod_set.path}.metadata.labels[{label}]"
     total = sum(groups for groups, _ in most.values())
-    if total <= GROUP_LIMIT:
+    if total <= limits.pod_groups and members <= limits.pod_group_members:
         return None
-    groups, path = max(most.values(), key=lambda entry: entry[0])
-    counted = f"{groups} of {total}" if groups < total else str(total)
-    message = f"{path}: makes {counted} PodGroups, but one owner can have {GROUP_LIMIT}"
+    groups, where = max(most.values(), key=lambda entry: entry[0])
+    if total > limits.pod_groups:
+        counted = f"{groups} of {total}" if groups < total else str(total)
+        return _too_many(f"{where}: makes {counted} PodGroups", limits.pod_groups, "pod_groups")
+    shared = f"{where}: {len(owner.pod_sets)} pod templates share PodGroups, each counted for each template"
+    return _too_many(f"{shared} {members}", limits.pod_group_members, "pod_group_members")
+
+
+def _too_many(what: str, allowed: int, name: str) -> GroupingFailure:
+    message = f"{what}, but one owner can have {allowed} ({setting(name)})"
     return GroupingFailure(Reason.TOO_MANY_GROUPS, message)
 
 
@@ -89,13 +100,14 @@ def _validate_leaf(leaf: Group, *, kept: bool) -> GroupingFailure | None:
 
 
 def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
-    names = {pod_set.replicated_job for pod_set in leaf.pod_sets}
+    members = sum({1 << pod_set.index for pod_set in leaf.pod_sets})
     for pod_set in leaf.pod_sets if leaf.gang else ():
-        waited = ", ".join(sorted(pod_set.waits_for & names))
-        if waited:
+        before = pod_set.waits_for & members
+        if before:
+            waited = (other.replicated_job for other in leaf.pod_sets if before >> other.index & 1)
             return GroupingFailure(
                 Reason.WAITS_FOR_ITSELF,
-                f"group {leaf.name}: {pod_set.replicated_job} starts after {waited}, "
+                f"group {leaf.name}: {pod_set.replicated_job} starts after {', '.join(sorted(waited))}, "
                 f"so a gang of {_paths(leaf.pod_sets)} can never be placed together",
                 leaf.name,
             )
@@ -105,7 +117,7 @@ def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
 def _exclusive(leaf: Group) -> GroupingFailure | None:
     """Refuse a gang whose pods under exclusive placement wait for index 0, which waits for the gang."""
     exclusive = leaf.gang and any(pod_set.exclusive for pod_set in leaf.pod_sets)
-    for members in group_compositions(leaf) if exclusive else ():
+    for members in map(sorted, group_compositions(leaf)) if exclusive else ():
         led = {batch.path for batch in members if batch.leads}
         held_back = [batch for batch in members if batch.follow and batch.path in led]
         pods = sum(batch.pods for batch in members)

@@ -1,0 +1,85 @@
+"""Turns of events: the workers of a function are shared fairly between namespaces."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition
+
+
+class NamespaceBusyError(Exception):
+    """A namespace has as many events in work and waiting as one namespace may have; 503."""
+
+
+class Turns:
+    """Lets events begin, in turns between namespaces; safe to use from several threads.
+
+    The events of one namespace may take all workers; one more works for the others. Of the places to wait one
+    namespace may take three quarters, and its further events are sent back at once, so that a burst of one
+    namespace leaves places for events of others.
+
+    Args:
+        workers: the most events of one namespace in work.
+        waiting: the most events that wait.
+    """
+
+    def __init__(self, workers: int, waiting: int) -> None:
+        self._workers = workers
+        self._places = max(1, waiting * 3 // 4)
+        self._changed = Condition()
+        self._in_work: Counter[str] = Counter()
+        self._waiting: dict[str, deque[object]] = {}
+        """Tickets by namespace; the namespace whose turn is next is the first."""
+
+    @contextmanager
+    def turn(self, namespace: str, seconds: float) -> Iterator[None]:
+        """Wait for a turn, and hold it.
+
+        Args:
+            namespace: the namespace of the event's object; "" for a cluster-scoped one.
+            seconds: the longest wait.
+
+        Raises:
+            NamespaceBusyError: the namespace has no place to wait, or got no turn in time.
+        """
+        with self._changed:
+            self._wait(namespace, seconds)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._in_work[namespace] -= 1
+                if not self._in_work[namespace]:
+                    del self._in_work[namespace]
+                self._begin_next()
+
+    def _wait(self, namespace: str, seconds: float) -> None:
+        tickets = self._waiting.setdefault(namespace, deque())
+        if len(tickets) >= self._places:
+            raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
+        ticket = object()
+        tickets.append(ticket)
+        self._begin_next()
+        if self._changed.wait_for(lambda: ticket not in tickets, timeout=seconds):
+            return
+        tickets.remove(ticket)
+        self._drop_if_empty(namespace)
+        raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
+
+    def _begin_next(self) -> None:
+        """Let events begin while a worker is free, one of each namespace in turn."""
+        while self._in_work.total() <= self._workers:
+            allowed = (name for name in self._waiting if self._in_work[name] < self._workers)
+            namespace = next((name for name in allowed if self._waiting[name]), None)
+            if namespace is None:
+                break
+            self._waiting[namespace].popleft()
+            self._in_work[namespace] += 1
+            self._waiting[namespace] = self._waiting.pop(namespace)  # behind the others
+            self._drop_if_empty(namespace)
+        self._changed.notify_all()
+
+    def _drop_if_empty(self, namespace: str) -> None:
+        if not self._waiting[namespace]:
+            del self._waiting[namespace]

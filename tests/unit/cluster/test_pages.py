@@ -1,0 +1,167 @@
+"""Pages of lists are bounded by bytes, whatever the size of the objects of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from muster import steps
+from muster.cluster import errors
+from muster.cluster.client import Client
+from muster.cluster.list_cache import ListCache, Listing
+from muster.cluster.paging import PageSizes
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.sweep import groups_and_owners, owners
+from muster.objects.resources import JOBS
+from muster.policy.limits import Limits
+from muster.policy.owners.job import Job
+from muster.runtime.app import wall_clock
+from muster.runtime.config import Settings, connect
+from muster.runtime.handle import Handler
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from tests.benchmarks import world
+from tests.benchmarks.world import STEPS, BenchmarkCluster
+from tests.support.builders import Object, a_job, a_namespace, annotated, labelled, named, of_uid, ref
+
+KIB = 1024
+LARGE, SMALL = 20, 300
+
+
+class NotingClient(Client):
+    """Notes the limit of each request and the bytes of each answer that was read to its end."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.limits: list[int] = []
+        self.sizes: list[int] = []
+
+    def receive(
+        self, method: str, path: str, query: Mapping[str, str], *arguments: Any, **options: Any
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Note it."""
+        self.limits.append(int(query.get("limit", 0)))
+        status, content, headers = super().receive(method, path, query, *arguments, **options)
+        self.sizes.append(len(content))
+        return status, content, headers
+
+
+def a_large_job(number: int) -> Object:
+    """A suspended Job without group labels with 100 KiB of environment, as any tenant can create."""
+    job = a_job(named(f"a-{number:03d}"), of_uid(f"large-{number}"), mark=None)
+    environment = [{"name": "A", "value": "x" * 100 * KIB}]
+    job["spec"]["template"]["spec"]["containers"] = [{"name": "a", "image": "a", "env": environment}]
+    return job
+
+
+@pytest.fixture(name="server", scope="module")
+def _server() -> Iterator[ApiServer]:
+    with ApiServer() as server:
+        server.load([*resource_definitions(), a_namespace()])
+        server.load(a_large_job(number) for number in range(LARGE))
+        server.load(a_job(named(f"b-{number:03d}"), of_uid(f"small-{number}")) for number in range(SMALL))
+        yield server
+
+
+def test_no_page_is_larger_than_twice_the_aim(server: ApiServer) -> None:
+    """A page of all would have 2 MiB; pages get larger again after the large objects."""
+    client = NotingClient.for_server(server.url, page_bytes=256 * KIB)
+    names = [job["metadata"]["name"] for job in client.list(JOBS)]
+    assert len(set(names)) == len(names) == LARGE + SMALL
+    assert max(client.sizes) <= 512 * KIB
+    assert client.limits[0] == 500
+    assert len(client.limits) < LARGE + 10
+
+
+def test_an_object_larger_than_a_page_is_a_page(server: ApiServer) -> None:
+    """Else the list would never end."""
+    client = NotingClient.for_server(server.url, page_bytes=KIB)
+    assert len(client.list(JOBS)) == LARGE + SMALL
+    assert max(client.sizes) > 100 * KIB
+
+
+def test_a_page_that_comes_too_slowly_is_smaller_the_next_time() -> None:
+    """A page of 500 would time out in every sweep."""
+
+    class TimingOut(Client):
+        limits: tuple[str, ...] = ()
+
+        def receive(self, method: str, path: str, query: Mapping[str, str], *_: Any, **__: Any) -> Any:  # noqa: ARG002
+            self.limits = (*self.limits, query["limit"])
+            raise errors.Unavailable("timed out")
+
+    client = TimingOut.for_server("http://127.0.0.1:1")
+    for _ in range(4):
+        with pytest.raises(errors.Unavailable):
+            client.page(JOBS)
+    assert client.limits == ("500", "62", "7", "1")
+
+
+def test_a_page_at_most_doubles() -> None:
+    """The objects of the next page may be larger than those of this one."""
+    sizes = PageSizes(most=500, page_bytes=1000)
+    for _ in range(3):
+        sizes.shrink(JOBS)
+    grown = []
+    for _ in range(4):
+        sizes.read(JOBS, objects=sizes.of(JOBS), size=10 * sizes.of(JOBS))
+        grown.append(sizes.of(JOBS))
+    assert grown == [2, 4, 8, 16]
+    sizes.read(JOBS, objects=16, size=1600)
+    assert sizes.of(JOBS) == 10
+
+
+def kept(listing: Listing, body: Object, most_bytes: int = 2048) -> bytes:
+    """What a sweep keeps of an object."""
+    return listing.kept(body, most_bytes)
+
+
+def test_of_a_job_without_group_labels_a_sweep_keeps_the_name() -> None:
+    """Its annotations and labels may have a megabyte."""
+    (listing,) = (listing for listing in groups_and_owners() if listing.resource == JOBS)
+    bulk = labelled({f"x{number}": "x" * 60 for number in range(1000)})
+    assert len(kept(listing, a_job(bulk, mark=None), 1_000_000)) < 300
+    assert len(kept(listing, a_job(bulk), 1_000_000)) > 60_000
+
+
+def test_a_job_that_is_too_large_to_keep_is_read_again() -> None:
+    """Its name is among the owners; reading its view fails, so that the sweep runs the step live."""
+    job = a_job(annotated({"x": "x" * 4000}))
+    cluster = Snapshot([job])
+    cluster.limits = Limits(kept_bytes=2048)
+    cache = ListCache(cluster, [Listing(JOBS, Job)])
+    cache.read_page()
+    assert list(owners(cache)) == [ref(job)]
+    assert cache.get(JOBS, "llama", "team-a") != job
+    with pytest.raises(ValueError, match="spec"):
+        Job.read(cache.get(JOBS, "llama", "team-a") or {})
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_sweep_that_can_keep_nothing_repairs_everything(name: str) -> None:
+    """It runs live on every object."""
+    with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world, "LOST_ONE_IN", 1)
+        server.load(resource_definitions())
+        gangs = BenchmarkCluster(server, 3)
+        gangs.fill()
+        gangs.lose(name)
+        settings = Settings(
+            api_server=server.url, sweep_jitter_seconds=0, deadline_seconds=60, limits=Limits(kept_bytes=1)
+        )
+        handler = Handler(steps.step_named(name), connect(settings), settings, wall_clock)
+        headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep"}
+        assert handler.handle({**headers, "ce-id": "1"}, b"").status == 202
+        first = _writes(handler)
+        assert handler.handle({**headers, "ce-id": "2"}, b"").status == 202
+    assert first > 0
+    assert _writes(handler) == first
+
+
+def _writes(handler: Handler) -> int:
+    """The number of writes so far, by the function's metrics."""
+    lines = handler.metrics.exposition().decode().splitlines()
+    calls = [line for line in lines if line.startswith("muster_api_calls_total")]
+    verbs = ('verb="create"', 'verb="patch"', 'verb="update"')
+    return sum(int(float(line.split()[-1])) for line in calls if any(verb in line for verb in verbs))
