@@ -33,11 +33,20 @@ OF_ANOTHER_OWNER = labelled({"muster.dev/owner-uid": "another"})
             id="one without Muster's labels, whose minCount is never reached",
         ),
         pytest.param(
-            observed(groups=[a_pod_group(NAME, OF_ANOTHER_OWNER)], pods=FREE, workload=a_workload()),
+            observed(
+                groups=[a_pod_group(NAME, OF_ANOTHER_OWNER, min_count=500)], pods=FREE, workload=a_workload()
+            ),
             "False",
             "NotMusters",
-            (NAME,),
+            (NAME, 500),
             id="one with the labels of another owner",
+        ),
+        pytest.param(
+            observed(groups=[a_pod_group(NAME, FOREIGN)], pods=FREE, workload=a_workload()),
+            "True",
+            "PodGroupsExist",
+            ("not created by Muster", NAME),
+            id="a user's own group that its pods can fill: it is adopted",
         ),
         pytest.param(
             observed(groups=[a_pod_group(NAME, min_count=500)], pods=FREE, workload=a_workload()),

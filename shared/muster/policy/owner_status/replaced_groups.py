@@ -19,21 +19,22 @@ from muster.policy.tree.members import LiveMembers
 
 
 def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
-    """The condition PodGroupsReady; False if a group was replaced by one that Muster did not create so."""
+    """The condition PodGroupsReady; False if a group was replaced by one that cannot stand for Muster's."""
     if not ready.true:
         return ready
     existing = {group.metadata.name: group for group in members.groups}
     named = ((instance, existing.get(name)) for instance, name in resolved.pod_groups())
     wanted = [(instance, group) for instance, group in named if group is not None]
+    most = {(leaf.name, suffix): pods for leaf in resolved.leaves() for suffix, pods in leaf.sizes.items()}
     foreign = [
-        group.metadata.name for _, group in wanted if not belongs_to(group.metadata.labels, resolved.root.uid)
+        (group, most[instance])
+        for instance, group in wanted
+        if not belongs_to(group.metadata.labels, resolved.root.uid)
     ]
     if foreign:
-        message = f"not created by Muster for {resolved.root}: PodGroups {', '.join(foreign)}"
-        return replace(ready, true=False, reason=Reason.NOT_MUSTERS, message=message)
+        return _with_foreign_groups(resolved, foreign, ready)
     workload = resolved.own or resolved.live.workload
     templates = {} if workload is None else {entry.name: entry for entry, _ in workload.hierarchy()}
-    most = {(leaf.name, suffix): pods for leaf in resolved.leaves() for suffix, pods in leaf.sizes.items()}
     changed = [
         difference
         for instance, group in wanted
@@ -44,6 +45,25 @@ def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready
         return ready
     message = f"not as Muster created them: {'; '.join(changed)}"
     return replace(ready, true=False, reason=Reason.NOT_AS_CREATED, message=message)
+
+
+def _with_foreign_groups(
+    resolved: ResolvedOwner, foreign: list[tuple[PodGroup, int]], ready: Condition
+) -> Condition:
+    """The condition with the groups that Muster did not create; False if one can never be placed.
+
+    A group that a user created under the stamped name is adopted: its pods are placed as it says (KEP-5547).
+    """
+    names = ", ".join(group.metadata.name for group, _ in foreign)
+    message = f"not created by Muster for {resolved.root}: PodGroups {names}"
+    never = [
+        f"{group.metadata.name} has minCount {group.spec.scheduling_policy.min_count} and {pods} pods"
+        for group, pods in foreign
+        if group.spec.scheduling_policy.min_count > max(pods, 1)
+    ]
+    if not never:
+        return replace(ready, message=f"{ready.message}; {message}")
+    return replace(ready, true=False, reason=Reason.NOT_MUSTERS, message=f"{message}; {'; '.join(never)}")
 
 
 def _differences(group: PodGroup, template: PodGroupTemplate, pods: int) -> Iterator[str]:
