@@ -179,6 +179,18 @@ def test_stages_run_one_after_the_other(stage: RackStage) -> None:
     assert order[2:] == ["trainer", "trainer", "evaluator"]
 
 
+def test_launcher_and_nodes_of_an_mpi_trainjob_are_one_gang(stage: RackStage) -> None:
+    """No pod is created after another one is ready, so all three are placed together."""
+    objects = objects_of("mpi-one-gang")
+    namespace = namespace_of(objects)
+    for obj in objects:
+        stage.create(obj)
+    stage.until("three pods are bound", lambda: sum(map(len, stage.bound(namespace).values())) == 3)
+    (group,) = stage.all(namespace, "PodGroup")
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    assert list(stage.bound(namespace)) == [group["metadata"]["name"]]
+
+
 def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: RackStage) -> None:
     """The TrainJob is created after the runtime is marked, as the example's comment says."""
     objects = objects_of("kai-queue")

@@ -49,7 +49,7 @@ def test_the_policy_counts_although_the_snapshot_has_lost_it(tmp_path: Path) -> 
         runtime = shipped_runtime("torch-distributed")
         runtime["spec"]["podGroupPolicy"] = {"workload": {"groups": [GROUP], "onFailure": "Hold"}}
         stage.create({**runtime, "kind": "TrainingRuntime", "metadata": {"name": "gangs"}})
-        stage.settle()
+        stage.until("mark_runtime labelled it", lambda: "workers" in _group_of(stage))
         stage.create(a_trainjob("bert"))
         stage.until("three pods are bound", lambda: stage.bound() == 3)
         snapshot = stage.stack.client.get(CONFIGMAPS, "bert-runtime-snapshot", TEAM)
@@ -63,3 +63,11 @@ def test_the_policy_counts_although_the_snapshot_has_lost_it(tmp_path: Path) -> 
         (workload,) = stage.all("Workload")
         assert '"onFailure": "Hold"' in workload["metadata"]["annotations"]["muster.dev/pod-group-policy"]
         assert stage.all("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+
+
+def _group_of(stage: LocalStage) -> str:
+    """The metadata of the pod template of the runtime `gangs`, as text."""
+    runtime = stage.stack.client.get(TRAINING_RUNTIMES, "gangs", TEAM)
+    assert runtime is not None
+    (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    return str(job["template"]["spec"]["template"].get("metadata"))
