@@ -129,6 +129,7 @@ def begin_story(request: pytest.FixtureRequest, stage: RealStage) -> Iterator[Ca
         stories.append(story)
         if opted_in:
             assert admission.policies_at_work(stage.cluster.api, story.namespace)
+        stage.muster.settle()
         return story
 
     request.node.stash[_STORIES] = stories

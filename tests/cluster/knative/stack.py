@@ -136,14 +136,15 @@ class Knative:
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         try:
             connection.request(method, url, body, {"Host": urlsplit(url).netloc, **(headers or {})})
-            return connection.getresponse().status
+            status: int = connection.getresponse().status
+            return status
         finally:
             connection.close()
 
-    def pids(self, name: str) -> list[int]:
-        """Return the ids of the processes of the pods whose name begins with this one."""
-        pods: dict[str, int] = json.loads((self.folder / kubelet.STATE).read_text())
-        return [pid for pod, pid in pods.items() if pod.split("/")[1].startswith(name)]
+    def pods(self) -> dict[str, dict[str, float]]:
+        """Return ``pid`` and ``started`` (seconds since the epoch) of each pod's process, by the pod's name."""
+        pods: dict[str, dict[str, float]] = json.loads((self.folder / kubelet.STATE).read_text())
+        return {name.split("/")[1]: process for name, process in pods.items()}
 
 
 def build() -> None:
@@ -200,7 +201,7 @@ def _is_retried(refused: dict[str, Any]) -> bool:
 
 def _is_defaulted(api: KubernetesApi, path: str, body: dict[str, Any], field: str) -> bool:
     answer = api.request("POST", path, body, query={"dryRun": "All"})
-    return answer.ok and (not field or field in answer.body["spec"])
+    return answer.ok and bool(not field or field in answer.body["spec"])
 
 
 def _listens(knative: Knative, service: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from muster.local.stories.laws import LAWS, min_count
 from muster.local.stories.watching import Entry
+from muster.objects.resources import JOBS, JOBSETS, PODS, TRAINJOBS
 from muster.replay.summary import gates, group_of
 from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, KubernetesApi
@@ -19,6 +20,8 @@ from tests.e2e.support.timeline import PATIENCE, StoryRecording
 from tests.e2e.support.writes import Write, users_objects_are_left_alone
 
 Object = dict[str, Any]
+OWNERS = (TRAINJOBS, JOBSETS, JOBS, PODS)
+"""The kinds whose objects, once deleted, leave nothing of a story."""
 
 
 class RealStory:
@@ -34,6 +37,7 @@ class RealStory:
         self.api: KubernetesApi = cluster.api
         self.namespace = namespace
         self._audit_log = cluster.audit_log
+        self._keeps_namespace = cluster.knative is not None
         self._began_at = audit.size(self._audit_log)
         self._roles_known_at = self._began_at
         self._refused: set[Right] = set()
@@ -231,13 +235,25 @@ class RealStory:
         return breaches + [f"RBAC refused {right}" for right in sorted(refused)]
 
     def end(self) -> None:
-        """Stop recording; delete the namespace, nodes and volumes."""
+        """Stop recording; delete the namespace, nodes and volumes.
+
+        With Knative the namespace stays, empty: when it goes, all adapters are replaced, in the next story.
+        """
         self.recording.stop()
-        self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
+        if self._keeps_namespace:
+            self._empty_namespace()
+        else:
+            self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
         for node in self._nodes:
             self.api.must("DELETE", f"/api/v1/nodes/{node}")
         for volume in self._volumes:
             self.api.must("DELETE", manifests.path(volume))
+
+    def _empty_namespace(self) -> None:
+        for resource in OWNERS:
+            path = resource.path(namespace=self.namespace)
+            # 404: the kind is not served.
+            self.api.request("DELETE", path, query={"propagationPolicy": "Background"})
 
     def as_text(self) -> str:
         """Return the timeline: a line for each change and each Event, then Muster's writes."""
