@@ -156,14 +156,16 @@ class Kubelet:
         command = [str(_binary(package)), *flags]
         # In the session of this process, so that a signal to it reaches them all, also if it is killed.
         process = start(metadata["name"], command, self._folder, environment, own_session=False)
-        self._route(package, pod["status"]["podIP"], http, webhook)
+        self._route(package, http, webhook)
         return process
 
-    def _route(self, package: str, pod_ip: str, http: str, webhook: str) -> None:
-        """Route the Services of a component, and its pod, to the ports of its process."""
-        hosts = _SERVICES.get(package, ())
-        # The API server forwards requests to `services/proxy` to the address of a pod.
-        routes = dict.fromkeys((*hosts, f"{pod_ip}:8080") if hosts else (), f"127.0.0.1:{http}")
+    def _route(self, package: str, http: str, webhook: str) -> None:
+        """Route the Services of a component to the ports of its process."""
+        routes = dict.fromkeys(_SERVICES.get(package, ()), f"127.0.0.1:{http}")
+        if package.endswith("/ingress"):
+            # Requests to `services/proxy`, whose Host the API server keeps, so that they name itself. The only
+            # Service that Muster reaches in this way is the broker's ingress.
+            routes[self._api.server.removeprefix("https://")] = f"127.0.0.1:{http}"
         if service := _WEBHOOKS.get(package):
             name, namespace = service.split(".")
             path = f"/api/v1/namespaces/{namespace}/services/{name}"

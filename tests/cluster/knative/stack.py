@@ -142,7 +142,7 @@ class Knative:
             connection.close()
 
     def pods(self) -> dict[str, dict[str, float]]:
-        """Return ``pid`` and ``started`` (seconds since the epoch) of each pod's process, by the pod's name."""
+        """Return by pod ``pid`` and ``started`` (seconds since the epoch) of its process."""
         pods: dict[str, dict[str, float]] = json.loads((self.folder / kubelet.STATE).read_text())
         return {name.split("/")[1]: process for name, process in pods.items()}
 
@@ -153,6 +153,19 @@ def build() -> None:
         modules.build(component)
 
 
+def start_proxy(folder: Path, network: str) -> ComponentProcess:
+    """Start the proxy that stands for Services, and wait until it answers.
+
+    Args:
+        folder: folder of its log.
+        network: URL at which it listens.
+    """
+    command = [str(modules.build(modules.SERVICE_PROXY)), "--listen", urlsplit(network).netloc]
+    process = start("service-proxy", command, folder)
+    wait_ready(process, Knative(network, folder).answers)
+    return process
+
+
 def start_knative(
     api: KubernetesApi, folder: Path, network: str, processes: list[ComponentProcess]
 ) -> Knative:
@@ -161,18 +174,14 @@ def start_knative(
     Args:
         api: client as administrator.
         folder: folder of the cluster.
-        network: URL at which the proxy for Services listens.
-        processes: gets the proxy, and the process that runs Knative's pods.
+        network: URL of the proxy that stands for Services.
+        processes: gets the process that runs Knative's pods.
 
     Raises:
         NotReady: something did not become ready in time.
     """
     build()
-    listen = urlsplit(network).netloc
-    proxy = start("service-proxy", [str(modules.build(modules.SERVICE_PROXY)), "--listen", listen], folder)
-    processes.append(proxy)
     knative = Knative(network, folder)
-    wait_ready(proxy, knative.answers)
     definitions = release.types()
     manifests.apply(api, definitions)
     controllers.wait_served(api, definitions)

@@ -1,7 +1,7 @@
 """Real Knative Eventing between the API server and Muster's functions.
 
-Broker, triggers and sources are those that `kubectl apply -k` created. Each function's Service gets the address
-of its process, as it would from Serving.
+Broker, triggers and sources are those that `kubectl apply -k` created. Each function's Service gets the
+address of its process, as it would from Serving.
 """
 
 from __future__ import annotations
