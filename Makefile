@@ -45,8 +45,8 @@ OUT ?= build/functions
 stage: $(READY) ## Put each function together with what it imports into build/functions, as func needs it
 	@$(BIN)/python functions/stage.py $(OUT)
 
-cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
-	@$(BIN)/python -m tests.cluster up
+cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
+	@$(BIN)/python -m tests.cluster up $(if $(KNATIVE),knative)
 
 cluster-down: $(READY) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down

@@ -163,7 +163,7 @@ class Kubelet:
         """Route the Services of a component to the ports of its process."""
         routes = dict.fromkeys(_SERVICES.get(package, ()), f"127.0.0.1:{http}")
         if package.endswith("/ingress"):
-            # Requests to `services/proxy`, whose Host the API server keeps, so that they name itself. The only
+            # Requests to `services/proxy`, whose Host the API server keeps, so that it is its own. The only
             # Service that Muster reaches in this way is the broker's ingress.
             routes[self._api.server.removeprefix("https://")] = f"127.0.0.1:{http}"
         if service := _WEBHOOKS.get(package):

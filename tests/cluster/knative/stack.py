@@ -141,6 +141,11 @@ class Knative:
         finally:
             connection.close()
 
+    def listens(self, service: str) -> bool:
+        """Return whether something listens behind a Service of the namespace knative-eventing."""
+        status = self.request(f"http://{service}.knative-eventing.svc.cluster.local/")
+        return status != BAD_GATEWAY
+
     def pods(self) -> dict[str, dict[str, float]]:
         """Return by pod ``pid`` and ``started`` (seconds since the epoch) of its process."""
         pods: dict[str, dict[str, float]] = json.loads((self.folder / kubelet.STATE).read_text())
@@ -182,6 +187,7 @@ def start_knative(
     """
     build()
     knative = Knative(network, folder)
+    knative.route({"kubernetes.default.svc:443": api.server.removeprefix("https://")})
     definitions = release.types()
     manifests.apply(api, definitions)
     controllers.wait_served(api, definitions)
@@ -192,7 +198,7 @@ def start_knative(
     processes.append(pods)
     for what, ready in (
         ("webhooks", lambda: all(_is_defaulted(api, *probe) for probe in _PROBES)),
-        ("broker", lambda: all(_listens(knative, part) for part in _PARTS)),
+        ("broker", lambda: all(knative.listens(part) for part in _PARTS)),
     ):
         if not until(ready, 90):
             raise NotReady(f"Knative's {what} did not become ready\n{pods.tail()}")
@@ -210,8 +216,4 @@ def _is_retried(refused: dict[str, Any]) -> bool:
 
 def _is_defaulted(api: KubernetesApi, path: str, body: dict[str, Any], field: str) -> bool:
     answer = api.request("POST", path, body, query={"dryRun": "All"})
-    return answer.ok and bool(not field or field in answer.body["spec"])
-
-
-def _listens(knative: Knative, service: str) -> bool:
-    return knative.request(f"http://{service}.knative-eventing.svc.cluster.local/") != BAD_GATEWAY
+    return bool(answer.ok and (not field or field in answer.body["spec"]))

@@ -129,12 +129,7 @@ class KnativeEventing:
         """Return why a source may miss events; empty if it does not."""
         name = source["metadata"]["name"]
         live = self._api.must("GET", manifests.path(source))
-        expected = {self._namespace}
-        if source["spec"].get("namespaceSelector") == {}:
-            expected = {
-                item["metadata"]["name"] for item in self._api.must("GET", "/api/v1/namespaces")["items"]
-            }
-        if set(live.get("status", {}).get("namespaces") or []) != expected:
+        if set(live.get("status", {}).get("namespaces") or []) != self._selected_by(live):
             return f"{name} has other namespaces"
         path = f"/apis/apps/v1/namespaces/{self._namespace}/deployments"
         owned = [
@@ -151,6 +146,15 @@ class KnativeEventing:
         watches = self._watches()
         missing = {plural for plural in event_source.plurals(source) if watches.get(plural, 0.0) < started}
         return f"{name} does not watch {sorted(missing)}" if missing else ""
+
+    def _selected_by(self, source: Object) -> set[str]:
+        """Return the namespaces that a source should watch."""
+        selector = source["spec"].get("namespaceSelector")
+        if selector is None:
+            return {self._namespace}
+        labels = ",".join(f"{key}={value}" for key, value in selector.get("matchLabels", {}).items())
+        found = self._api.must("GET", "/api/v1/namespaces", query={"labelSelector": labels})
+        return {item["metadata"]["name"] for item in found["items"]}
 
     def _watches(self) -> dict[str, float]:
         """Return when a watch of each resource began last, in seconds since the epoch."""
