@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,9 +30,16 @@ from tests.e2e.test_dead_letters import Letters
 CLUSTER = EVENTING / "overlays" / "cluster"
 EVENT_POLICY = EVENTING / "components" / "event-policy"
 LABELLED = EVENTING / "components" / "labelled-namespaces"
-OVERLAYS = sorted(file.parent for file in EVENTING.glob("overlays/*/kustomization.yaml"))
+OWN_STEP = EVENTING / "examples" / "own_step"
+OVERLAYS = sorted(
+    file.parent
+    for file in EVENTING.glob("overlays/*/kustomization.yaml")
+    # Serving's webhook tries out a pod, which needs its service account; see test_knative_one_namespace.py.
+    if file.parent.name != "one-namespace"
+)
 BROKER = f"http://broker-ingress.knative-eventing.svc.cluster.local/{NAMESPACE}/muster"
 UNAUTHORIZED = 401
+TRIGGERS = 6
 
 
 @pytest.fixture
@@ -69,13 +77,13 @@ def authenticated(stage: RealStage, tmp_path: Path) -> Iterator[None]:
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: str(folder.name))
 def test_every_object_of_an_overlay_is_accepted(stage: RealStage, overlay: Path) -> None:
     """Knative's webhooks, Serving's included, accept what a person applies."""
-    _make_namespace(stage, "team-a")
     _kubectl(stage, "apply", "--dry-run=server", "-k", str(overlay))
 
 
 def test_an_example_step_is_accepted(stage: RealStage) -> None:
     """Its Service and its Trigger, beside those of the overlay."""
-    _kubectl(stage, "apply", "--dry-run=server", "-k", str(EVENTING / "examples" / "own_step"))
+    _kubectl(stage, "apply", "-k", str(OWN_STEP))
+    _kubectl(stage, "delete", "-k", str(OWN_STEP))
 
 
 def test_an_event_policy_is_refused_without_authentication(stage: RealStage) -> None:
@@ -158,7 +166,8 @@ def test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger(
     story.add_nodes(1)
     with _without_filter(stage, knative):
         story.create(a_job("sweep", pods=2))
-        assert until(lambda: "mark-runtime" in _functions(stage), 60)
+        # The event that the Job was added concerns three of the six triggers.
+        assert until(lambda: _most_letters_of_one_event(stage) == TRIGGERS, 60), stage.muster.dead_letters
         assert stage.muster.idle()
     redriven = CliRunner().invoke(main, ["redrive", "--all", "--kubeconfig", str(stage.cluster.kubeconfig)])
     assert redriven.exit_code == 0, redriven.output
@@ -185,9 +194,9 @@ def _scale_filter(stage: RealStage, replicas: int) -> None:
     stage.cluster.api.must("PATCH", path, {"spec": {"replicas": replicas}}, MERGE_PATCH)
 
 
-def _functions(stage: RealStage) -> str:
-    """Return the dead letters so far as text, which names the function of each."""
-    return "\n".join(stage.muster.dead_letters)
+def _most_letters_of_one_event(stage: RealStage) -> int:
+    """Return the largest number of dead letters that are alike."""
+    return max(Counter(stage.muster.dead_letters).values(), default=0)
 
 
 def _pods_of(knative: Knative, deployment: str) -> dict[str, dict[str, float]]:
