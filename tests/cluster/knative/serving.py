@@ -27,7 +27,7 @@ Object = dict[str, Any]
 _PERIOD = 0.5
 
 
-class Serving:
+class FunctionRunner:
     """The processes of a cluster's Knative Services.
 
     Args:
@@ -98,7 +98,7 @@ def main(folder: str, proxy: str) -> None:
     """Run until SIGTERM."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    Serving(Path(folder), proxy).run(ended)
+    FunctionRunner(Path(folder), proxy).run(ended)
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ class TargetServer:
     """A function of this process at a URL on loopback, which the broker calls in place of a Service."""
 
     def __init__(self, target: Target) -> None:
-        class Handler(BaseHTTPRequestHandler):
+        class TargetHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
@@ -218,7 +218,7 @@ class TargetServer:
             def log_message(self, *_args: object) -> None:
                 """Log nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), TargetHandler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
