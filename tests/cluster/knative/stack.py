@@ -210,8 +210,8 @@ def _is_retried(refused: dict[str, Any]) -> bool:
 
     The filter, which calls functions, leaves that to the dispatcher.
     """
-    to_trigger = refused["path"].startswith("/triggers/")
-    return to_trigger or refused["host"].startswith(("broker-ingress.", "dead-letter."))
+    host, path = str(refused["host"]), str(refused["path"])
+    return path.startswith("/triggers/") or host.startswith(("broker-ingress.", "dead-letter."))
 
 
 def _is_defaulted(api: KubernetesApi, path: str, body: dict[str, Any], field: str) -> bool:
