@@ -11,7 +11,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,7 +21,7 @@ from tests.cluster import kubectl, manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.cluster.knative.stack import Knative
 from tests.cluster.processes import until
-from tests.e2e.conftest import RealStage
+from tests.e2e.conftest import RealStage, Stages
 from tests.e2e.support.muster import NAMESPACE, Muster
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
@@ -61,18 +60,20 @@ def labelled(stage: RealStage, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def authenticated(stage: RealStage, tmp_path: Path) -> Iterator[None]:
-    """The flag authentication-oidc, and the component event-policy."""
-    _authentication(stage, "enabled")
+def authenticated(stage: RealStage, tmp_path: Path) -> None:
+    """The flag authentication-oidc, and the component event-policy; the stage is of no use afterwards."""
+    path = "/api/v1/namespaces/knative-eventing/configmaps/config-features"
+    stage.cluster.api.must("PATCH", path, {"data": {"authentication-oidc": "enabled"}}, MERGE_PATCH)
     overlay = str(_with_component(tmp_path, EVENT_POLICY))
-    assert until(
-        lambda: kubectl.call("apply", "-k", overlay, kubeconfig=stage.cluster.kubeconfig).returncode == 0, 30
-    )
-    _until_adapters_have_tokens(stage, expected=True)
-    yield
-    _kubectl(stage, "delete", "-f", str(EVENT_POLICY / "event-policy.yaml"))
-    _authentication(stage, "disabled")
-    _until_adapters_have_tokens(stage, expected=False)
+    apply = ("apply", "-k", overlay)
+    assert until(lambda: not kubectl.call(*apply, kubeconfig=stage.cluster.kubeconfig).returncode, 30)
+    assert until(lambda: _adapters_have_tokens(stage), 60), "the adapters do not follow the flag"
+    # Knative leaves some subscribers of a running broker as they are; it makes a deleted channel anew.
+    messaging = f"/apis/messaging.knative.dev/v1/namespaces/{NAMESPACE}"
+    stage.cluster.api.must("DELETE", f"{messaging}/subscriptions")
+    stage.cluster.api.must("DELETE", f"{messaging}/inmemorychannels/muster-kne-trigger")
+    assert until(lambda: _deliveries_have_tokens(stage), 60), "the triggers do not follow the flag"
+    stage.muster.settle()
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: str(folder.name))
@@ -95,10 +96,11 @@ def test_an_event_policy_is_refused_without_authentication(stage: RealStage) -> 
 
 
 def test_with_authentication_only_musters_own_events_are_accepted(
-    authenticated: None, story: RealStory, knative: Knative
+    authenticated: None, stages: Stages, story: RealStory, knative: Knative
 ) -> None:
     """Adapters and triggers send tokens of their identities: a Job runs. Nobody else's event is accepted."""
     del authenticated
+    stages.spoil()
     attributes = {"specversion": "1.0", "id": "1", "source": "/tests", "type": "dev.muster.sweep"}
     headers = {f"Ce-{name}": value for name, value in attributes.items()}
     assert until(lambda: knative.request(BROKER, "POST", headers) == UNAUTHORIZED, 30)
@@ -214,40 +216,18 @@ def _make_namespace(stage: RealStage, name: str) -> None:
     )
 
 
-def _authentication(stage: RealStage, value: str) -> None:
-    path = "/api/v1/namespaces/knative-eventing/configmaps/config-features"
-    stage.cluster.api.must("PATCH", path, {"data": {"authentication-oidc": value}}, MERGE_PATCH)
+def _adapters_have_tokens(stage: RealStage) -> bool:
+    """Return whether all adapters have an audience, for which they fetch tokens."""
+    deployments = stage.cluster.api.must("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")["items"]
+    return all("K_AUDIENCE" in str(deployment["spec"]) for deployment in deployments)
 
 
-def _until_adapters_have_tokens(stage: RealStage, *, expected: bool) -> None:
-    """Wait until the adapters have, or no longer have, an audience for which they fetch tokens."""
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-
-    def follow() -> bool:
-        deployments = stage.cluster.api.must("GET", path)["items"]
-        return all(("K_AUDIENCE" in str(deployment["spec"])) == expected for deployment in deployments)
-
-    assert until(follow, 60), "the adapters do not follow the flag"
-    # Knative leaves some subscribers of a running broker as they are; it makes a deleted channel anew.
-    messaging = f"/apis/messaging.knative.dev/v1/namespaces/{NAMESPACE}"
-    stage.cluster.api.must("DELETE", f"{messaging}/subscriptions")
-    stage.cluster.api.must("DELETE", f"{messaging}/inmemorychannels/muster-kne-trigger")
-    assert until(lambda: _deliveries_follow(stage, expected=expected), 60), _subscribers(stage)
-    stage.muster.settle()
-
-
-def _deliveries_follow(stage: RealStage, *, expected: bool) -> bool:
-    """Return whether the channel sends tokens to every trigger's filter, or to none."""
-    subscribers = _subscribers(stage)
-    follow = [subscriber for subscriber in subscribers if ("auth" in subscriber) == expected]
-    return len(follow) == len(subscribers) == TRIGGERS
-
-
-def _subscribers(stage: RealStage) -> list[dict[str, Any]]:
+def _deliveries_have_tokens(stage: RealStage) -> bool:
+    """Return whether the channel sends a token to the filter of every trigger."""
     path = f"/apis/messaging.knative.dev/v1/namespaces/{NAMESPACE}/inmemorychannels/muster-kne-trigger"
     answer = stage.cluster.api.request("GET", path)
-    subscribers: list[dict[str, Any]] = answer.body["spec"].get("subscribers") or [] if answer.ok else []
-    return subscribers
+    subscribers = answer.body["spec"].get("subscribers") or [] if answer.ok else []
+    return ["auth" in subscriber for subscriber in subscribers] == [True] * TRIGGERS
 
 
 def _with_component(folder: Path, component: Path) -> Path:
