@@ -13,6 +13,7 @@ from muster.replay.summary import gates, group_of
 from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, KubernetesApi
 from tests.cluster.cluster import RealCluster
+from tests.cluster.knative import release
 from tests.cluster.processes import until
 from tests.e2e.support import admission, rights
 from tests.e2e.support.rights import Right
@@ -127,8 +128,9 @@ class RealStory:
         assert until(lambda: not admission.marks_jobs(self.api, self.namespace), 30)
 
     def pods(self) -> list[Object]:
-        """Return the pods that exist."""
-        return list(self.recording.now("Pod").values())
+        """Return the pods that exist, without those of Knative's adapters, which may be in the namespace."""
+        pods = self.recording.now("Pod").values()
+        return [pod for pod in pods if release.NODE_LABEL not in pod["spec"].get("nodeSelector", {})]
 
     def members(self, group: str) -> list[Object]:
         """Return the pods that name a PodGroup and have not ended."""
@@ -208,8 +210,9 @@ class RealStory:
 
     def leftovers(self) -> list[str]:
         """Return all Workloads, PodGroups, Pods, Jobs and JobSets that still exist."""
-        kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")
-        return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
+        kinds = ("Workload", "PodGroup", "Job", "JobSet")
+        left = [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
+        return [*left, *(f"Pod {pod['metadata']['name']}" for pod in self.pods())]
 
     def _audited(self, since: int) -> list[Object]:
         """Return the audit events of Muster's service accounts after an offset in the log."""
