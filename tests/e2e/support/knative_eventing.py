@@ -129,6 +129,8 @@ class KnativeEventing:
         """Return why a source may miss events; empty if it does not."""
         name = source["metadata"]["name"]
         live = self._api.must("GET", manifests.path(source))
+        if live.get("status", {}).get("observedGeneration") != live["metadata"]["generation"]:
+            return f"{name} has changed"
         if set(live.get("status", {}).get("namespaces") or []) != self._selected_by(live):
             return f"{name} has other namespaces"
         path = f"/apis/apps/v1/namespaces/{self._namespace}/deployments"
@@ -139,10 +141,9 @@ class KnativeEventing:
         ]
         if not owned or not _is_rolled_out(owned[0]):
             return f"{name} is being rolled out"
-        pods = self._pods_of(owned[0]["metadata"]["name"])
-        if len(pods) != 1:
-            return f"{name} has {len(pods)} adapters"
-        (started,) = pods
+        started = self._start_of_adapter(owned[0]["metadata"]["name"])
+        if not started:
+            return f"{name} has no adapter, or several"
         watches = self._watches()
         missing = {plural for plural in event_source.plurals(source) if watches.get(plural, 0.0) < started}
         return f"{name} does not watch {sorted(missing)}" if missing else ""
@@ -168,12 +169,18 @@ class KnativeEventing:
                 self._watched[plural] = max(began, self._watched.get(plural, 0.0))
         return self._watched
 
-    def _pods_of(self, deployment: str) -> list[float]:
-        """Return when the processes of a Deployment's pods were started."""
+    def _start_of_adapter(self, deployment: str) -> float:
+        """Return when the process of a Deployment's only pod was started; 0 if it was not, or has others."""
         prefix = deployment[:_LONGEST_PREFIX]
-        return [
-            process["started"] for name, process in self._knative.pods().items() if name.startswith(prefix)
-        ]
+        pods = self._api.must("GET", f"/api/v1/namespaces/{self._namespace}/pods")["items"]
+        names = {pod["metadata"]["name"] for pod in pods if pod["metadata"]["name"].startswith(prefix)}
+        # Those that run, which may for a moment be others than those that exist.
+        processes = {
+            name: process for name, process in self._knative.pods().items() if name.startswith(prefix)
+        }
+        if len(names) != 1 or names != processes.keys():
+            return 0.0
+        return max(process["started"] for process in processes.values())
 
     def _adapters(self) -> list[str]:
         return [name for name in self._knative.pods() if name.startswith(_ADAPTERS)]
