@@ -117,7 +117,7 @@ def test_a_name_that_is_granted_must_be_used() -> None:
 
 
 def test_a_request_that_another_binding_allowed_is_reported() -> None:
-    """What only the cluster's own roles gave would be missing elsewhere; what all users or sources get is fine."""
+    """What only the cluster gives would be missing elsewhere; what all users or all sources get is fine."""
     borrowed = _event("get", "pods", "team-a", binding="system:somebody")
     basic = _event("create", "selfsubjectaccessreviews.authorization.k8s.io", binding="system:basic-user")
     token = _event("create", "serviceaccounts/token", "muster-system", binding="groups-create-oidc-token")
