@@ -48,8 +48,8 @@ stage: $(READY) ## Put each function together with what it imports into build/fu
 sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
 	@$(BIN)/python functions/sbom.py build/muster.cdx.json
 
-cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26)
-	@$(BIN)/python -m tests.cluster up
+cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
+	@$(BIN)/python -m tests.cluster up $(if $(KNATIVE),knative)
 
 cluster-down: $(READY) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down

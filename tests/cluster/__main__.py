@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.cluster import cluster, modules
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.cluster.modules import BuildFailed
-from tests.cluster.processes import ComponentProcess, NotReady
+from tests.cluster.processes import ComponentProcess, NotReady, start
 
 TRY = """
   export KUBECONFIG={kubeconfig}
@@ -19,6 +19,17 @@ TRY = """
   kubectl get nodes,clustertrainingruntimes
   kubectl apply -k eventing/admission        # pods get the name of their group at birth
   {muster} run --kubeconfig $KUBECONFIG        # in another terminal: Muster's functions against it
+  kubectl apply -f eventing/examples/all-or-nothing-disruption.yaml        # a Job of three pods
+  kubectl -n example-disruption get workloads,podgroups,pods
+  make cluster-down
+"""
+
+TRY_KNATIVE = """
+  export KUBECONFIG={kubeconfig}
+  export PATH={binaries}:$PATH        # kubectl of the same version
+  kubectl apply -k eventing/overlays/cluster        # Muster; its functions are started as processes
+  kubectl -n muster-system get broker,triggers,apiserversources,pingsources,ksvc        # all become Ready
+  {muster} check
   kubectl apply -f eventing/examples/all-or-nothing-disruption.yaml        # a Job of three pods
   kubectl -n example-disruption get workloads,podgroups,pods
   make cluster-down
@@ -37,24 +48,33 @@ def main(arguments: list[str]) -> int:
 def run(arguments: list[str]) -> int:
     """Run one command and return the exit code."""
     command, *rest = arguments or ["help"]
-    if command == "up" and len(rest) <= 1 and set(rest) <= set(DEFAULT_GATES):
-        return up(*rest)
+    knative = rest[-1:] == ["knative"]
+    minors = rest[:-1] if knative else rest
+    if command == "up" and len(minors) <= 1 and set(minors) <= set(DEFAULT_GATES):
+        return up(*minors, knative=knative)
     if command == "down" and not rest:
         return down()
     if command == "build" and not rest:
         modules.build_all()
         return 0
-    print("usage: python -m tests.cluster up [1.37|1.36] | down | build", file=sys.stderr)
+    print("usage: python -m tests.cluster up [1.37|1.36] [knative] | down | build", file=sys.stderr)
     return 2
 
 
-def up(minor: str = "1.37") -> int:
-    """Start everything with three nodes, save the process ids and print commands to try."""
+def up(minor: str = "1.37", *, knative: bool = False) -> int:
+    """Start everything with three nodes, save the process ids and print commands to try.
+
+    Args:
+        minor: the Kubernetes version.
+        knative: whether Knative is started too, and what runs Muster's Knative Services.
+    """
     if state_file().exists():
         print("a cluster is up already: `make cluster-down` ends it", file=sys.stderr)
         return 1
     started = time.monotonic()
-    made = cluster.start(cluster.ClusterOptions(release=Release(minor), nodes=3))
+    made = cluster.start(cluster.ClusterOptions(release=Release(minor), nodes=3, knative=knative))
+    if knative:
+        made.processes.append(_start_serving(made))
     state = {
         "folder": str(made.folder),
         "processes": [[process.name, process.pid, str(process.log)] for process in made.processes],
@@ -63,8 +83,20 @@ def up(minor: str = "1.37") -> int:
     version = made.api.must("GET", "/version")["gitVersion"]
     print(f"\nKubernetes {version} is up after {time.monotonic() - started:.0f} s. Logs: {made.folder}")
     binaries, muster = modules.build(modules.KUBECTL).parent, Path(sys.executable).with_name("muster")
-    print(TRY.format(kubeconfig=made.kubeconfig, binaries=binaries, muster=muster))
+    commands = TRY_KNATIVE if knative else TRY
+    print(commands.format(kubeconfig=made.kubeconfig, binaries=binaries, muster=muster))
     return 0
+
+
+def _start_serving(made: cluster.RealCluster) -> ComponentProcess:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.cluster.knative.serving",
+        str(made.folder),
+        made.service_network,
+    ]
+    return start("knative-serving", command, made.folder, {"PYTHONPATH": str(modules.REPOSITORY)})
 
 
 def down() -> int:

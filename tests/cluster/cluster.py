@@ -195,6 +195,9 @@ def _start(
     processes.append(etcd)
     managed = "controller-manager" in options.controllers
     pod_network, service_network = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+    if options.knative:
+        pod_network = service_network  # Knative's pods have addresses
+        processes.append(stack.start_proxy(folder, service_network))
     apiserver, api = start_apiserver(
         options.release,
         keys,

@@ -70,8 +70,10 @@ def make(folder: Path) -> Credentials:
     One self-signed certificate serves the API server and the webhooks, and its key also signs service account
     tokens; that is enough for a cluster that lives as long as a test.
     """
+    # Knative verifies tokens with keys that it reads from the API server under the name of its Service.
+    hosts = "127.0.0.1,localhost,kubernetes.default.svc"
     subprocess.run(
-        [modules.certificate_maker(), "--host", "127.0.0.1,localhost", "--ca", "--ecdsa-curve", "P256"],
+        [modules.certificate_maker(), "--host", hosts, "--ca", "--ecdsa-curve", "P256"],
         cwd=folder,
         check=True,
         capture_output=True,

@@ -54,9 +54,13 @@ def start_adapter(
     before = audit.size(audit_log)
     command = [str(modules.build(modules.ADAPTER)), f"--kubeconfig={kubeconfig}"]
     process = start(f"adapter-{metadata['name']}", command, folder, environment)
-    plurals = {resource["gvr"]["Resource"] for resource in resources}
-    wait_ready(process, lambda: plurals <= _watches_since(audit_log, before))
+    wait_ready(process, lambda: plurals(source) <= _watches_since(audit_log, before))
     return process
+
+
+def plurals(source: Mapping[str, Any]) -> set[str]:
+    """Return the plural names of the resources that a source watches."""
+    return {_watched(resource)["gvr"]["Resource"] for resource in source["spec"]["resources"]}
 
 
 def _watched(resource: Mapping[str, Any]) -> dict[str, Any]:

@@ -191,8 +191,8 @@ def pinned_version(component: Component) -> str:
 
 
 def _edited_modules(component: Component) -> Path:
-    folder = cache_folder() / component.module
-    folder.mkdir(parents=True, exist_ok=True)
+    # Beside the binaries also where `bin` is a link: Go compiles a module at another path again.
+    folder = (cache_folder() / "bin").resolve().with_name(component.module)
     originals = {module: _folder(component, module) for module, _ in edits.EDITS}
     return edits.write_modules(folder, HERE / component.module / "go.mod", originals)
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from tests.cluster.control_plane import Release
 from tests.cluster.modules import CACHE_VARIABLE, REPOSITORY, cache_folder
 from tests.cluster.processes import ComponentProcess, NotReady, start, until
 from tests.conftest import Wording
+from tests.docs.commands import commands
 from tests.e2e.support.admission import policies_at_work
 
 Done = subprocess.CompletedProcess[str]
@@ -115,6 +117,46 @@ def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
     assert not Path(state["folder"]).exists()
     assert not state_file().exists()
     assert _cluster("down").returncode == 0
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_with_knative_the_installation_can_be_followed_to_its_end() -> None:
+    """Steps 4 to 6 of install.md, typed as they stand: all becomes Ready, and the Job of step 5 runs."""
+    up = _cluster("up", "knative")
+    assert up.returncode == 0, up.stderr
+    try:
+        exports = [line.strip() for line in up.stdout.splitlines() if line.startswith("  export ")]
+        exports = [line.partition("   #")[0] for line in exports]
+        exports.append(f"export PATH={Path(sys.executable).parent}:$PATH")
+        apply, *looks, check = _lines("## 4. Apply")
+        assert _typed(*exports, apply).returncode == 0
+        kinds = "broker,triggers,apiserversources,pingsources,ksvc"
+        ready = f"kubectl -n muster-system wait --for=condition=Ready {kinds} --all --timeout=120s"
+        assert _typed(*exports, ready, *looks).returncode == 0
+        checked = _typed(*exports, check)
+        assert (checked.returncode, "FAIL" in checked.stdout) == (0, False), checked.stdout
+        label, create, *looks = _lines("## 5. Opt a namespace in")
+        opened = _typed(*exports, "kubectl create namespace team-a", label)
+        assert opened.returncode == 0, opened.stderr
+        folder = Path(json.loads(state_file().read_text())["folder"])
+        api = KubernetesApi.from_kubeconfig(folder / "admin.kubeconfig")
+        assert policies_at_work(api, "team-a")
+        assert _typed(*exports, create).returncode == 0
+        pods = "kubectl -n team-a get pods,podgroups"
+        assert until(lambda: _typed(*exports, pods).stdout.count(" Running ") == 4, 150)
+        for look in looks:
+            assert _typed(*exports, look).returncode == 0
+        differs, *upgrade = _lines("## 6. Upgrade")
+        assert _typed(*exports, differs).stdout == ""
+        assert _typed(*exports, *upgrade).returncode == 0
+    finally:
+        assert _cluster("down").returncode == 0
+
+
+def _lines(heading: str) -> list[str]:
+    """The commands of a chapter of install.md."""
+    return [shlex.join(command.words) for command in commands(REPOSITORY / "docs/install.md", heading)]
 
 
 @pytest.mark.real

@@ -134,6 +134,7 @@ def begin_story(request: pytest.FixtureRequest, stage: RealStage) -> Iterator[Ca
         stories.append(story)
         if opted_in:
             assert admission.policies_at_work(stage.cluster.api, story.namespace)
+        stage.muster.settle()
         return story
 
     request.node.stash[_STORIES] = stories
@@ -171,10 +172,10 @@ def pytest_xdist_node_collection_finished(ids: Sequence[str]) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the stories by stage; those that change their stage come last."""
     stories = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == STORIES]
-    spoiling = {item.path for item in stories if "stages" in signature(item.function).parameters}
     stages = list(dict.fromkeys(_options_of(item.module) for item in stories))
     order: dict[pytest.Item, tuple[int, bool]] = {
-        story: (stages.index(_options_of(story.module)), story.path in spoiling) for story in stories
+        story: (stages.index(_options_of(story.module)), "stages" in signature(story.function).parameters)
+        for story in stories
     }
     items.sort(key=lambda item: order.get(item, (-1, False)))
 

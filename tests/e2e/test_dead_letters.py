@@ -61,7 +61,7 @@ def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_agai
     assert stage.muster.idle()
     (name,) = letters.names()
 
-    options = ["--kubeconfig", str(stage.cluster.kubeconfig), "--to", stage.muster.broker_url]
+    options = ["--kubeconfig", str(stage.cluster.kubeconfig), *stage.muster.redrive_options]
     redriven = CliRunner().invoke(main, ["redrive", name, *options])
     assert (redriven.exit_code, name in redriven.output) == (0, True), redriven.output
     story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
@@ -76,7 +76,7 @@ def test_the_oldest_dead_letters_make_room(story: RealStory, muster_on_it: Muste
     try:
         kept: list[set[str]] = []
         for number in range(3):
-            muster_on_it.broker.publish(nonsense(number))
+            muster_on_it.publish(nonsense(number))
             assert muster_on_it.idle()
             kept.append(letters.names())
         first, second, third = kept

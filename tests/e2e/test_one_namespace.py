@@ -58,10 +58,10 @@ def _namespace(event: dict[str, Any]) -> str:
 
 
 @pytest.fixture(name="house", scope="module")
-def _house(stages: Stages) -> Iterator[House]:
+def _house(stages: Stages, request: pytest.FixtureRequest) -> Iterator[House]:
     # No stage: there Muster is installed before the story's namespace is made, which here is Muster's home.
     stages.close()
-    with running(OPTIONS) as cluster:
+    with running(request.module.OPTIONS) as cluster:
         team = RealStory(cluster, TEAM)
         with muster.installed(cluster, OVERLAY) as installation:
             assert admission.policies_at_work(cluster.api, TEAM)
@@ -140,7 +140,7 @@ def test_another_namespace_is_left_alone(house: House) -> None:
 
 def test_dead_letters_are_kept_in_the_namespace(house: House) -> None:
     """As ConfigMaps, by an account that may keep them nowhere else."""
-    house.muster.broker.publish(nonsense(1, kind="Job", apiversion="batch/v1"))
+    house.muster.publish(nonsense(1, kind="Job", apiversion="batch/v1"))
     assert house.muster.idle()
     path = f"/api/v1/namespaces/{TEAM}/configmaps"
     kept = house.cluster.api.must("GET", path, query={"labelSelector": SELECTOR})["items"]

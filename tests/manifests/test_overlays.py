@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import CLUSTER, Manifest, load, of_kind
@@ -13,6 +16,17 @@ INSIDE = load(EVENTING / "overlays" / "one-namespace" / "inside")
 EXAMPLE = load(EVENTING / "overlays" / "example")
 WHOLE = load(CLUSTER)
 TEAM = "team-a"
+OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())
+
+
+def _with_component(overlay: Path, component: str, folder: Path) -> list[Manifest]:
+    """Return the objects of a copy of an overlay that names a component."""
+    copy = EVENTING / "overlays" / overlay.relative_to(EVENTING / "overlays")
+    kustomization = yaml.safe_load((copy / "kustomization.yaml").read_text())
+    kustomization["resources"] = [str((copy / path).resolve()) for path in kustomization["resources"]]
+    kustomization["components"] = [str(EVENTING / "components" / component)]
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return load(folder)
 
 
 def _named(objects: list[Manifest], kind: str) -> set[str]:
@@ -137,9 +151,17 @@ class TestExample:
 class TestSecurity:
     """Who may talk to Muster."""
 
-    @pytest.mark.parametrize("objects", [WHOLE, ONE_NAMESPACE], ids=["cluster", "one namespace"])
-    def test_only_its_own_namespace_sends_to_the_broker(self, objects: list[Manifest]) -> None:
+    @pytest.mark.parametrize("overlay", OVERLAYS)
+    def test_no_overlay_has_an_event_policy(self, overlay: str) -> None:
+        """Knative refuses it unless its flag authentication-oidc is enabled."""
+        assert of_kind(load(EVENTING / "overlays" / overlay), "EventPolicy") == []
+
+    @pytest.mark.parametrize("folder", ["overlays/cluster", "overlays/one-namespace/inside"])
+    def test_with_the_component_only_its_own_namespace_sends_to_the_broker(
+        self, tmp_path: Path, folder: str
+    ) -> None:
         """The EventPolicy guards the broker that the sources feed, and names the namespace it stands in."""
+        objects = _with_component(EVENTING / folder, "event-policy", tmp_path)
         (policy,), (broker,) = of_kind(objects, "EventPolicy"), of_kind(objects, "Broker")
         namespace = policy["metadata"]["namespace"]
         assert namespace == broker["metadata"]["namespace"]
@@ -166,6 +188,16 @@ class TestSecurity:
         (expression,) = peer["namespaceSelector"]["matchExpressions"]
         assert {"knative-eventing", "knative-serving"} < set(expression["values"])
         assert TEAM not in expression["values"]
+
+    def test_with_the_component_sources_watch_labelled_namespaces(self, tmp_path: Path) -> None:
+        """Those of Jobs that become gangs; nothing else changes."""
+        objects = _with_component(EVENTING / "overlays" / "cluster", "labelled-namespaces", tmp_path)
+        selectors = [
+            source["spec"].pop("namespaceSelector") for source in of_kind(objects, "ApiServerSource")
+        ]
+        assert selectors == [{"matchLabels": {"muster.dev/gang-jobs": "enabled"}}] * 4
+        unchanged = [manifest for manifest in WHOLE if manifest["kind"] != "ApiServerSource"]
+        assert [manifest for manifest in objects if manifest["kind"] != "ApiServerSource"] == unchanged
 
     @pytest.mark.parametrize(
         "service", of_kind(WHOLE, "Service"), ids=lambda manifest: str(manifest["metadata"]["name"])

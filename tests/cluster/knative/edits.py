@@ -57,6 +57,7 @@ def write_modules(folder: Path, pins: Path, originals: Mapping[str, Path]) -> Pa
     Raises:
         ValueError: an old text does not occur exactly once, because Knative's source has changed.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     replaced = "".join(
         f"replace {module} => {_edited(folder, module, original)}\n" for module, original in originals.items()
     )

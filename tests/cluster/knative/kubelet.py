@@ -1,9 +1,9 @@
 """Runs the containers of Knative's pods as processes.
 
-``python -m tests.cluster.knative.kubelet FOLDER PROXY``, started for one cluster, makes the processes follow the
-pods on the node ``knative``, which KWOK reports as running: those of Knative's own Deployments, and those that its
-controllers make for sources. Each process has the environment and the service account of its container. SIGTERM
-ends it and them all.
+``python -m tests.cluster.knative.kubelet FOLDER PROXY``, started for one cluster, makes the processes follow
+the pods on the node ``knative``, which KWOK reports as running: those of Knative's own Deployments, and those
+that its controllers make for sources. Each process has the environment and the service account of its
+container. SIGTERM ends it and them all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from tests.cluster.processes import ComponentProcess, free_ports, start
 
 Object = dict[str, Any]
 STATE = "pods.json"
-"""The file in the cluster's folder with the process id of each pod, by ``<namespace>/<name>``."""
+"""The file in the cluster's folder with process id and start of each pod, by ``<namespace>/<name>``."""
 
 _PERIOD = 0.2
 _RESTART_AFTER = 1.0
@@ -63,9 +63,16 @@ _WITHOUT_LEADER_ELECTION = (
 
 @dataclass
 class Running:
-    """A started container and when to start it again if it has ended, as monotonic time."""
+    """A started container.
+
+    Attributes:
+        process: its process.
+        started: in seconds since the epoch.
+        restart_at: when to start it again, as monotonic time; 0 while it runs.
+    """
 
     process: ComponentProcess
+    started: float = field(default_factory=time.time)
     restart_at: float = 0.0
 
 
@@ -103,7 +110,7 @@ class Kubelet:
         }
 
     def _follow(self, pods: dict[str, Object]) -> None:
-        before = {name: running.process.pid for name, running in self._running.items()}
+        before = self._state()
         for name in self._running.keys() - pods.keys():
             # Within the grace period of a pod an adapter finishes what it is sending.
             process = self._running.pop(name).process
@@ -117,11 +124,16 @@ class Kubelet:
                 running.restart_at = time.monotonic() + _RESTART_AFTER
             elif running.restart_at and time.monotonic() > running.restart_at:
                 self._running[name] = Running(self._start(pod))
-        now = {name: running.process.pid for name, running in self._running.items()}
-        if now != before:
+        if (now := self._state()) != before:
             draft = self._folder / f"{STATE}.draft"
             draft.write_text(json.dumps(now, indent=1))
             draft.replace(self._folder / STATE)
+
+    def _state(self) -> dict[str, dict[str, float]]:
+        return {
+            name: {"pid": running.process.pid, "started": running.started}
+            for name, running in self._running.items()
+        }
 
     def _start(self, pod: Object) -> ComponentProcess:
         metadata, (container,) = pod["metadata"], pod["spec"]["containers"]
@@ -148,7 +160,12 @@ class Kubelet:
         return process
 
     def _route(self, package: str, http: str, webhook: str) -> None:
+        """Route the Services of a component to the ports of its process."""
         routes = dict.fromkeys(_SERVICES.get(package, ()), f"127.0.0.1:{http}")
+        if package.endswith("/ingress"):
+            # Requests to `services/proxy`, whose Host the API server keeps, so that it is its own. The only
+            # Service that Muster reaches in this way is the broker's ingress.
+            routes[self._api.server.removeprefix("https://")] = f"127.0.0.1:{http}"
         if service := _WEBHOOKS.get(package):
             name, namespace = service.split(".")
             path = f"/api/v1/namespaces/{namespace}/services/{name}"

@@ -136,20 +136,39 @@ class Knative:
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         try:
             connection.request(method, url, body, {"Host": urlsplit(url).netloc, **(headers or {})})
-            return connection.getresponse().status
+            status: int = connection.getresponse().status
+            return status
         finally:
             connection.close()
 
-    def pids(self, name: str) -> list[int]:
-        """Return the ids of the processes of the pods whose name begins with this one."""
-        pods: dict[str, int] = json.loads((self.folder / kubelet.STATE).read_text())
-        return [pid for pod, pid in pods.items() if pod.split("/")[1].startswith(name)]
+    def listens(self, service: str) -> bool:
+        """Return whether something listens behind a Service of the namespace knative-eventing."""
+        status = self.request(f"http://{service}.knative-eventing.svc.cluster.local/")
+        return status != BAD_GATEWAY
+
+    def pods(self) -> dict[str, dict[str, float]]:
+        """Return by pod ``pid`` and ``started`` (seconds since the epoch) of its process."""
+        pods: dict[str, dict[str, float]] = json.loads((self.folder / kubelet.STATE).read_text())
+        return {name.split("/")[1]: process for name, process in pods.items()}
 
 
 def build() -> None:
     """Build every component of Knative."""
     for component in (modules.EVENTING, modules.SERVING_WEBHOOK, modules.SERVICE_PROXY):
         modules.build(component)
+
+
+def start_proxy(folder: Path, network: str) -> ComponentProcess:
+    """Start the proxy that stands for Services, and wait until it answers.
+
+    Args:
+        folder: folder of its log.
+        network: URL at which it listens.
+    """
+    command = [str(modules.build(modules.SERVICE_PROXY)), "--listen", urlsplit(network).netloc]
+    process = start("service-proxy", command, folder)
+    wait_ready(process, Knative(network, folder).answers)
+    return process
 
 
 def start_knative(
@@ -160,18 +179,15 @@ def start_knative(
     Args:
         api: client as administrator.
         folder: folder of the cluster.
-        network: URL at which the proxy for Services listens.
-        processes: gets the proxy, and the process that runs Knative's pods.
+        network: URL of the proxy that stands for Services.
+        processes: gets the process that runs Knative's pods.
 
     Raises:
         NotReady: something did not become ready in time.
     """
     build()
-    listen = urlsplit(network).netloc
-    proxy = start("service-proxy", [str(modules.build(modules.SERVICE_PROXY)), "--listen", listen], folder)
-    processes.append(proxy)
     knative = Knative(network, folder)
-    wait_ready(proxy, knative.answers)
+    knative.route({"kubernetes.default.svc:443": api.server.removeprefix("https://")})
     definitions = release.types()
     manifests.apply(api, definitions)
     controllers.wait_served(api, definitions)
@@ -182,7 +198,7 @@ def start_knative(
     processes.append(pods)
     for what, ready in (
         ("webhooks", lambda: all(_is_defaulted(api, *probe) for probe in _PROBES)),
-        ("broker", lambda: all(_listens(knative, part) for part in _PARTS)),
+        ("broker", lambda: all(knative.listens(part) for part in _PARTS)),
     ):
         if not until(ready, 90):
             raise NotReady(f"Knative's {what} did not become ready\n{pods.tail()}")
@@ -194,14 +210,10 @@ def _is_retried(refused: dict[str, Any]) -> bool:
 
     The filter, which calls functions, leaves that to the dispatcher.
     """
-    to_trigger = refused["path"].startswith("/triggers/")
-    return to_trigger or refused["host"].startswith(("broker-ingress.", "dead-letter."))
+    host, path = str(refused["host"]), str(refused["path"])
+    return path.startswith("/triggers/") or host.startswith(("broker-ingress.", "dead-letter."))
 
 
 def _is_defaulted(api: KubernetesApi, path: str, body: dict[str, Any], field: str) -> bool:
     answer = api.request("POST", path, body, query={"dryRun": "All"})
-    return answer.ok and (not field or field in answer.body["spec"])
-
-
-def _listens(knative: Knative, service: str) -> bool:
-    return knative.request(f"http://{service}.knative-eventing.svc.cluster.local/") != BAD_GATEWAY
+    return bool(answer.ok and (not field or field in answer.body["spec"]))

@@ -1,28 +1,31 @@
-"""An installation of Muster on a real cluster: manifests, functions as processes, broker and adapters.
+"""An installation of Muster on a real cluster: manifests, and functions as processes.
 
-Instead of Knative's broker `muster.simulator.broker` reads the same YAML; instead of Knative Serving every
-function is a process on loopback with a token of its own service account.
+Instead of Knative Serving every function is a process on loopback with a token of its own service account.
+Events come through Knative Eventing if the cluster has it, else through the simulated broker (`Eventing`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from muster import kustomize
 from muster.events.dead_letters import of_request
 from muster.events.parse import UnreadableEvent
 from muster.files import EVENTING, FUNCTIONS
-from muster.simulator.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Report, Wiring
-from tests.cluster import manifests
+from muster.simulator.broker import Answer, CloudEvent, HttpTarget
+from tests.cluster import kubectl, manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import ComponentProcess, start, wait_ready
+from tests.e2e.support.eventing import Eventing
+from tests.e2e.support.knative_eventing import KnativeEventing
+from tests.e2e.support.local_eventing import LocalEventing
 
 NAMESPACE = "muster-system"
 OVERLAYS = EVENTING / "overlays"
@@ -38,7 +41,6 @@ class Muster:
         functions: the process of each function, by the name of its Service.
         manifests: the objects of the overlay.
         namespace: Muster's own namespace in the overlay.
-        reports: the broker's deliveries so far, in the order of their end.
         dead_letters: a line for each event that no function accepted, with the last answer.
     """
 
@@ -46,8 +48,8 @@ class Muster:
         self._cluster = cluster
         self._overlay = overlay
         self.functions: dict[str, ComponentProcess] = {}
-        self._services: dict[str, _Service] = {}
-        self.reports: list[Report] = []
+        self._urls: dict[str, str] = {}
+        self._sweeps = itertools.count(1)
         self.dead_letters: list[str] = []
         self.manifests = kustomize.load(overlay)
         self._containers = {
@@ -56,27 +58,22 @@ class Muster:
         }
         (broker,) = kustomize.of_kind(self.manifests, "Broker")
         self.namespace: str = broker["metadata"]["namespace"]
-        self._adapters: dict[str, ComponentProcess] = {}
+        eventing = KnativeEventing if cluster.knative else LocalEventing
+        self._eventing: Eventing = eventing(
+            cluster, self.manifests, self.namespace, {DEAD_LETTER: self._bury}
+        )
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
         self._stopped = False
 
     def start(self) -> None:
-        """Apply the manifests except Knative's; start functions, broker and adapters in their place."""
+        """Apply the manifests, and start functions, broker and adapters."""
         self.install()
         self._stops.callback(self._stop_functions)
         for name in self._containers:
             self.start_function(name)
-        wiring = Wiring.from_manifests(self.manifests)
-        self.broker = Broker(wiring, {**self._services, DEAD_LETTER: self._bury}, observe=self._observe)
-        self._ingress = Ingress(self.broker)
-        for part in (self.broker, self._ingress):
-            part.start()
-            self._stops.callback(part.stop)
-        self._start_sweeps()
-        self._stops.callback(self._stop_sweeps)
-        self._stops.callback(self.stop_adapters)
-        self.start_adapters()
+        self._stops.callback(self._eventing.stop)
+        self._eventing.start()
 
     def stop(self) -> None:
         """Stop all processes, last first; the objects stay in the cluster."""
@@ -84,7 +81,10 @@ class Muster:
         self._stopped = True
 
     def install(self) -> None:
-        """Apply namespace, service accounts, roles and admission policies."""
+        """Apply everything; without Knative, what is not of Knative's kinds."""
+        if self._cluster.knative:
+            kubectl.run("apply", "-k", str(self._overlay), kubeconfig=self._cluster.kubeconfig)
+            return
         knative = ("eventing.knative.dev/", "serving.knative.dev/", "sources.knative.dev/")
         plain = [manifest for manifest in self.manifests if not manifest["apiVersion"].startswith(knative)]
         manifests.apply(self._cluster.api, plain)
@@ -121,7 +121,8 @@ class Muster:
         self._cluster.processes.append(process)
         self.functions[name] = process
         wait_ready(process, lambda: _url(log, before) != "")
-        self._services.setdefault(name, _Service()).target = HttpTarget(_url(log, before))
+        self._urls[name] = _url(log, before)
+        self._eventing.serve(name, self._urls[name])
 
     def stop_function(self, name: str) -> None:
         """Stop a function by SIGTERM, like a node that is drained."""
@@ -139,13 +140,13 @@ class Muster:
         self.dead_letters.clear()
 
     @property
-    def broker_url(self) -> str:
-        """URL at which the broker accepts events."""
-        return self._ingress.url
+    def redrive_options(self) -> list[str]:
+        """Options with which `muster redrive` reaches the broker."""
+        return self._eventing.redrive_options
 
     def readiness(self, name: str) -> tuple[int, str]:
         """Return HTTP status and body of a function's readiness probe."""
-        answer = KubernetesApi(self._services[name].target.url).request("GET", "/health/readiness")
+        answer = KubernetesApi(self._urls[name]).request("GET", "/health/readiness")
         return answer.status, str(answer.body)
 
     def log(self, name: str) -> str:
@@ -157,27 +158,21 @@ class Muster:
             self.stop_function(name)
 
     def start_adapters(self) -> None:
-        """Start the receive adapter of every source that has none yet and whose kinds are all served.
-
-        An adapter exits if one of its kinds is not served; in a pod the kubelet would restart it.
-        """
-        for source in kustomize.of_kind(self.manifests, "ApiServerSource"):
-            name, kinds = source["metadata"]["name"], source["spec"]["resources"]
-            if name in self._adapters or not all(self._served(kind) for kind in kinds):
-                continue
-            account = source["spec"]["serviceAccountName"]
-            kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, account)
-            self._adapters[name] = self._cluster.add_adapter(source, kubeconfig, self._ingress.url)
-
-    def _served(self, kind: Mapping[str, Any]) -> bool:
-        listed = {"apiVersion": kind["apiVersion"], "kind": kind["kind"], "metadata": {}}
-        return self._cluster.api.request("GET", manifests.collection(listed), query={"limit": "1"}).ok
+        """Start the receive adapter of every source that has none yet and whose kinds are all served."""
+        self._eventing.start_adapters()
 
     def stop_adapters(self) -> None:
         """Stop every receive adapter, so that Muster gets no events of changes."""
-        for process in self._adapters.values():
-            self._cluster.stop_process(process)
-        self._adapters.clear()
+        self._eventing.stop_adapters()
+
+    def settle(self) -> None:
+        """Wait until the sources watch everything that they should, also in namespaces made just now."""
+        if not self._stopped:
+            self._eventing.settle()
+
+    def publish(self, event: CloudEvent) -> None:
+        """Send an event to the broker."""
+        self._eventing.publish(event)
 
     def sweep(self) -> None:
         """Send a sweep, which makes every function look at all objects it is responsible for.
@@ -188,35 +183,24 @@ class Muster:
         self.idle()
         event = {
             "specversion": "1.0",
-            "id": f"sweep-{len(self.reports)}",
+            "id": f"sweep-{next(self._sweeps)}",
             "source": "/tests",
             "type": SWEEP,
         }
-        self.broker.publish(CloudEvent(event, b""))
+        self.publish(CloudEvent(event, b""))
 
     @contextlib.contextmanager
     def without_sweeps(self) -> Iterator[None]:
         """Stop the periodic sweeps for the length of a block; `sweep` still works."""
-        self._stop_sweeps()
+        self._eventing.stop_sweeps()
         try:
             yield
         finally:
-            self._start_sweeps()
-
-    def _stop_sweeps(self) -> None:
-        self._pings.stop()
-
-    def _start_sweeps(self) -> None:
-        self._pings = PingTimer(Wiring.from_manifests(self.manifests).pings, self.broker.publish)
-        self._pings.start()
+            self._eventing.start_sweeps()
 
     def idle(self, seconds: float = 60.0) -> bool:
         """Wait until the broker has delivered everything; return whether it has, or has been stopped."""
-        return self._stopped or self.broker.drain(seconds)
-
-    def _observe(self, report: Report) -> None:
-        with self._lock:
-            self.reports.append(report)
+        return self._stopped or self._eventing.idle(seconds)
 
     def _bury(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
         """Add a line to `dead_letters`, and pass the event on to the function that stores dead letters."""
@@ -227,7 +211,7 @@ class Muster:
             line = str(error)
         with self._lock:
             self.dead_letters.append(line)
-        return self._services[DEAD_LETTER](headers, body, timeout)
+        return HttpTarget(self._urls[DEAD_LETTER])(headers, body, timeout)
 
 
 @contextlib.contextmanager
@@ -239,15 +223,6 @@ def installed(cluster: RealCluster, overlay: str) -> Iterator[Muster]:
         yield muster
     finally:
         muster.stop()
-
-
-class _Service:
-    """The broker's target for one function; the address changes when the function restarts."""
-
-    target: HttpTarget
-
-    def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-        return self.target(headers, body, timeout)
 
 
 def _url(log: Path, offset: int) -> str:

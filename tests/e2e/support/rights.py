@@ -19,6 +19,8 @@ _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:"
 _ALLOWED_BY = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "([^"/]+)')
 _OF_EVERY_USER = ("system:basic-user", "system:discovery", "system:public-info-viewer")
 """Bindings of every cluster to all users: discovery and self-subject access reviews."""
+_OF_KNATIVE = "-create-oidc-token"
+"""End of the names of the RoleBindings that Knative makes for each source, with authentication-oidc."""
 
 
 @dataclass(frozen=True, order=True)
@@ -92,7 +94,7 @@ class Rights:
             allowed_by = match[1] if (match := _ALLOWED_BY.match(reason)) else reason
             if allowed_by in bindings:
                 self.used.add(use)
-            elif allowed_by not in _OF_EVERY_USER:
+            elif allowed_by not in _OF_EVERY_USER and not allowed_by.endswith(_OF_KNATIVE):
                 self.borrowed.add(f"{use}, allowed by {allowed_by or 'nobody knows what'}")
 
     def join(self, others: Rights) -> None:

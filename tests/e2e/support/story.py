@@ -8,10 +8,12 @@ from typing import Any
 
 from muster.local.stories.laws import LAWS, min_count
 from muster.local.stories.watching import Entry
+from muster.objects.resources import JOBS, JOBSETS, PODS, TRAINJOBS
 from muster.replay.summary import gates, group_of
 from tests.cluster import audit, controllers, manifests
 from tests.cluster.api import MERGE_PATCH, KubernetesApi
 from tests.cluster.cluster import RealCluster
+from tests.cluster.knative import release
 from tests.cluster.processes import until
 from tests.e2e.support import admission, rights
 from tests.e2e.support.rights import Right
@@ -19,6 +21,8 @@ from tests.e2e.support.timeline import PATIENCE, StoryRecording
 from tests.e2e.support.writes import Write, users_objects_are_left_alone
 
 Object = dict[str, Any]
+OWNERS = (TRAINJOBS, JOBSETS, JOBS, PODS)
+"""The kinds whose objects, once deleted, leave nothing of a story."""
 
 
 class RealStory:
@@ -34,6 +38,7 @@ class RealStory:
         self.api: KubernetesApi = cluster.api
         self.namespace = namespace
         self._audit_log = cluster.audit_log
+        self._keeps_namespace = cluster.knative is not None
         self._began_at = audit.size(self._audit_log)
         self._roles_known_at = self._began_at
         self._refused: set[Right] = set()
@@ -123,8 +128,9 @@ class RealStory:
         assert until(lambda: not admission.marks_jobs(self.api, self.namespace), 30)
 
     def pods(self) -> list[Object]:
-        """Return the pods that exist."""
-        return list(self.recording.now("Pod").values())
+        """Return the pods that exist, without those of Knative's adapters, which may be in the namespace."""
+        pods = self.recording.now("Pod").values()
+        return [pod for pod in pods if release.NODE_LABEL not in pod["spec"].get("nodeSelector", {})]
 
     def members(self, group: str) -> list[Object]:
         """Return the pods that name a PodGroup and have not ended."""
@@ -204,8 +210,9 @@ class RealStory:
 
     def leftovers(self) -> list[str]:
         """Return all Workloads, PodGroups, Pods, Jobs and JobSets that still exist."""
-        kinds = ("Workload", "PodGroup", "Pod", "Job", "JobSet")
-        return [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
+        kinds = ("Workload", "PodGroup", "Job", "JobSet")
+        left = [f"{kind} {name}" for kind in kinds for name in self.recording.now(kind)]
+        return [*left, *(f"Pod {pod['metadata']['name']}" for pod in self.pods())]
 
     def _audited(self, since: int) -> list[Object]:
         """Return the audit events of Muster's service accounts after an offset in the log."""
@@ -232,13 +239,25 @@ class RealStory:
         return breaches + sorted(rights.denied(self._audited(self._began_at)))
 
     def end(self) -> None:
-        """Stop recording; delete the namespace, nodes and volumes."""
+        """Stop recording; delete the namespace, nodes and volumes.
+
+        With Knative the namespace stays, empty: when it goes, all adapters are replaced, in the next story.
+        """
         self.recording.stop()
-        self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
+        if self._keeps_namespace:
+            self._empty_namespace()
+        else:
+            self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
         for node in self._nodes:
             self.api.must("DELETE", f"/api/v1/nodes/{node}")
         for volume in self._volumes:
             self.api.must("DELETE", manifests.path(volume))
+
+    def _empty_namespace(self) -> None:
+        for resource in OWNERS:
+            path = resource.path(namespace=self.namespace)
+            # 404: the kind is not served.
+            self.api.request("DELETE", path, query={"propagationPolicy": "Background"})
 
     def as_text(self) -> str:
         """Return the timeline: a line for each change and each Event, then Muster's writes."""

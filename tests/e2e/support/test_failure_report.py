@@ -30,8 +30,8 @@ from tests.cluster.api import KubernetesApi
 
 @pytest.fixture
 def stage():
-    cluster = SimpleNamespace(api=KubernetesApi({url!r}), audit_log=Path({log!r}))
-    muster = SimpleNamespace(dead_letters=[], idle=lambda: True)
+    cluster = SimpleNamespace(api=KubernetesApi({url!r}), audit_log=Path({log!r}), knative=None)
+    muster = SimpleNamespace(dead_letters=[], idle=lambda: True, settle=lambda: None)
     return SimpleNamespace(cluster=cluster, muster=muster)
 
 POD = {{

@@ -117,10 +117,11 @@ def test_a_name_that_is_granted_must_be_used() -> None:
 
 
 def test_a_request_that_another_binding_allowed_is_reported() -> None:
-    """What only the cluster's own roles gave would be missing elsewhere; what all users have is fine."""
+    """What only the cluster gives would be missing elsewhere; what all users or all sources get is fine."""
     borrowed = _event("get", "pods", "team-a", binding="system:somebody")
     basic = _event("create", "selfsubjectaccessreviews.authorization.k8s.io", binding="system:basic-user")
-    rights = _rights(_manifests(PODS), borrowed, basic)
+    token = _event("create", "serviceaccounts/token", "muster-system", binding="groups-create-oidc-token")
+    rights = _rights(_manifests(PODS), borrowed, basic, token)
     assert rights.borrowed == {"patch-pods: get pods in team-a, allowed by system:somebody"}
     assert rights.used == set()
 

@@ -1,0 +1,242 @@
+"""Stories of what only real Knative does: webhooks, tokens, adapters that are replaced, parts that are away.
+
+`tests/e2e/test_knative.py` runs them, on a stage with Knative.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from muster.cli import main
+from muster.files import EVENTING
+from tests.cluster import kubectl, manifests
+from tests.cluster.api import MERGE_PATCH
+from tests.cluster.knative.stack import Knative
+from tests.cluster.processes import until
+from tests.e2e.conftest import RealStage, Stages
+from tests.e2e.support.muster import NAMESPACE, Muster
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import RealStory
+from tests.e2e.test_dead_letters import Letters
+
+CLUSTER = EVENTING / "overlays" / "cluster"
+EVENT_POLICY = EVENTING / "components" / "event-policy"
+LABELLED = EVENTING / "components" / "labelled-namespaces"
+OWN_STEP = EVENTING / "examples" / "own_step"
+OVERLAYS = sorted(
+    file.parent
+    for file in EVENTING.glob("overlays/*/kustomization.yaml")
+    # Serving's webhook tries out a pod, which needs its service account; see test_knative_one_namespace.py.
+    if file.parent.name != "one-namespace"
+)
+BROKER = f"http://broker-ingress.knative-eventing.svc.cluster.local/{NAMESPACE}/muster"
+UNAUTHORIZED = 401
+TRIGGERS = 6
+
+
+@pytest.fixture
+def knative(stage: RealStage) -> Knative:
+    """Knative on the stage."""
+    assert stage.cluster.knative
+    return stage.cluster.knative
+
+
+@pytest.fixture
+def labelled(stage: RealStage, tmp_path: Path) -> Iterator[None]:
+    """The sources with the component labelled-namespaces."""
+    _kubectl(stage, "apply", "-k", str(_with_component(tmp_path, LABELLED)))
+    stage.muster.settle()
+    yield
+    _kubectl(stage, "apply", "-k", str(CLUSTER))
+    stage.muster.settle()
+
+
+@pytest.fixture
+def authenticated(stage: RealStage, tmp_path: Path) -> None:
+    """The flag authentication-oidc, and the component event-policy; the stage is of no use afterwards."""
+    path = "/api/v1/namespaces/knative-eventing/configmaps/config-features"
+    stage.cluster.api.must("PATCH", path, {"data": {"authentication-oidc": "enabled"}}, MERGE_PATCH)
+    overlay = str(_with_component(tmp_path, EVENT_POLICY))
+    apply = ("apply", "-k", overlay)
+    assert until(lambda: not kubectl.call(*apply, kubeconfig=stage.cluster.kubeconfig).returncode, 30)
+    assert until(lambda: _adapters_have_tokens(stage), 60), "the adapters do not follow the flag"
+    # Knative leaves some subscribers of a running broker as they are; it makes a deleted channel anew.
+    messaging = f"/apis/messaging.knative.dev/v1/namespaces/{NAMESPACE}"
+    stage.cluster.api.must("DELETE", f"{messaging}/subscriptions")
+    stage.cluster.api.must("DELETE", f"{messaging}/inmemorychannels/muster-kne-trigger")
+    assert until(lambda: _deliveries_have_tokens(stage), 60), "the triggers do not follow the flag"
+    stage.muster.settle()
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: str(folder.name))
+def test_every_object_of_an_overlay_is_accepted(stage: RealStage, overlay: Path) -> None:
+    """Knative's webhooks, Serving's included, accept what a person applies."""
+    _kubectl(stage, "apply", "--dry-run=server", "-k", str(overlay))
+
+
+def test_an_example_step_is_accepted(stage: RealStage) -> None:
+    """Its Service and its Trigger, beside those of the overlay."""
+    _kubectl(stage, "apply", "-k", str(OWN_STEP))
+    _kubectl(stage, "delete", "-k", str(OWN_STEP))
+
+
+def test_an_event_policy_is_refused_without_authentication(stage: RealStage) -> None:
+    """So it is in no overlay, only in a component."""
+    policy = str(EVENT_POLICY / "event-policy.yaml")
+    done = kubectl.call("apply", "--dry-run=server", "-f", policy, kubeconfig=stage.cluster.kubeconfig)
+    assert (done.returncode, "oidc-authentication feature not enabled" in done.stderr) == (1, True)
+
+
+def test_with_authentication_only_musters_own_events_are_accepted(
+    authenticated: None, stages: Stages, story: RealStory, knative: Knative
+) -> None:
+    """Adapters and triggers send tokens of their identities: a Job runs. Nobody else's event is accepted."""
+    del authenticated
+    stages.spoil()
+    attributes = {"specversion": "1.0", "id": "1", "source": "/tests", "type": "dev.muster.sweep"}
+    headers = {f"Ce-{name}": value for name, value in attributes.items()}
+    assert until(lambda: knative.request(BROKER, "POST", headers) == UNAUTHORIZED, 30)
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    assert story.policy("main") == {"gang": {"minCount": 3}}
+
+
+def test_a_new_namespace_replaces_every_adapter(stage: RealStage, knative: Knative) -> None:
+    """The sources select all namespaces, and Knative gives every adapter their list."""
+    before = _adapters(knative)
+    _make_namespace(stage, "appears-1")
+    assert until(lambda: not before & _adapters(knative), 60)
+    stage.muster.settle()
+
+
+def test_with_labelled_namespaces_others_come_and_go_unnoticed(
+    labelled: None, begin_story: Callable[..., RealStory], stage: RealStage, knative: Knative
+) -> None:
+    """The adapters stay, and the events of a labelled namespace come as before."""
+    del labelled
+    story = begin_story()
+    before = _adapters(knative)
+    _make_namespace(stage, "appears-2")
+    story.add_nodes(1)
+    story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    story.recording.quiet()
+    assert _adapters(knative) == before
+
+
+def test_the_next_ping_repairs_what_no_adapter_heard(story: RealStory, muster_on_it: Muster) -> None:
+    """A Job made while there was no adapter gets its Workload from the sweep of the next minute."""
+    story.add_nodes(1)
+    muster_on_it.stop_adapters()
+    story.create(a_job("sweep", pods=2))
+    story.wait("two pods are made", lambda now: len(now.pods()) == 2)
+    muster_on_it.start_adapters()
+    story.wait("two pods run", lambda now: now.running() == 2, 130)
+
+
+def test_what_a_dispatcher_had_in_retry_is_repaired_by_a_sweep(
+    story: RealStory, stage: RealStage, knative: Knative, letters: Letters
+) -> None:
+    """Events that it had accepted die with it, without a dead letter."""
+    story.add_nodes(1)
+    stage.muster.stop_function("patch-pods")
+    story.create(a_job("sweep", pods=2))
+    story.wait("the group is made", lambda now: len(now.groups()) == 1)
+    ((name, process),) = _pods_of(knative, "imc-dispatcher").items()
+    os.kill(int(process["pid"]), signal.SIGKILL)
+    assert until(lambda: _pods_of(knative, "imc-dispatcher")[name]["pid"] != process["pid"], 30)
+    assert until(lambda: knative.listens("imc-dispatcher"), 30)
+    knative.forget_refused()
+    stage.muster.start_function("patch-pods")
+    assert letters.names() == set()
+    stage.muster.sweep()
+    story.wait("two pods run", lambda now: now.running() == 2)
+
+
+def test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger(
+    story: RealStory, stage: RealStage, knative: Knative, letters: Letters
+) -> None:
+    """Also of triggers that the event does not match: no filter was asked. `redrive` sends all again."""
+    story.add_nodes(1)
+    with _without_filter(stage, knative):
+        story.create(a_job("sweep", pods=2))
+        # The event that the Job was added concerns three of the six triggers.
+        assert until(lambda: _most_letters_of_one_event(stage) == TRIGGERS, 60), stage.muster.dead_letters
+        assert stage.muster.idle()
+    redriven = CliRunner().invoke(main, ["redrive", "--all", "--kubeconfig", str(stage.cluster.kubeconfig)])
+    assert redriven.exit_code == 0, redriven.output
+    story.wait("two pods run", lambda now: now.running() == 2)
+    assert stage.muster.idle()
+    assert letters.names() == set()
+
+
+@contextlib.contextmanager
+def _without_filter(stage: RealStage, knative: Knative) -> Iterator[None]:
+    """Scale Knative's broker filter to nothing for the length of a block."""
+    _scale_filter(stage, 0)
+    assert until(lambda: not _pods_of(knative, "mt-broker-filter"), 30)
+    assert until(lambda: not knative.listens("broker-filter"), 30)
+    try:
+        yield
+    finally:
+        _scale_filter(stage, 1)
+        assert until(lambda: knative.listens("broker-filter"), 30)
+
+
+def _scale_filter(stage: RealStage, replicas: int) -> None:
+    path = "/apis/apps/v1/namespaces/knative-eventing/deployments/mt-broker-filter"
+    stage.cluster.api.must("PATCH", path, {"spec": {"replicas": replicas}}, MERGE_PATCH)
+
+
+def _most_letters_of_one_event(stage: RealStage) -> int:
+    """Return the largest number of dead letters that are alike."""
+    return max(Counter(stage.muster.dead_letters).values(), default=0)
+
+
+def _pods_of(knative: Knative, deployment: str) -> dict[str, dict[str, float]]:
+    return {name: process for name, process in knative.pods().items() if name.startswith(deployment)}
+
+
+def _adapters(knative: Knative) -> set[str]:
+    return set(_pods_of(knative, "apiserversource-"))
+
+
+def _make_namespace(stage: RealStage, name: str) -> None:
+    manifests.apply(
+        stage.cluster.api, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}]
+    )
+
+
+def _adapters_have_tokens(stage: RealStage) -> bool:
+    """Return whether all adapters have an audience, for which they fetch tokens."""
+    deployments = stage.cluster.api.must("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")["items"]
+    return all("K_AUDIENCE" in str(deployment["spec"]) for deployment in deployments)
+
+
+def _deliveries_have_tokens(stage: RealStage) -> bool:
+    """Return whether the channel sends a token to the filter of every trigger."""
+    path = f"/apis/messaging.knative.dev/v1/namespaces/{NAMESPACE}/inmemorychannels/muster-kne-trigger"
+    answer = stage.cluster.api.request("GET", path)
+    subscribers = answer.body["spec"].get("subscribers") or [] if answer.ok else []
+    return ["auth" in subscriber for subscriber in subscribers] == [True] * TRIGGERS
+
+
+def _with_component(folder: Path, component: Path) -> Path:
+    """Write an overlay of the cluster overlay and a component, and return its folder."""
+    resources, components = (os.path.relpath(path, folder.resolve()) for path in (CLUSTER, component))
+    text = f"resources: [{resources}]\ncomponents: [{components}]\n"
+    (folder / "kustomization.yaml").write_text(text)
+    return folder
+
+
+def _kubectl(stage: RealStage, *arguments: str) -> str:
+    return kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig)

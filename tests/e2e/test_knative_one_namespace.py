@@ -1,0 +1,26 @@
+"""The overlay one-namespace once more, with Knative's own broker: the stories of `test_one_namespace.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.cluster import ClusterOptions
+from tests.e2e.test_one_namespace import (
+    _house,
+    _laws,
+    test_a_role_is_all_that_a_trainjob_needs,
+    test_another_namespace_is_left_alone,
+    test_dead_letters_are_kept_in_the_namespace,
+)
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = ClusterOptions(knative=True)
+OVERLAY = "one-namespace"
+
+__all__ = [
+    "_house",
+    "_laws",
+    "test_a_role_is_all_that_a_trainjob_needs",
+    "test_another_namespace_is_left_alone",
+    "test_dead_letters_are_kept_in_the_namespace",
+]
