@@ -95,7 +95,7 @@ def test_a_field_of_a_wrong_type_is_refused_by_every_function_at_once(
     job = story.create(a_job("sweep", pods=2))
     assert muster_on_it.idle()
     muster_on_it.dead_letters.clear()
-    muster_on_it.broker.publish(with_wrong_type(job))
+    muster_on_it.publish(with_wrong_type(job))
     assert muster_on_it.idle()
     refusals = {line.split(" answered ")[0].split(": ")[-1]: line for line in muster_on_it.dead_letters}
     assert set(refusals) == {"resize-gang", "emit-conditions"}
