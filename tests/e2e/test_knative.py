@@ -24,16 +24,13 @@ from tests.e2e.support.knative_outages import (
     test_with_authentication_only_musters_own_events_are_accepted,
     test_with_labelled_namespaces_others_come_and_go_unnoticed,
 )
-from tests.e2e.test_capacity import test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other
 from tests.e2e.test_dead_letters import (
     _letters,
     test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again,
     test_the_oldest_dead_letters_make_room,
 )
 from tests.e2e.test_jobs import (
-    test_a_job_deleted_and_made_again_at_once_gets_a_new_gang,
     test_a_job_scaled_up_grows_its_gang,
-    test_a_replacement_after_others_finished_is_placed,
     test_an_indexed_job_runs_as_one_gang,
 )
 from tests.e2e.test_jobsets import (
@@ -41,8 +38,6 @@ from tests.e2e.test_jobsets import (
     test_replicas_of_a_replicated_job_are_one_gang,
 )
 from tests.e2e.test_outages import (
-    test_a_function_that_was_down_catches_up,
-    test_an_owner_deleted_with_its_children_orphaned_leaves_nothing,
     test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep,
     without_adapters,
 )
@@ -51,12 +46,10 @@ from tests.e2e.test_readiness import test_every_function_has_all_its_permissions
 from tests.e2e.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
 from tests.e2e.test_sizes import (
     test_a_job_is_scaled_to_nothing_to_one_and_from_one,
-    test_one_of_several_groups_is_resized_and_the_others_are_not,
 )
 from tests.e2e.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
 from tests.e2e.test_trainjobs import (
     test_a_torch_trainjob_runs_as_one_gang,
-    test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers,
 )
 from tests.e2e.test_uninstalling import test_jobs_outlive_muster
 
@@ -69,31 +62,24 @@ __all__ = [
     "knative",
     "labelled",
     "test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger",
-    "test_a_function_that_was_down_catches_up",
-    "test_a_job_deleted_and_made_again_at_once_gets_a_new_gang",
     "test_a_job_is_scaled_to_nothing_to_one_and_from_one",
     "test_a_job_scaled_up_grows_its_gang",
     "test_a_member_that_had_succeeded_counts_again_after_a_restart",
     "test_a_new_namespace_replaces_every_adapter",
-    "test_a_replacement_after_others_finished_is_placed",
     "test_a_restarted_jobset_runs_again_in_its_old_group",
     "test_a_suspended_owner_keeps_its_group_over_resume_and_suspend",
     "test_a_torch_trainjob_runs_as_one_gang",
-    "test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers",
     "test_an_event_policy_is_refused_without_authentication",
     "test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again",
     "test_an_example_step_is_accepted",
     "test_an_indexed_job_runs_as_one_gang",
-    "test_an_owner_deleted_with_its_children_orphaned_leaves_nothing",
     "test_every_function_has_all_its_permissions",
     "test_every_object_of_an_overlay_is_accepted",
     "test_jobs_outlive_muster",
-    "test_one_of_several_groups_is_resized_and_the_others_are_not",
     "test_replicas_of_a_replicated_job_are_one_gang",
     "test_stages_under_a_basic_root_run_one_after_the_other",
     "test_the_next_ping_repairs_what_no_adapter_heard",
     "test_the_oldest_dead_letters_make_room",
-    "test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other",
     "test_what_a_dispatcher_had_in_retry_is_repaired_by_a_sweep",
     "test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep",
     "test_with_authentication_only_musters_own_events_are_accepted",
