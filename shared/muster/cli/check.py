@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -66,5 +67,5 @@ def _findings(
     yield from check_cluster(client, namespace)
     if not before:
         objects = load(overlay)
-        yield from check_installation(client, objects)
+        yield from check_installation(client, objects, datetime.now(UTC))  # noqa: TID251 - a command uses the real time
         yield from check_policies(client, policy_namespace(objects))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.unit.cli.conftest import Muster, assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 OBJECTS = load()
+YEARS_LATER = datetime(2030, 1, 1, tzinfo=UTC)
 POLICIES = load(EVENTING / "admission")
 LIMITS = load(EVENTING / "security" / "accounts")
 ACCOUNTS = "policies of the service accounts"
@@ -208,11 +210,11 @@ def test_dry_run_that_is_refused_is_told(muster: Muster, tmp_path: Path, wording
     wording(line)
 
 
-def installed(*stored: Any) -> dict[str, tuple[Level, str]]:
-    """What is found where these objects are installed."""
+def installed(*stored: Any, now: datetime | None = None) -> dict[str, tuple[Level, str]]:
+    """What is found where these objects are installed; by default long after they were."""
     with ApiServer() as server:
         server.load([*DEFINITIONS, *stored])
-        return findings(check_installation(Client.for_server(server.url), OBJECTS))
+        return findings(check_installation(Client.for_server(server.url), OBJECTS, now or YEARS_LATER))
 
 
 def test_nothing_is_installed(wording: Wording) -> None:
@@ -237,6 +239,23 @@ def test_everything_is_installed(wording: Wording) -> None:
     assert_names(finding_about(found, "muster.dev/gang-jobs")[1], "team-a")
     for about in sorted(found):
         wording(f"{about}: {found[about][1]}")
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "level"),
+    [
+        pytest.param(15, Level.WARN, id="many namespaces of the last hour"),
+        pytest.param(1, None, id="one"),
+    ],
+)
+def test_namespaces_that_come_and_go(namespaces: int, level: Level | None, wording: Wording) -> None:
+    """Each replaces the adapters of the sources that select all namespaces."""
+    names = [f"ci-{index}" for index in range(namespaces)]
+    objects = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    found = installed(*objects, now=datetime.now(UTC))  # noqa: TID251 - the server's own clock
+    assert found.get("new namespaces", (None,))[0] == level
+    if level is not None:
+        wording(found["new namespaces"][1])
 
 
 def test_policy_that_was_changed(wording: Wording) -> None:
@@ -277,7 +296,7 @@ def test_source_that_is_not_ready_is_told_with_its_reason(wording: Wording) -> N
         server.load([*DEFINITIONS, *stored])
         reported = [
             (finding.level, finding.message)
-            for finding in check_installation(Client.for_server(server.url), OBJECTS)
+            for finding in check_installation(Client.for_server(server.url), OBJECTS, YEARS_LATER)
             if finding.about == "ApiServerSources"
         ]
     (ready, ready_message), (unready, unready_message) = reported
@@ -306,7 +325,7 @@ def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
     with serving(
         *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
     ) as script:
-        found = findings(check_installation(Client.for_server(script.url), roles))
+        found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
     level, message = finding_about(found, " dead-letter")
     assert level == Level.FAIL
     assert_names(message, "list configmaps", "eventing/rbac")
@@ -326,7 +345,7 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
         *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
     ) as script:
         objects = list(yaml.safe_load_all(file.read_text()))
-        found = findings(check_installation(Client.for_server(script.url), objects))
+        found = findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
     level, message = finding_about(found, " system:serviceaccounts:team-a")
     assert (level, "2" in message) == (Level.OK, True)
     wording(message)

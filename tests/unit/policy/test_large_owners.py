@@ -43,8 +43,8 @@ from tests.support.planning import (
 )
 
 JOBS, PODS = 400, 12
-CPU_SECONDS = 0.5
-"""Five times what it takes, and a tenth of what a look at all pods for every group or Job takes."""
+CPU_SECONDS = 1.0
+"""Ten times what it takes, and a fifth of what a look at all pods for every group or Job takes."""
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +92,9 @@ def test_what_a_large_owner_costs(
     large: tuple[Observed, ResolvedOwner], ask: Callable[[Observed, ResolvedOwner], object]
 ) -> None:
     """A trigger waits for ten seconds."""
-    began = time.process_time()
+    began = time.thread_time()
     ask(*large)
-    assert time.process_time() - began < CPU_SECONDS
+    assert time.thread_time() - began < CPU_SECONDS
 
 
 @pytest.mark.parametrize("mode", ["Indexed", "NonIndexed"])
@@ -102,12 +102,12 @@ def test_what_a_job_of_many_completions_costs(mode: str) -> None:
     """The API server takes two thousand million of them, of which a few run at once: they are counted."""
     many = with_spec(parallelism=3, completions=10_000_000, completionMode=mode)
     job = a_job(many, with_status(succeeded=2_000_000, completedIndexes="0-999999,1000001-2000000"))
-    began = time.process_time()
+    began = time.thread_time()
     seen = observed(job)
     resolved = resolve(seen)
     assert not isinstance(resolved, NoOp)
     assert wanted_min_counts(resolved, seen.members) == {"llama-main-33333333": 3}
-    assert time.process_time() - began < CPU_SECONDS
+    assert time.thread_time() - began < CPU_SECONDS
 
 
 GROUP_LIMIT = DEFAULT_LIMITS.pod_groups
@@ -145,10 +145,10 @@ def test_an_owner_of_too_many_groups_is_given_up(
     owner: Object, path: str, groups: int, wording: Wording
 ) -> None:
     """Every step says so from the numbers alone, and the owner's two conditions and an Event do."""
-    began = time.process_time()
+    began = time.thread_time()
     seen = observed(owner)
     planned = [plan(seen, NOW) for plan in (plan_workload, plan_pod_groups, plan_resize, plan_conditions)]
-    assert time.process_time() - began < CPU_SECONDS
+    assert time.thread_time() - began < CPU_SECONDS
     gave_up, *others, told = planned
     assert isinstance(gave_up, Plan)
     assert gave_up.reason == Reason.TOO_MANY_GROUPS
@@ -210,21 +210,21 @@ def test_the_most_groups_an_owner_can_have() -> None:
 )
 def test_what_a_jobset_of_many_jobs_costs(labels: dict[str, str], sizes: dict[str, int]) -> None:
     """Jobs that are alike, and that do not exist yet, are counted; so are their indexes."""
-    began = time.process_time()
+    began = time.thread_time()
     jobset = a_jobset(a_replicated_job("node", template_labelled(labels), replicas=MANY, pods=2, mark="main"))
     seen = observed(jobset, jobs=[a_child_job(jobset, "node", MANY - 1)])
     resolved = resolve(seen)
     assert not isinstance(resolved, NoOp)
     assert wanted_min_counts(resolved, seen.members) == sizes
-    assert time.process_time() - began < CPU_SECONDS
+    assert time.thread_time() - began < CPU_SECONDS
 
 
 def test_what_blocks_of_many_completions_cost() -> None:
     """A block is counted as a whole."""
     size = template_labelled({group_labels.GROUP_SIZE: "9999"})
-    began = time.process_time()
+    began = time.thread_time()
     seen = observed(a_job(size, with_spec(parallelism=3, completions=MANY)))
     resolved = resolve(seen)
     assert not isinstance(resolved, NoOp)
     assert len(wanted_min_counts(resolved, seen.members)) == 201
-    assert time.process_time() - began < CPU_SECONDS
+    assert time.thread_time() - began < CPU_SECONDS

@@ -25,8 +25,8 @@ from tests.support.builders import (
 from tests.support.messages import mentions
 from tests.support.planning import plan_workload, resolve
 
-CPU_SECONDS = 0.5
-"""Ten times what these owners take; the cubic search took 1.3 s for 128 replicatedJobs and 35 s for 300."""
+CPU_SECONDS = 1.0
+"""Twenty times what these owners take; a cubic search took 1.3 s for 128 replicatedJobs, 35 s for 300."""
 
 MOST = DEFAULT_LIMITS.replicated_jobs
 ONE_BASIC_GROUP = "workload: {groups: [{name: all, schedulingPolicy: {basic: {}}}]}"
@@ -76,9 +76,9 @@ def test_the_startup_of_the_most_replicated_jobs_is_checked_quickly(
     policy: str, owner: Object, reason: Reason | None
 ) -> None:
     """Every batch of pods is looked at a few times, whatever it waits for."""
-    began = time.process_time()
+    began = time.thread_time()
     failure = under(policy, owner).failure
-    assert time.process_time() - began < CPU_SECONDS
+    assert time.thread_time() - began < CPU_SECONDS
     assert (failure and failure.reason) == reason
 
 

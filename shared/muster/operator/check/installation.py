@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
 from muster.kustomize import Manifest, of_kind
+from muster.objects.meta import KubernetesObject
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
@@ -25,18 +27,21 @@ _ACCOUNT_POLICIES = (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_
 _KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CREATED = 201
+_MANY_NEW_NAMESPACES = 15
+"""In an hour. A new cluster with Knative and Muster has about ten."""
 
 
 class _ReviewForbiddenError(Exception):
     """The user may not create SubjectAccessReviews."""
 
 
-def check_installation(client: Client, objects: Sequence[Manifest]) -> Iterator[Finding]:
+def check_installation(client: Client, objects: Sequence[Manifest], now: datetime) -> Iterator[Finding]:
     """Yield findings about the installed objects of Muster.
 
     Args:
         client: of the cluster.
         objects: the installed manifests, such as `muster.kustomize.load()`.
+        now: the time; namespaces of the last hour are counted.
 
     Raises:
         ClusterError: the API server does not answer or refuses.
@@ -49,6 +54,7 @@ def check_installation(client: Client, objects: Sequence[Manifest]) -> Iterator[
         yield from _readiness(client, kind, of_kind(objects, kind))
     yield from _permissions(client, objects)
     yield from _namespaces(client, of_kind(objects, "Namespace"))
+    yield from _new_namespaces(client, of_kind(objects, "ApiServerSource"), now)
 
 
 def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
@@ -239,6 +245,26 @@ def _namespaces(client: Client, installed: list[Manifest]) -> Iterator[Finding]:
             f"label {NAMESPACE_SWITCH}",
             "is on no namespace: only Jobs whose pod template has a group label are gangs; "
             f"kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled",
+        )
+
+
+def _new_namespaces(client: Client, sources: list[Manifest], now: datetime) -> Iterator[Finding]:
+    """Warn if namespaces come and go while sources select all of them.
+
+    Knative then replaces the adapters, and events of that second are lost until a sweep (Knative Eventing
+    v0.47.0, seen).
+    """
+    selecting_all = [source for source in sources if source["spec"].get("namespaceSelector") == {}]
+    if not selecting_all:
+        return
+    created = (KubernetesObject.read(namespace).metadata.created_at for namespace in client.list(NAMESPACES))
+    new = sum(time is not None and now - time < timedelta(hours=1) for time in created)
+    if new >= _MANY_NEW_NAMESPACES:
+        yield Finding(
+            Level.WARN,
+            "new namespaces",
+            f"{new} in the last hour; for each Knative replaces adapters of {len(selecting_all)} sources "
+            "and changes in that second wait for the next sweep: see eventing/components/labelled-namespaces",
         )
 
 
