@@ -30,12 +30,12 @@ def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
         return ()
     if live.workload is not None and live.workload_is_ours:
         return source_of_workload(live.workload)
-    found: list[PolicySource] = []
+    sources: list[PolicySource] = []
     for source in every(cluster, live.owner, live.runner):
-        found.append(source)
+        sources.append(source)
         if source.kind != PolicySourceKind.LOCKED:
             break
-    return tuple(found)
+    return tuple(sources)
 
 
 def every(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -> Iterator[PolicySource]:

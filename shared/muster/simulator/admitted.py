@@ -31,8 +31,8 @@ def admitted(obj: Object, namespace_labels: Mapping[str, str]) -> Object:
     kind = _kinds()[obj["kind"]]
     read = Decoder(kind, object_meta(RELEASE)).read(copied(obj))
     creation = Creation(kind, Gates(), {"metadata": {"labels": dict(namespace_labels)}})
-    policies = [one for one in _shipped() if one["kind"] == "MutatingAdmissionPolicy"]
-    bindings = [one for one in _shipped() if one["kind"] == "MutatingAdmissionPolicyBinding"]
+    policies = [body for body in _shipped() if body["kind"] == "MutatingAdmissionPolicy"]
+    bindings = [body for body in _shipped() if body["kind"] == "MutatingAdmissionPolicyBinding"]
     return mutated(read, creation, policies, bindings)
 
 

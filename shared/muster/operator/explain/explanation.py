@@ -113,8 +113,8 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
 def _policies(cluster: Cluster, live: LiveOwner) -> Iterator[PolicySource]:
     """Yield where a policy for the owner is written, without the locked fields."""
     if live.owner is not None:
-        found = sources.every(cluster, live.owner, live.runner)
-        yield from (source for source in found if source.kind != PolicySourceKind.LOCKED)
+        written = sources.every(cluster, live.owner, live.runner)
+        yield from (source for source in written if source.kind != PolicySourceKind.LOCKED)
 
 
 def _locked(live: LiveOwner) -> str:

@@ -109,14 +109,14 @@ def _wanted(
         create = partial(manifests.create_group, owner.root, workload, template=template)
         if isinstance(template, CompositePodGroupTemplate):
             below = [leaves[name] for name in template.leaves() if name in leaves]
-            for suffix, one in _instances(resolved, template.name).items():
+            for suffix, copy in _instances(resolved, template.name).items():
                 created = create(
                     name=owner.pod_group_name(template.name, suffix),
-                    policy=_policy_of_composite(template, one),
+                    policy=_policy_of_composite(template, copy),
                     priority_class=_class_of(template, below),
                     parent=resolved.name_above(above, template.name, suffix),
                 )
-                needing = _pod_groups_below(below, one)
+                needing = _pod_groups_below(below, copy)
                 yield fallback.if_refused(owner, created, needing, COMPONENT, now, hold=hold)
             continue
         leaf = leaves.get(template.name)
@@ -159,18 +159,18 @@ def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]
     return {"": None} if group is None else group.instances
 
 
-def _pod_groups_below(leaves: list[Group], one: Group | None) -> tuple[tuple[Group, str], ...]:
+def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Group, str], ...]:
     """The PodGroups below a CompositePodGroup; all of the leaves' if that is None."""
-    sizes = {leaf.name: leaf.sizes for leaf in (leaves if one is None else one.leaves())}
+    sizes = {leaf.name: leaf.sizes for leaf in (leaves if copy is None else copy.leaves())}
     return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))
 
 
-def _policy_of_composite(template: CompositePodGroupTemplate, one: Group | None) -> SchedulingPolicy:
+def _policy_of_composite(template: CompositePodGroupTemplate, copy: Group | None) -> SchedulingPolicy:
     """The template's policy, with a minGroupCount no larger than the groups of one of several instances."""
     gang = template.scheduling_policy.gang
-    if one is None or one.shape == SINGLE or gang is None or gang.min_group_count is None:
+    if copy is None or copy.shape == SINGLE or gang is None or gang.min_group_count is None:
         return template.scheduling_policy
-    groups = max(1, min(gang.min_group_count, one.own_child_groups))
+    groups = max(1, min(gang.min_group_count, copy.own_child_groups))
     return SchedulingPolicy(gang=Gang(min_group_count=groups))
 
 

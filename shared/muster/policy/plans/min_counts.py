@@ -84,13 +84,13 @@ def wanted_min_group_counts(
     targets = {}
     for group in composite_gangs(resolved):
         most = group.template_min_count
-        for suffix, one in group.instances.items():
+        for suffix, copy in group.instances.items():
             name = resolved.pod_sets.pod_group_name(group.name, suffix)
             current = existing[name].spec.scheduling_policy.needs if name in existing else None
-            target = max(1, min(most, _children_to_run(one, needed)))
-            if given_up.intersection(_names_below(resolved, one)):
+            target = max(1, min(most, _children_to_run(copy, needed)))
+            if given_up.intersection(_names_below(resolved, copy)):
                 target = 1
-            if current is not None and target > current and bound & set(_names_below(resolved, one)):
+            if current is not None and target > current and bound & set(_names_below(resolved, copy)):
                 target = current
             targets[name] = target
     return targets
@@ -118,7 +118,7 @@ def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
 def _children_to_run(group: Group, needed: Counter[GroupInstance]) -> int:
     """The number of child groups that still have pods to run."""
     return sum(
-        sum(_children_to_run(one, needed) > 0 for one in child.instances.values())
+        sum(_children_to_run(copy, needed) > 0 for copy in child.instances.values())
         if child.children
         else sum(needed[GroupInstance(child.name, suffix)] > 0 for suffix in child.sizes)
         for child in group.children

@@ -70,13 +70,13 @@ class Group:
 
         A child with one group per Job or block counts each.
         """
-        return max((one.own_child_groups for one in self.instances.values()), default=0)
+        return max((copy.own_child_groups for copy in self.instances.values()), default=0)
 
     @property
     def own_child_groups(self) -> int:
         """The child groups with pods of all its CompositePodGroups."""
         return sum(
-            sum(one.has_pods for one in child.instances.values())
+            sum(copy.has_pods for copy in child.instances.values())
             if child.children
             else sum(pods > 0 for pods in child.sizes.values())
             for child in self.children

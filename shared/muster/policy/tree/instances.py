@@ -28,8 +28,8 @@ def _merged(group: Group, members: Mapping[str, Mapping[str, _Members]]) -> Iter
     if not group.children:
         return (group,)
     equal: dict[object, list[Group]] = {}
-    for one in group.instances.values():
-        equal.setdefault(_signature(one, members), []).append(one)
+    for copy in group.instances.values():
+        equal.setdefault(_signature(copy, members), []).append(copy)
     return tuple(
         replace(
             alike[0],
@@ -47,9 +47,9 @@ def _signature(group: Group, members: Mapping[str, Mapping[str, _Members]]) -> o
         by_suffix = members[group.name]
         return group.name, frozenset(Counter(by_suffix.get(suffix) for suffix in group.sizes).items())
     below = (
-        _signature(one, members)
+        _signature(copy, members)
         for child in group.children
-        for one in (child.instances.values() if child.children else (child,))
+        for copy in (child.instances.values() if child.children else (child,))
     )
     return group.name, frozenset(Counter(below).items())
 

@@ -141,7 +141,7 @@ def _groups_of(store: Store, job: Object) -> Iterator[Object]:
         if namespace_of(group) != namespace_of(job):
             continue
         owners = group["metadata"].get("ownerReferences") or []
-        controls = any(one.get("controller") and one["uid"] == uid_of(job) for one in owners)
+        controls = any(owner.get("controller") and owner["uid"] == uid_of(job) for owner in owners)
         if name_of(group) == named if named else controls:
             yield group
 
