@@ -38,7 +38,8 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
         UnsupportedManifestError: the kustomization has a field that is not implemented.
     """
     kustomization = _kustomization(folder)
-    objects = _resources(folder, kustomization)
+    # A component adds its resources itself, below.
+    objects = [] if kustomization.get("kind") == "Component" else _resources(folder, kustomization)
     for component in kustomization.get("components") or []:
         objects = _customize(objects, folder / component, _kustomization(folder / component))
     return _customize(objects, folder, kustomization)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
+from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import RealStory
 
@@ -17,11 +18,16 @@ NODES = 3
 """Nodes of each TrainJob: two of `node`, and the launcher as the third."""
 
 
-def test_two_trainjobs_whose_launchers_wait_for_their_nodes_block_each_other(story: RealStory) -> None:
+def test_two_trainjobs_whose_launchers_wait_for_their_nodes_block_each_other(
+    story: RealStory, muster_on_it: Muster
+) -> None:
     """With room for 4 of 6 pods both node gangs are bound and neither launcher: an Event warned of it."""
     story.add_nodes(1, cpu=4)
-    for name in ("first", "second"):
-        story.create(a_trainjob(name, "deepspeed-distributed", nodes=NODES))
+    with muster_on_it.without_function("patch-pods"):  # so that both gangs begin at once
+        for name in ("first", "second"):
+            story.create(a_trainjob(name, "deepspeed-distributed", nodes=NODES))
+        story.wait("both node gangs exist", lambda now: (len(now.pods()), len(now.groups())) == (4, 4))
+    muster_on_it.sweep()
     story.wait("both node gangs run", lambda now: now.running() == 4)
     story.wait("both launchers wait", lambda now: len(now.pods()) == 2 * NODES)
     story.recording.quiet()

@@ -16,12 +16,7 @@ pytestmark = pytest.mark.real
 OF_A_SOURCE = "Knative's controller keeps a source from starting whose account lacks get, list or watch"
 """`runAccessCheck` in pkg/reconciler/apiserversource/apiserversource.go, knative.dev/eventing v0.47.0."""
 
-WITHOUT_THE_COMPONENT = (
-    "only written without the component suspend-after-timeout; a refused write fails a story"
-)
-
 GRANTED_AND_NEVER_USED: Mapping[str, str] = {
-    "resize-gang: create events": WITHOUT_THE_COMPONENT,
     "muster-source: get compositepodgroups.scheduling.k8s.io": OF_A_SOURCE,
     "muster-source: get clustertrainingruntimes.trainer.kubeflow.org": OF_A_SOURCE,
     "muster-source: get jobs.batch": OF_A_SOURCE,

@@ -69,6 +69,7 @@ def owned_by(body: Mapping[str, Any], manager: str) -> frozenset[FieldPath]:
 
 def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
     """The leaves of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
+    entries = _by_name(at) if isinstance(at, list) else {}
     for key, below in fields.items():
         kind, _, name = key.partition(":")
         if kind == "f":
@@ -78,11 +79,19 @@ def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
                 yield from _paths(below, value, (*above, name))
             else:
                 yield (*above, name)
-        elif kind == "k" and isinstance(at, list) and isinstance(below, Mapping):
+        elif kind == "k" and isinstance(below, Mapping):
             wanted = _name_in(name)
-            for index, entry in enumerate(at):
-                if wanted is not None and isinstance(entry, Mapping) and entry.get("name") == wanted:
-                    yield from _paths(below, entry, (*above, (index, wanted)))
+            for index, entry in [] if wanted is None else entries.get(wanted, []):
+                yield from _paths(below, entry, (*above, (index, str(wanted))))
+
+
+def _by_name(entries: list[Any]) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
+    """The entries of a list with their indexes, by name, so that a large list is searched once."""
+    by_name: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for index, entry in enumerate(entries):
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+            by_name.setdefault(entry["name"], []).append((index, entry))
+    return by_name
 
 
 def _name_in(key: str) -> str | None:

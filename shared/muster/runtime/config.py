@@ -50,8 +50,8 @@ class Settings:
             moment; 0 for none.
         workers: events of one namespace in work at the same time; one more works for other namespaces.
         waiting: events that wait for a worker. With `workers` and one more not below `containerConcurrency`.
-            Enough that the events of two dozen jobs wait without being sent back; each keeps its body in
-            memory.
+            Three quarters are for one namespace: more than the 100 events that one trigger sends at once. All
+            together keep at most `bodies_limit_bytes` in memory.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
         cluster_name: a name of the cluster for log lines and replies.
@@ -79,7 +79,7 @@ class Settings:
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
     workers: int = 4
-    waiting: int = 27
+    waiting: int = 155
     api_server: str = ""
     kubeconfig: str = ""
     cluster_name: str = ""

@@ -164,10 +164,15 @@ def owners_are_only_suspended(api: Conversation, ns: str) -> None:
     """With the component suspend-after-timeout resize-gang suspends a Job, and changes nothing else of it."""
     owner = _owner(api, ns)
     path = jobs(ns, owner["metadata"]["name"])
+    stranger = api.must("POST", jobs(ns), job("stranger"))
+    waiting = condition("muster.dev/PodGroupsScheduled", "False", message="no room")
+    api.must("PATCH", f"{path}/status", {"status": {"conditions": [waiting]}}, MERGE_PATCH)
     grant(api, "suspend-after-timeout")
     misuse = {"spec": {"suspend": True, "parallelism": 7}}
     function = account(api, "resize-gang", "PATCH", path, misuse, MERGE_PATCH)
     assert refused(merge(function, path, {"metadata": {"labels": {"a": "b"}}}), "suspend-after-timeout")
+    of_stranger = jobs(ns, stranger["metadata"]["name"])
+    assert refused(merge(function, of_stranger, {"spec": {"suspend": True}}), "suspend-after-timeout")
     assert merge(function, path, {"spec": {"suspend": True}}).status == 200
     assert refused(merge(function, path, {"spec": {"suspend": False}}), "suspend-after-timeout")
 

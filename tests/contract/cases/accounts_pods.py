@@ -106,11 +106,14 @@ def dead_letters_alone(api: Conversation, ns: str) -> None:
     api.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     path = core(NAMESPACE, "configmaps")
     function = account(api, "dead-letter", "POST", path, config_map("probe"))
-    letter, of_team = f"{path}/letter", f"{path}/settings"
+    name = "dead-letter-0123456789ab"
+    letter, of_team = f"{path}/{name}", f"{path}/settings"
     for left in (letter, of_team):
         api.api.request("DELETE", left)
     labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/dead-letter": "true"}
-    function.must("POST", path, config_map("letter", labels=labels))
+    function.must("POST", path, config_map(name, labels=labels))
+    policy = config_map("muster-policy", labels=labels)
+    assert refused(function.request("POST", path, policy), "dead-letter")
     assert refused(function.request("POST", path, config_map("mine")), "dead-letter")
     api.must("POST", path, config_map("settings"))
     assert refused(function.request("DELETE", of_team), "dead-letter")

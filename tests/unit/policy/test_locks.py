@@ -73,6 +73,11 @@ def failure_of(given: Observed) -> str:
             id="minCount below the size",
         ),
         pytest.param(
+            "workload: {schedulingTimeoutSeconds: 1, onTimeout: Basic}",
+            "workload.onTimeout",
+            id="pods one by one after a moment",
+        ),
+        pytest.param(
             "workload: {groups: [{name: main, schedulingPolicy: {basic: {}}}]}",
             "workload.groups[0].schedulingPolicy.basic",
             id="no gang at all",

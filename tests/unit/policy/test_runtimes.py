@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import time
 from typing import Any
 
 import pytest
 
 from muster.policy import group_labels
+from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import NoOp, Plan, Verb
-from muster.policy.plans.mark_runtime import up_to_date
+from muster.policy.plans.mark_runtime import COMPONENT, up_to_date
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from tests.conftest import Wording
@@ -274,3 +276,42 @@ def test_a_broken_policy_is_told_once_and_changes_nothing(
     wording(event.body["message"])
     assert decided(body, event_names=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
     assert isinstance(decided(body, event_names=frozenset({event.target.name})), NoOp)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "reason"),
+    [
+        pytest.param(RUNTIME_JOBS, None, id="as many as are labelled"),
+        pytest.param(RUNTIME_JOBS + 1, Reason.INVALID_POLICY, id="one more"),
+    ],
+)
+def test_a_runtime_of_many_replicated_jobs_takes_linear_time(jobs: int, reason: Reason | None) -> None:
+    """A tenant may store a runtime of hundreds, and say that its labels are Muster's."""
+    runtime = a_large_runtime(jobs)
+    began = time.thread_time()
+    decision = plan_runtime(Observed(REF, runtime=runtime), NOW)
+    assert time.thread_time() - began < 1.0
+    assert reason is None or decision.reason == reason
+
+
+def a_large_runtime(jobs: int) -> Object:
+    """A runtime with a policy and so many replicatedJobs, whose labels Muster owns."""
+    labelled = {"spec": {"template": {"metadata": {"labels": {group_labels.GROUP: "x"}}}}}
+    names = [f"job-{index}" for index in range(jobs)]
+    entries = [{"name": name, "template": labelled} for name in names]
+    owned: Object = {"f:metadata": {"f:labels": {f"f:{group_labels.GROUP}": {}}}}
+    inside = {"f:template": {"f:spec": {"f:template": owned}}}
+    fields = {f'k:{{"name":"{name}"}}': inside for name in names}
+    spec = {"f:spec": {"f:template": {"f:spec": {"f:replicatedJobs": fields}}}}
+    return {
+        "apiVersion": REF.api_version,
+        "kind": REF.kind,
+        "metadata": {
+            "name": REF.name,
+            "namespace": REF.namespace,
+            "uid": REF.uid,
+            "annotations": {ANNOTATION: "workload: {}"},
+            "managedFields": [{"manager": COMPONENT, "operation": "Update", "fieldsV1": spec}],
+        },
+        "spec": {"template": {"spec": {"replicatedJobs": entries}}},
+    }

@@ -141,7 +141,8 @@ def test_suspend_suspends_the_owner_once() -> None:
     """With a precondition; if Muster may not, an Event says so instead."""
     plan = plan_resize(given_waiting(LIMIT, "Suspend"), NOW)
     assert isinstance(plan, Plan)
-    (suspend,) = plan.actions
+    event, suspend = plan.actions
+    assert (_reason(event), event.optional) == ("SchedulingTimedOut", True)
     assert (suspend.verb, suspend.target.kind, suspend.subresource) == (Verb.PATCH, "Job", "")
     assert suspend.body == {"metadata": {"resourceVersion": "7"}, "spec": {"suspend": True}}
     assert [_reason(action) for action in suspend.if_refused] == ["RefusedByApi"]

@@ -7,7 +7,7 @@ replicatedJobs under their old names (seen on Trainer 2.3.0).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,7 @@ from pydantic import Field
 from muster.objects.field_paths import FieldPath, Path, owned_by
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
+from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.owners.job import JobTemplate, grouped_by_others
 from muster.policy.owners.jobset import JobSetSpec
@@ -35,6 +36,7 @@ from muster.policy.sources.source import (
 )
 
 COMPONENT = "muster-mark-runtime"
+_JOBS = "spec.template.spec.replicatedJobs"
 """Also the field manager: its entry in managedFields lists the fields that may be removed again."""
 
 KAI = "kai-scheduler"
@@ -231,9 +233,13 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
     """The value that each field should have.
 
     Raises:
-        InvalidPolicyError: the policy names replicatedJobs that the runtime does not have.
+        InvalidPolicyError: the policy names replicatedJobs that the runtime lacks, or it has too many.
     """
+    count = sum(1 for _ in _entries(runtime))
+    if count > RUNTIME_JOBS:
+        raise InvalidPolicyError(_JOBS, f"has {count} entries; mark_runtime labels {RUNTIME_JOBS}")
     desired = _DesiredFields(dict.fromkeys(_fields(runtime)))
+    ours = owned_by(runtime, COMPONENT)
     entries = {name: entry for _, name, entry in _entries(runtime)}
     steps = {name: _step(entry) for name, entry in entries.items()}
     labels: dict[str, dict[str, str]] = {}
@@ -245,13 +251,13 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
         if left in _OTHER_GROUPS:
             desired.left[name] = left
             desired.kept.append(f"{name} is not labelled ({left}): its template has {_OTHER_GROUPS[left]}")
-            _desired_labels(runtime, desired, index, name, {})
+            _desired_labels(runtime, desired, ours, (index, name), {})
             continue
         others = (policy is not None and policy.other in _BY_POLICY) or (
             job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME
         )
         wanted = {group_labels.GROUP: group_labels.OPTED_OUT} if others else labels.get(name, {})
-        _desired_labels(runtime, desired, index, name, wanted)
+        _desired_labels(runtime, desired, ours, (index, name), wanted)
         if policy is not None and policy.other == "kaiScheduler":
             desired.values[_pod_field(index, name, "spec", "schedulerName")] = KAI
             desired.values[_pod_field(index, name, "metadata", "labels", KAI_QUEUE)] = policy.queue or None
@@ -269,11 +275,23 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
 
 
 def _desired_labels(
-    runtime: Mapping[str, Any], desired: _DesiredFields, index: int, name: str, wanted: Mapping[str, str]
+    runtime: Mapping[str, Any],
+    desired: _DesiredFields,
+    ours: Collection[FieldPath],
+    entry: tuple[int, str],
+    wanted: Mapping[str, str],
 ) -> None:
-    """The four group labels of one template, unless it was labelled by hand."""
-    paths = {label: _pod_field(index, name, "metadata", "labels", label) for label in LABELS}
-    ours = owned_by(runtime, COMPONENT)
+    """Add the group labels of one template, unless it was labelled by hand.
+
+    Args:
+        runtime: the live runtime.
+        desired: what is added to.
+        ours: the fields that Muster owns.
+        entry: index and name of the replicatedJob.
+        wanted: the labels that the policy asks for.
+    """
+    name = entry[1]
+    paths = {label: _pod_field(*entry, "metadata", "labels", label) for label in LABELS}
     current_group = paths[group_labels.GROUP].value_in(runtime)
     if current_group is not None and paths[group_labels.GROUP] not in ours:
         for path in paths.values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from muster.objects.patches import PatchType
@@ -91,17 +92,13 @@ def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> D
     """
     if owner.spec.suspend:
         return NoOp(Reason.UP_TO_DATE, f"{owner.ref} is suspended")
-    refused = manifests.create_event(
-        owner.ref,
-        component=COMPONENT,
-        warning=True,
-        reason=Reason.REFUSED_BY_API,
-        message="{refusal}",
-        now=now,
-    )
+    reported = partial(manifests.create_event, owner.ref, component=COMPONENT, warning=True, now=now)
+    timed_out = reported(reason=Reason.SCHEDULING_TIMED_OUT, message=f"{timeout}; onTimeout is Suspend")
+    refused = reported(reason=Reason.REFUSED_BY_API, message="{refusal}")
     body = {"metadata": {"resourceVersion": owner.metadata.resource_version}, "spec": {"suspend": True}}
     suspend = Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, if_refused=(refused,))
-    return Plan(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended: {timeout}", (suspend,))
+    # The Event first: once the pods are gone, no condition says why.
+    return Plan(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended: {timeout}", (timed_out, suspend))
 
 
 def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
