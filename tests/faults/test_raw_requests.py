@@ -26,7 +26,9 @@ FUNCTIONS = [*steps.step_names(), "dead_letter"]
 ANSWERS = {0, 100, 200, 202, 400, 404, 405, 408, 409, 411, 413, 414, 417, 431, 501, 505}
 """0: the connection was closed without an answer. Neither 500, a bug, nor 503: the cluster is there."""
 EXAMPLES = 15
-SETTINGS = Settings(sweep_jitter_seconds=0.001, dead_letter_namespace="muster-system", body_seconds=2.0)
+SETTINGS = Settings(
+    waiting=27, sweep_jitter_seconds=0.001, dead_letter_namespace="muster-system", body_seconds=2.0
+)
 
 
 @dataclass(frozen=True)

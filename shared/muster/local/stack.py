@@ -48,6 +48,9 @@ NODES = tuple(node(f"node-{number}", cpu="8", memory="32Gi", gpu=4) for number i
 MAX_DEAD_LETTERS = 100
 """How many of the latest dead letters are kept; the default of the function dead_letter."""
 
+_WAITING = 27
+"""Events that wait in one function; the servers of all functions have their threads in one process."""
+
 
 @dataclass(frozen=True)
 class StackOptions:
@@ -163,7 +166,7 @@ class Stack:
             self.client = Client.from_kubeconfig(path, user_agent="muster-run")
             self._url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
-            return Settings(kubeconfig=path)
+            return Settings(kubeconfig=path, waiting=_WAITING)
         self.server = ApiServer(port=self._options.port).start()
         self._stops.callback(self.server.stop)
         self.server.load(resource_definitions())
@@ -175,7 +178,7 @@ class Stack:
         self._stops.callback(controllers.stop)
         controllers.start()
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
-        return Settings(api_server=self._url, sweep_jitter_seconds=0)
+        return Settings(api_server=self._url, sweep_jitter_seconds=0, waiting=_WAITING)
 
     def _kubeconfigs(self, objects: list[Manifest]) -> dict[str, Path]:
         """Write a kubeconfig of each function's service account, since admission policies judge by account.

@@ -61,7 +61,7 @@ UIDS = r"\b[0-9a-f]{8}(?=-[0-9a-f]{4}-4|\")"
 CHANCES: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     "UIDs and the names made of them": (UIDS, lambda found: found[0][::-1]),
     "random ends of pods' names": (r"(?<=big-\d-)[a-z0-9]{5}", lambda found: found[0][::-1]),
-    "the hash in a Workload's name": (r"(?<=big-)[0-9a-f]{10}", lambda found: found[0][::-1]),
+    "the hash in a Workload's name": (r"(?<=big-)[0-9a-z]{8,10}(?![0-9a-z])", lambda found: found[0][::-1]),
     "times": (r"\d{4}-\d\d-\d\dT\d\d(?=:)", "2031-01-02T11"),
     "versions": (r"(?<=\"resourceVersion\":\")\d+", lambda found: str(int(found[0]) + 5000)),
     "ids of events": (r"(?<=\"id\":\")[0-9a-f]{4}", "beef"),

@@ -60,7 +60,7 @@ def statuses(answers: list[Future[HttpAnswer]]) -> set[tuple[int, str]]:
 def test_a_burst_of_one_namespace_does_not_hold_up_another() -> None:
     """Sixty events of 512 writes each arrive first; the other namespace is answered within a second."""
     step = a_step(plan=lambda subject, _now: groups_of(subject), execute=execute.in_order)
-    handler = a_handler(step, SlowCluster())
+    handler = a_handler(step, SlowCluster(), waiting=27)
     with ThreadPoolExecutor(BURST + 1) as senders:
         burst = [senders.submit(handler.handle, *event_of("hostile", number)) for number in range(BURST)]
         time.sleep(0.1)
