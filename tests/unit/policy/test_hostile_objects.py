@@ -64,8 +64,8 @@ def planned(name: str, cluster: Snapshot, body: Object) -> Plan | NoOp:
 
 
 def is_quick(name: str, cluster: Snapshot, body: Object) -> bool:
-    """Whether one of three plans takes little CPU; the machine may be busy."""
-    for _ in range(3):
+    """Whether one of ten plans takes little CPU; the machine may be busy."""
+    for _ in range(10):
         began = time.thread_time()
         planned(name, cluster, body)
         if time.thread_time() - began < SECONDS:

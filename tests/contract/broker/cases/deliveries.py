@@ -107,7 +107,7 @@ def time_out(broker: BrokerConversation) -> None:
     broker.react("quick", Reaction(seconds=0.5))
     broker.post(EVENT)
     (gap,) = attempts(broker.wait("slow", 2))
-    assert 0.25 <= gap < TOO_LATE
+    assert 0.1 <= gap < TOO_LATE  # of 0.3 s; a busy recipient notes the first attempt late
     assert len(broker.settled("slow")) == 2
     assert len(broker.settled("quick")) == 1
 
