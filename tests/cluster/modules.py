@@ -181,7 +181,13 @@ def module_folder(component: Component) -> Path:
 
 @cache
 def _folder(component: Component, module_path: str) -> Path:
-    return Path(_go(component.module, "list", "-m", "-f", "{{.Dir}}", module_path).strip())
+    """Return the folder of a module in Go's module cache, into which it is downloaded if need be."""
+    listing = ("list", "-m", "-f", "{{.Dir}}", module_path)
+    folder = _go(component.module, *listing).strip()
+    if not folder:
+        _go(component.module, "mod", "download", module_path)
+        folder = _go(component.module, *listing).strip()
+    return Path(folder)
 
 
 @cache
