@@ -16,7 +16,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE
 from muster.policy.model import NoOp
-from muster.policy.plans.gate_release import OwnerGroups, placed_together
+from muster.policy.plans.gate_release import OwnerGroups, in_tree, placed_together
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
@@ -25,10 +25,14 @@ from muster.runtime.step import Step
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     """PodGroup add and update; Pod add, with Muster's gate; CompositePodGroup add, where one was replaced."""
     foreign = not_for_step(event, PodGroup={ADD, UPDATE}, CompositePodGroup={ADD}, Pod={ADD})
-    if foreign is not None or event.object is None or event.ref.kind != PODS.kind:
+    if foreign is not None or event.object is None:
         return foreign or event.ref
-    if GATE not in Pod.read(event.object).gates:
+    if event.ref.kind == PODS.kind and GATE not in Pod.read(event.object).gates:
         return NoOp(Reason.UP_TO_DATE, f"{event.ref} does not have Muster's gate")
+    if event.ref.kind == POD_GROUPS.kind and event.happened == UPDATE:
+        group = PodGroup.read(event.object)
+        if not (group.placed or in_tree(group)):
+            return NoOp(Reason.UP_TO_DATE, f"{event.ref} was not placed before, so no pod waits for a resize")
     return event.ref
 
 

@@ -8,7 +8,7 @@ from muster.cluster.members import read_members
 from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import UPDATE, grouped_owner, not_for_step
+from muster.events.predicates import UPDATE, not_for_step, resized
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, WORKLOADS
 from muster.policy.model import NoOp
@@ -18,8 +18,8 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Job and JobSet update, of an owner whose groups can change."""
-    return not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or grouped_owner(event)
+    """Job and JobSet update, of an owner whose groups can change, once it was changed or pods of it ended."""
+    return not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or resized(event)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ResizeInputs:

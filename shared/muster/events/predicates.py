@@ -13,8 +13,9 @@ from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import by_kind
 from muster.policy.model import NoOp
+from muster.policy.owner_status.conditions import SCHEDULED
 from muster.policy.owners import KINDS, kind_of
-from muster.policy.owners.job import Job
+from muster.policy.owners.job import CONDITION_PREFIX, Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
@@ -68,16 +69,36 @@ def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:
     return skipped or event.ref
 
 
+def resized(event: ResourceEvent) -> ObjectRef | NoOp:
+    """The Job or JobSet in the event, unless its own fields show that as many pods run as at its creation.
+
+    The counts of its groups are right then: create_pod_groups took them from the same fields.
+    """
+    subject = grouped_owner(event)
+    kind = kind_of(event.ref)
+    if isinstance(subject, NoOp) or event.object is None or kind is None:
+        return subject
+    if kind.view.read(event.object).has_first_size:
+        return NoOp(Reason.UP_TO_DATE, f"{event.ref} has the size that it was created with")
+    return subject
+
+
 def stopped_or_started(owner: OwnerObject) -> bool:
     """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running.
+
+    A Job whose pods all run and whose condition says so already is not examined again.
 
     A Job that lost pods counts too. Its update comes within about a second of the loss, because the Job
     controller counts a pod as failed when its deletion begins, and only an update of the Job does: the
     PodGroup keeps its condition, and the delete event of a pod comes after the pod's grace period.
     """
     conditions = owner.status.conditions
-    suspended = owner.spec.suspend or find_condition(conditions, "Suspended") is not None
+    if owner.spec.suspend or is_true(conditions, "Failed"):
+        return True
+    if isinstance(owner, Job):
+        if owner.lost_pods:
+            return True
+        if owner.status.ready + owner.status.succeeded >= owner.spec.parallelism:
+            return not is_true(conditions, f"{CONDITION_PREFIX}{SCHEDULED}")
     restarted = isinstance(owner, JobSet) and owner.status.restarts > 0
-    running = isinstance(owner, Job) and owner.status.ready + owner.status.succeeded >= owner.spec.parallelism
-    lost_pods = isinstance(owner, Job) and owner.lost_pods
-    return suspended or restarted or running or lost_pods or is_true(conditions, "Failed")
+    return restarted or find_condition(conditions, "Suspended") is not None

@@ -61,6 +61,7 @@ class ObjectMeta(View):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
     labels: dict[str, str] = Field(default_factory=dict)

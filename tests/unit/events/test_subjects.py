@@ -28,6 +28,7 @@ from tests.support.builders import (
     bound,
     gated,
     owned_by,
+    placed,
     ref,
     with_condition,
     with_spec,
@@ -58,7 +59,7 @@ OBJECTS = {
     "JobSet": a_jobset(modifiers=[with_status(restarts=1)]),
     "Job": a_job(with_spec(suspend=True)),
     "Workload": a_workload(),
-    "PodGroup": a_pod_group(),
+    "PodGroup": a_pod_group("llama-main-33333333", placed),
     "CompositePodGroup": an_object("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "llama-all", "cpg-uid"),
     "Pod": a_pod(),
 }
@@ -225,6 +226,73 @@ def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> Non
     assert (subject.reason if isinstance(subject, NoOp) else None) == reason
 
 
+def of_generation(number: int) -> Modifier:
+    """Set metadata.generation, which the API server raises with every change of the spec."""
+    return lambda body: body["metadata"].update(generation=number)
+
+
+def of_restart(number: int) -> Modifier:
+    """Set JobSet's label with the number of restarts before a Job was made."""
+    labels = {"jobset.sigs.k8s.io/restart-attempt": str(number)}
+    return lambda body: body["metadata"].setdefault("labels", {}).update(labels)
+
+
+FIRST = of_generation(1)
+
+
+@pytest.mark.parametrize(
+    ("body", "first_size"),
+    [
+        pytest.param(a_job(FIRST), True, id="a Job begins"),
+        pytest.param(a_job(FIRST, with_status(active=2, ready=2)), True, id="its pods become ready"),
+        pytest.param(a_job(of_generation(2)), False, id="it was scaled, suspended or resumed"),
+        pytest.param(a_job(), False, id="it has no generation, as in a manifest"),
+        pytest.param(a_job(FIRST, with_status(succeeded=1)), False, id="a pod succeeded"),
+        pytest.param(a_job(FIRST, with_status(failed=1)), False, id="a pod failed"),
+        pytest.param(a_job(FIRST, with_status(terminating=1)), False, id="a pod is being deleted"),
+        pytest.param(a_job(FIRST, with_status(completedIndexes="0")), False, id="an index is complete"),
+        pytest.param(a_job(FIRST, with_status(failedIndexes="0")), False, id="an index failed for good"),
+        pytest.param(a_job(FIRST, of_restart(0)), True, id="a JobSet made it"),
+        pytest.param(a_job(FIRST, of_restart(1)), False, id="a JobSet made it anew, when pods had ended"),
+        pytest.param(a_jobset(modifiers=[FIRST]), True, id="a JobSet begins"),
+        pytest.param(a_jobset(modifiers=[of_generation(2)]), False, id="a JobSet was changed"),
+        pytest.param(a_jobset(modifiers=[FIRST, with_status(restarts=1)]), False, id="it was restarted"),
+        pytest.param(
+            a_jobset(modifiers=[FIRST, with_status(replicatedJobsStatus=[{"name": "a", "succeeded": 1}])]),
+            False,
+            id="a Job of it succeeded",
+        ),
+        pytest.param(
+            a_jobset(modifiers=[FIRST, with_status(replicatedJobsStatus=[{"name": "a", "active": 1}])]),
+            True,
+            id="a Job of it runs",
+        ),
+    ],
+)
+def test_updates_of_owners_that_have_their_first_size(body: Object, first_size: bool) -> None:
+    """resize_gang reads nothing before an owner was changed or restarted, or pods of it have ended."""
+    subject = STEPS["resize_gang"](event(body, UPDATE))
+    assert isinstance(subject, NoOp) == first_size
+    assert not isinstance(subject, NoOp) or subject.reason == Reason.UP_TO_DATE
+    assert STEPS["resize_gang"](event(body, UPDATE, whole=False)) == event(body, UPDATE, whole=False).ref
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "examined"),
+    [
+        pytest.param((), False, id="not placed yet: its pods lose their gates when it is added"),
+        pytest.param((placed,), True, id="placed: its minCount may have been changed for waiting pods"),
+        pytest.param(
+            (with_spec(parentCompositePodGroupName="llama-all"),), True, id="another group of its tree may be"
+        ),
+    ],
+)
+def test_updates_of_groups_that_free_pods(modifiers: tuple[Modifier, ...], examined: bool) -> None:
+    """patch_pods reads nothing for an update of a PodGroup for which no pod can wait."""
+    subject = STEPS["patch_pods"](event(a_pod_group("llama-main-33333333", *modifiers), UPDATE))
+    assert isinstance(subject, ObjectRef) == examined
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -233,6 +301,14 @@ def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> Non
         pytest.param(a_job(with_status(ready=2)), id="all its pods are ready"),
         pytest.param(a_job(with_status(ready=1, succeeded=1)), id="or some have succeeded already"),
         pytest.param(a_job(with_condition("Failed")), id="it failed"),
+        pytest.param(
+            a_job(with_status(ready=2), with_condition("muster.dev/PodGroupsScheduled", "False")),
+            id="its condition says that they wait",
+        ),
+        pytest.param(
+            a_job(with_status(ready=2, failed=1), with_condition("muster.dev/PodGroupsScheduled")),
+            id="a pod of it was replaced",
+        ),
         pytest.param(a_job(with_status(failed=1, active=1)), id="a pod of it failed or was evicted"),
         pytest.param(a_job(with_status(terminating=1, active=1)), id="a pod of it is being evicted"),
         pytest.param(a_jobset(modifiers=[with_status(restarts=1)]), id="a JobSet was restarted"),
@@ -248,6 +324,10 @@ def test_updates_that_change_a_condition(body: Object) -> None:
     "body",
     [
         pytest.param(a_job(with_status(ready=1)), id="one pod is not ready yet"),
+        pytest.param(
+            a_job(with_status(ready=2), with_condition("muster.dev/PodGroupsScheduled")),
+            id="all its pods are ready, and its condition says so",
+        ),
         pytest.param(a_jobset(), id="nothing has started"),
     ],
 )

@@ -66,6 +66,15 @@ class Job(OwnerObject):
         """Whether it is Failed."""
         return is_true(self.status.conditions, "Failed")
 
+    @property
+    def has_first_size(self) -> bool:
+        """Whether its spec was never changed, none of its pods has ended, and no restart made it."""
+        status = self.status
+        ended = status.succeeded + status.failed + status.terminating > 0
+        restarted = self.metadata.labels.get(group_labels.RESTART_ATTEMPT, "0") != "0"
+        indexes_ended = bool(status.completed_indexes or status.failed_indexes)
+        return self.metadata.generation == 1 and not (ended or indexes_ended or restarted)
+
 
 class JobTemplate(View):
     """`replicatedJobs[].template` of a JobSet."""

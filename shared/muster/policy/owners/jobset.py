@@ -52,10 +52,18 @@ class JobSetSpec(OwnerSpec):
     managed_by: str = CONTROLLER
 
 
+class ReplicatedJobStatus(View):
+    """The numbers of Jobs of one replicatedJob that have ended."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+
 class JobSetStatus(OwnerStatus):
-    """Restarts and conditions of a JobSet."""
+    """Restarts, ended Jobs and conditions of a JobSet."""
 
     restarts: int = 0
+    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = ()
 
 
 class JobSet(OwnerObject):
@@ -65,6 +73,16 @@ class JobSet(OwnerObject):
 
     spec: JobSetSpec = Field(default_factory=JobSetSpec)
     status: JobSetStatus = Field(default_factory=JobSetStatus)
+
+    @property
+    def has_first_size(self) -> bool:
+        """Whether its spec was never changed, it was never restarted, and no Job of it has ended.
+
+        Pods that ended in a Job that runs on are in the updates of that Job.
+        """
+        status = self.status
+        ended = any(jobs.succeeded + jobs.failed > 0 for jobs in status.replicated_jobs_status)
+        return self.metadata.generation == 1 and status.restarts == 0 and not ended
 
 
 def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:

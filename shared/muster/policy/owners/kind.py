@@ -94,6 +94,11 @@ class OwnerObject(KubernetesObject):
         """Whether it is complete or failed."""
         return is_true(self.status.conditions, *self.terminal_conditions)
 
+    @property
+    def has_first_size(self) -> bool:
+        """Whether as many pods are still to run as at its creation, by its own fields alone."""
+        return False
+
 
 @dataclass(frozen=True)
 class PodSet:
