@@ -35,15 +35,24 @@ class NotingCluster:
         """Forward the call."""
         return self._cluster.get(resource, name, namespace)
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """Forward the call."""
-        return self._cluster.list(resource, namespace, labels=labels, fields=fields)
+        return self._cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """Forward the call."""
-        return self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
+        return self._cluster.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
 
     def write(self, action: Action, manager: str) -> Object:
         """Record and forward the write."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.cluster import execute, permissions, sweep
 from muster.cluster.interface import Cluster
-from muster.cluster.members import read_members
+from muster.cluster.members import read_groups
 from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
@@ -31,7 +31,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
     live, resolved = read_owner(cluster, subject)
     if isinstance(resolved, NoOp):
         return PodGroupInputs(resolved, LiveMembers())
-    return PodGroupInputs(resolved, read_members(cluster, live, resolved, with_pods=False))
+    return PodGroupInputs(resolved, read_groups(cluster, live, resolved))
 
 
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:

@@ -51,12 +51,13 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
     group = read.get(cluster, PodGroup, POD_GROUPS, group_ref) if api.served and group_ref.name else None
     if group is None:
         return PodInputs(subject, api, pods)
-    inputs = PodInputs(subject, api, pods_of_group(cluster, group), (group,))
-    if not needs_owner(group, inputs.pods):
-        return inputs
+    # All pods of a group that is new; else the one that is new, because each pod has an event of its own.
+    pods = pods or pods_of_group(cluster, group)
+    if not needs_owner(group, pods):
+        return PodInputs(subject, api, pods, (group,))
     live, resolved = read_owner(cluster, group.ref)
     if live.owner is None:
-        return inputs
+        return PodInputs(subject, api, pods, (group,))
     members = read_members(cluster, live, resolved)
     together = placed_together(members, group)
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))

@@ -10,35 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import Any, Self
-from urllib.parse import urlencode, urlsplit
 
-import urllib3
 from kubernetes.client.configuration import Configuration
-from kubernetes.client.rest import RESTClientObject
 from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
 from muster.cluster.answers import lines_of, object_of, parsed
-from muster.cluster.deadline import seconds_left
-from muster.cluster.interface import Object, Objects, PatchType
+from muster.cluster.connections import Connections
+from muster.cluster.interface import CACHED, Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
 from muster.objects.resources import NAME, Resource, by_kind
 from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Verb
-
-CONNECTIONS = 64
-"""The most connections that are kept open: at least the workers of a function.
-
-The package keeps five for each CPU; every call beyond those would cost a connection and a TLS handshake.
-"""
-CONNECT_SECONDS = 2.0
-READ_SECONDS = 5.0
-"""Less than a trigger waits for its function (PT10S in eventing/triggers)."""
-LEAST_READ_SECONDS = 0.1
-"""The minimum, so that a call just before the deadline can still succeed."""
 
 PAGE = 500
 """The most objects in one page of a list."""
@@ -65,20 +50,11 @@ class Client:
         namespace: str = "",
         page_bytes: int = DEFAULT_LIMITS.page_bytes,
     ) -> None:
-        # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
-        # own.
-        configuration.retries = urllib3.Retry(
-            total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
-        )
-        configuration.connection_pool_maxsize = CONNECTIONS
-        if _is_loopback(urlsplit(configuration.host).hostname or ""):
-            # The package takes HTTP_PROXY for every host that NO_PROXY does not name.
-            configuration.proxy = None
-        self._configuration = configuration
-        self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        self._connections = Connections(configuration, user_agent)
         self.user_agent = user_agent
         self._namespace = namespace
         self._pages = PageSizes(PAGE, page_bytes)
+        self._serves_as_of = True
 
     @classmethod
     def for_server(cls, url: str, **options: Any) -> Self:
@@ -102,7 +78,7 @@ class Client:
     @property
     def url(self) -> str:
         """The URL of the API server."""
-        return str(self._configuration.host)
+        return self._connections.url
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """The live object, or None if there is none of that name.
@@ -119,21 +95,32 @@ class Client:
         except errors.Gone:
             return None
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """All objects of a kind, each with its apiVersion and kind as from a GET."""
-        return self.list_with_version(resource, namespace, labels=labels, fields=fields)[0]
+        return self.list_with_version(resource, namespace, labels=labels, fields=fields, as_of=as_of)[0]
 
     def list_with_version(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = ""
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> tuple[Objects, str]:
         """All objects of a kind, and the resourceVersion from which a watch sees later changes."""
         joined = all_pages(
-            lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token)
+            lambda token: self.page(
+                resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token
+            )
         )
         return joined.objects, joined.version
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """The next objects of a kind: at most 500, and fewer where they are large or come slowly.
 
@@ -143,7 +130,8 @@ class Client:
         if resource.namespaced:
             namespace = namespace or self._namespace
         query = {"labelSelector": labels, "fieldSelector": fields, "continue": token}
-        answer, size = self._page(resource, resource.path(namespace=namespace), query)
+        path = resource.path(namespace=namespace)
+        answer, size = self._first_page(resource, path, query, "" if token else as_of)
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items, metadata = answer.get("items") or [], answer["metadata"]
         self._pages.read(resource, len(items), size)
@@ -152,6 +140,25 @@ class Client:
             metadata.get("continue") or "",
             metadata["resourceVersion"],
         )
+
+    def _first_page(
+        self, resource: Resource, path: str, query: Mapping[str, str], as_of: str
+    ) -> tuple[Object, int]:
+        """The answer with a page of a state, or of the newest state where that one is not to be had.
+
+        An API server that keeps its resources in several etcds (`--etcd-servers-overrides`) has several
+        counters of resourceVersions; after the first one that is too large none is sent any more.
+        """
+        if not (as_of and self._serves_as_of):
+            return self._page(resource, path, query)
+        try:
+            match = {} if as_of == CACHED else {"resourceVersionMatch": "Exact"}
+            return self._page(resource, path, {**query, "resourceVersion": as_of, **match})
+        except errors.Expired:
+            pass
+        except errors.VersionTooLarge:
+            self._serves_as_of = False
+        return self._page(resource, path, query)
 
     def _page(self, resource: Resource, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
         """The answer with a page and its size in bytes; a page that is too large is read in smaller parts.
@@ -282,7 +289,9 @@ class Client:
             "timeoutSeconds": str(timeout_seconds),
             "allowWatchBookmarks": "true",
         }
-        response = self._send("GET", resource.path(namespace=namespace), query, None, timeout_seconds + 5)
+        response = self._connections.open(
+            "GET", resource.path(namespace=namespace), query, None, timeout_seconds + 5
+        )
         try:
             if response.status >= 400:
                 raise errors.from_answer(response.status, parsed(response.read()), response.headers)
@@ -338,63 +347,9 @@ class Client:
         """Send a request; returns status, body and headers, also of an error.
 
         All requests but watches use this method, so a client of a server in the same process overrides only
-        this one. It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.deadline`).
+        this one.
 
         Raises:
             AnswerTooLarge: the body has more than `most_bytes`; the rest of it is not read.
         """
-        seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
-        response = self._send(method, path, query, body, seconds, content_type)
-        try:
-            content = response.read(None if most_bytes is None else most_bytes + 1)
-            too_large = most_bytes is not None and len(content) > most_bytes
-            if too_large:
-                response.close()  # what is left would be taken for the next answer on this connection
-        except urllib3.exceptions.HTTPError as error:
-            raise errors.Unavailable(f"{method} {path}: {error}") from error
-        finally:
-            response.release_conn()
-        if too_large:
-            raise errors.AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
-        return response.status, content, response.headers
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        read_seconds: float,
-        content_type: str = "application/json",
-    ) -> urllib3.BaseHTTPResponse:
-        headers = {"Accept": "application/json", "User-Agent": self.user_agent} | self._credentials()
-        if body is not None:
-            headers["Content-Type"] = content_type
-        parameters = urlencode({name: value for name, value in query.items() if value})
-        try:
-            return self._pool.request(
-                method,
-                f"{self._configuration.host}{path}" + (f"?{parameters}" if parameters else ""),
-                body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
-                headers=headers,
-                timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, read_seconds), total=read_seconds),
-                preload_content=False,
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise errors.Unavailable(f"{method} {path}: {error}") from error
-
-    def _credentials(self) -> dict[str, str]:
-        settings = self._configuration.auth_settings()
-        return {
-            setting["key"]: setting["value"]
-            for setting in settings.values()
-            if setting["in"] == "header" and setting["value"]
-        }
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        return self._connections.receive(method, path, query, body, content_type, most_bytes=most_bytes)

@@ -77,6 +77,10 @@ class AnswerTooLarge(Unavailable):
     """The answer has more bytes than the caller reads."""
 
 
+class VersionTooLarge(Unavailable):
+    """504: the server waited three seconds for a resourceVersion that it has not reached."""
+
+
 class Expired(ClusterError):
     """410: a resourceVersion or a continue token is too old; list again.
 
@@ -113,7 +117,7 @@ def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> typ
         return Gone if (status_object.get("details") or {}).get("name") else ApiGone
     if status == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
-    if status == 403 and _namespace_terminating(status_object):
+    if status == 403 and _has_cause(status_object, "NamespaceTerminating"):
         return Terminating
     by_status: dict[int, type[ClusterError]] = {
         401: Unauthorized,
@@ -124,12 +128,14 @@ def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> typ
     }
     if status in by_status:
         return by_status[status]
+    if status == 504 and _has_cause(status_object, "ResourceVersionTooLarge"):
+        return VersionTooLarge
     return Unavailable if status >= 500 else Invalid
 
 
-def _namespace_terminating(status_object: Mapping[str, Any]) -> bool:
+def _has_cause(status_object: Mapping[str, Any], reason: str) -> bool:
     causes = (status_object.get("details") or {}).get("causes") or []
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+    return any(cause.get("reason") == reason for cause in causes)
 
 
 def _seconds(text: str | None) -> float | None:

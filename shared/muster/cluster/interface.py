@@ -11,6 +11,7 @@ from muster.policy.limits import Limits
 from muster.policy.model import Action
 
 __all__ = [
+    "CACHED",
     "POLICY_NAMESPACE",
     "SINGLE_READS",
     "Cluster",
@@ -25,6 +26,9 @@ Object = dict[str, Any]
 """A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
 
 Objects = list[Object]
+
+CACHED = "0"
+"""`as_of` of a list: what the API server has in its cache, usually milliseconds old."""
 
 SINGLE_READS = 8
 """Fewer GETs than these cost less than a list of a namespace."""
@@ -43,12 +47,34 @@ class RawCluster(Protocol):
         """The live object, or None if there is none of that name."""
         ...
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors."""
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
+        """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors.
+
+        A list of the newest state waits up to 100 ms until the API server's cache is as new as etcd
+        (KEP-2340); one with `as_of` does not.
+
+        Args:
+            resource: the kind.
+            namespace: the namespace; "" for all.
+            labels: a label selector.
+            fields: a field selector.
+            as_of: the resourceVersion of an object just read, for the state of that moment; CACHED for what
+                the API server has in its cache; "" for the newest state. A hint: where that state is not to
+                be had, or in a sweep, the list is of the newest.
+        """
         ...
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """One page of such a list, from the continue token on; the empty token begins a list.
 

@@ -213,14 +213,16 @@ class ListCache(ReadOnly):
             del self._answers[key]
         return body
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
-        """The listed objects that match the selectors."""
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
+        """The listed objects that match the selectors; those of kinds that are not listed as of `as_of`."""
         table = self._table(resource)
         if table is not None:
             return list(table.choose(namespace, labels, fields))
         bodies: Objects = self._once(
             ("list", resource.plural, namespace, labels, fields),
-            lambda: self.cluster.list(resource, namespace, labels=labels, fields=fields),
+            lambda: self.cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),
         )
         return bodies
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from muster.cluster.interface import Cluster
+from muster.cluster.interface import CACHED, Cluster
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
@@ -24,26 +24,35 @@ from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 
 
-def read_members(
-    cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, *, with_pods: bool = True
-) -> LiveMembers:
+def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> LiveMembers:
     """The Jobs, pods, PodGroups and CompositePodGroups of an owner.
 
     Pods before groups: the scheduler places a group and then binds its pods, so a group is never reported as
     unschedulable beside bound pods of it.
     """
     jobs = jobs_of(cluster, live)
-    pods = pods_of(cluster, live) if with_pods else ()
+    pods = pods_of(cluster, live)
     above = composites(cluster, resolved) if isinstance(resolved, ResolvedOwner) else ()
     return LiveMembers(jobs, pods, pod_groups(cluster, live, resolved, pods), above)
 
 
-def jobs_of(cluster: Cluster, live: LiveOwner) -> tuple[Job, ...]:
+def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> LiveMembers:
+    """The Jobs, PodGroups and CompositePodGroups of an owner, without its pods.
+
+    The Jobs are those in the API server's cache: a Job that is missing there counts in full, and a change of
+    its size that is missing has an event of its own.
+    """
+    jobs = jobs_of(cluster, live, as_of=CACHED)
+    groups = pod_groups(cluster, live, resolved, ())
+    return LiveMembers(jobs, (), groups, composites(cluster, resolved))
+
+
+def jobs_of(cluster: Cluster, live: LiveOwner, *, as_of: str = "") -> tuple[Job, ...]:
     """The Jobs of an owner's JobSet; a Job is its own."""
     runner = live.runner
     if runner is None or isinstance(runner, Job):
         return () if runner is None else (runner,)
-    listed = cluster.list(JOBS, runner.metadata.namespace, labels=_selector(runner))
+    listed = cluster.list(JOBS, runner.metadata.namespace, labels=_selector(runner), as_of=as_of)
     jobs = (Job.read(body) for body in listed)
     uid = runner.metadata.uid
     return tuple(job for job in jobs if job.metadata.controller and job.metadata.controller.uid == uid)
@@ -87,7 +96,11 @@ def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodG
 
 
 def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
-    """The pods that name a group: those of its owner, or labelled ones if it has none."""
+    """The pods that name a group: those of its owner, or labelled ones if it has none.
+
+    They are those in the API server's cache. One that is missing there, because the answer came from another
+    API server than its event, keeps its gate until its own event comes, or the next sweep.
+    """
     controller, namespace = group.metadata.controller, group.metadata.namespace
     labels = GROUP
     kind = None if controller is None else kind_of(controller)
@@ -95,7 +108,8 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
         if not LABEL_VALUE.fullmatch(controller.name):
             return ()  # an ownerReference may have any text as name
         labels = f"{runs_as(kind).pod_label}={controller.name}"
-    pods = (Pod.read(body) for body in cluster.list(PODS, namespace, labels=labels))
+    listed = cluster.list(PODS, namespace, labels=labels, as_of=CACHED)
+    pods = (Pod.read(body) for body in listed)
     return tuple(pod for pod in pods if pod.pod_group_name == group.metadata.name)
 
 

@@ -5,11 +5,11 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from muster.cluster import policy_sources, read
 from muster.cluster.interface import Cluster, Object
-from muster.objects.meta import KubernetesObject, ObjectRef, OwnerReference
+from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
 from muster.objects.pods import Namespace
 from muster.objects.resources import NAMESPACES, PRIORITY_CLASSES, WORKLOADS, by_kind
 from muster.objects.scheduling import PriorityClass, Workload
@@ -37,7 +37,7 @@ def read_owner(
         return live, identified
     if not (classes and identified.needs_priority_classes(to_create=to_create)):
         return live, resolve(identified)
-    listed = cluster.list(PRIORITY_CLASSES)
+    listed = cluster.list(PRIORITY_CLASSES, as_of=live.as_of)
     return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
 
 
@@ -57,23 +57,25 @@ def name_holder(cluster: Cluster, live: LiveOwner) -> OwnerObject | None:
 
 def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
     """The root owner of an object with everything that resolving it needs."""
-    root, runner = _climb(cluster, subject)
+    chain = _climb(cluster, subject)
+    root = chain.root
     if root is None:
         return LiveOwner(subject)
-    namespace = cluster.get(NAMESPACES, root.metadata.namespace)
     live = LiveOwner(
         subject,
         root,
-        runner,
-        Namespace.read(namespace) if namespace else None,
+        chain.runner,
+        _namespace(cluster, root),
         cluster.scheduling(),
         limits=cluster.limits,
+        as_of=_newest(chain.subject, root, chain.runner),
     )
     if not live.api.served or reason_to_skip(live) is not None:
         return live
     where = root.metadata.namespace
     ref = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, where, workload_name(root))
-    others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}")
+    # A user makes a Workload of their own before its owner, or it is the subject.
+    others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
     live = replace(
         live,
         workload=read.get(cluster, Workload, WORKLOADS, ref),
@@ -82,24 +84,61 @@ def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
     return replace(live, sources=policy_sources.effective(cluster, live))
 
 
-def _climb(cluster: Cluster, ref: ObjectRef) -> tuple[OwnerObject | None, OwnerObject | None]:
+def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
+    """The namespace of an owner, by which mark-jobs may label its templates; by its name alone for a Job.
+
+    A Job has its final labels. In a namespace that is being deleted the API server refuses all new objects.
+    """
+    name = root.metadata.namespace
+    if known_kind_of(root).is_job:
+        metadata = ObjectMeta(name=name)
+        return Namespace(api_version=NAMESPACES.api_version, kind=NAMESPACES.kind, metadata=metadata)
+    body = cluster.get(NAMESPACES, name)
+    return Namespace.read(body) if body else None
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The objects from a subject up to its root owner; None where there is none.
+
+    Attributes:
+        subject: the pod, group or Workload that the event was about; None for an owner.
+        root: the root owner.
+        runner: the object that makes its Jobs or pods.
+    """
+
+    subject: KubernetesObject | None = None
+    root: OwnerObject | None = None
+    runner: OwnerObject | None = None
+
+
+def _newest(*objects: KubernetesObject | None) -> str:
+    """The highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
+    versions = (found.metadata.resource_version for found in objects if found is not None)
+    return max(versions, key=lambda version: (len(version), version), default="")
+
+
+def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
     """The root owner of an object, and the object that makes its Jobs or pods."""
     kind = kind_of(ref)
     if kind is None:
-        above = _owner_ref(cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace), ref)
-        return (None, None) if above is None else _climb(cluster, above)
+        body = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
+        above = _owner_ref(body, ref)
+        if body is None or above is None:
+            return _Chain()
+        return replace(_climb(cluster, above), subject=KubernetesObject.read(body))
     owner_object = read.get(cluster, kind.view, kind.resource, ref)
     if owner_object is None:
-        return None, None
+        return _Chain()
     if kind.runs_as is not None:
-        return owner_object, _runner_of(cluster, owner_object, kind)
+        return _Chain(None, owner_object, _runner_of(cluster, owner_object, kind))
     parent = parent_of(owner_object)
     if parent is None:
-        return owner_object, owner_object
+        return _Chain(None, owner_object, owner_object)
     if kind.is_job:
-        return _climb(cluster, parent)
+        return replace(_climb(cluster, parent), subject=owner_object)
     parent_kind = known_kind_of(parent)
-    return read.get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object
+    return _Chain(None, read.get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object)
 
 
 def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObject | None:

@@ -25,7 +25,9 @@ class ReadOnly(ABC):
     """A cluster without writes, whose lists have one page."""
 
     @abstractmethod
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """The objects of a kind that match the selectors."""
 
     def page(
@@ -35,10 +37,11 @@ class ReadOnly(ABC):
         *,
         labels: str = "",
         fields: str = "",
+        as_of: str = "",
         token: str = "",  # noqa: ARG002 - there is one page
     ) -> Page:
         """The whole list as one page."""
-        return Page(self.list(resource, namespace, labels=labels, fields=fields))
+        return Page(self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of))
 
     def write(self, action: Action, manager: str) -> Object:
         """Raise ReadOnlyError."""
@@ -68,7 +71,15 @@ class Snapshot(ReadOnly):
         """The object of that name, or None."""
         return self._kinds[resource.group, resource.kind].get((namespace, name))
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",  # noqa: ARG002 - a snapshot has one state
+    ) -> Objects:
         """All objects of a kind that match the selectors."""
         return [
             body

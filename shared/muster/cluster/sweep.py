@@ -89,15 +89,13 @@ def objects_of(cluster: Cluster, *resources: Resource) -> Iterator[ObjectRef]:
 
 
 def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
-    """One pod of every group that exists and has pods with our gate, and every such pod without a group.
+    """Every PodGroup that has pods with our gate, and every such pod without a schedulingGroup.
 
     If the API is not served no group exists, and every such pod loses its gate.
     """
     seen: set[tuple[str, str]] = set()
-    if cluster.scheduling().served:
-        groups = {_key(body) for body in list_if_served(cluster, POD_GROUPS)}
-    else:
-        groups = None
+    served = cluster.scheduling().served
+    groups = {_key(body): _ref(body) for body in list_if_served(cluster, POD_GROUPS)} if served else {}
     for body in list_if_served(cluster, PODS, labels=GROUP):
         pod = _readable(Pod, body)
         if pod is None:
@@ -105,11 +103,13 @@ def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
             continue
         if GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
-        key = (pod.metadata.namespace, pod.pod_group_name or pod.metadata.name)
-        waits = pod.pod_group_name and groups is not None and key not in groups
-        if not waits and key not in seen:
-            seen.add(key)
+        if not (pod.pod_group_name and served):
             yield pod.ref
+            continue
+        key = (pod.metadata.namespace, pod.pod_group_name)
+        if key in groups and key not in seen:
+            seen.add(key)
+            yield groups[key]
 
 
 def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:

@@ -52,20 +52,32 @@ class Versioned:
         body = self._with_served_version(resource, lambda served: self._cluster.get(served, name, namespace))
         return versions.from_served(body) if body else None
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """All objects of a kind that match the selectors."""
         bodies = self._with_served_version(
-            resource, lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields)
+            resource,
+            lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields, as_of=as_of),
         )
         return [versions.from_served(body) for body in bodies]
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """One page of such a list."""
         page = self._with_served_version(
             resource,
-            lambda served: self._cluster.page(served, namespace, labels=labels, fields=fields, token=token),
+            lambda served: self._cluster.page(
+                served, namespace, labels=labels, fields=fields, as_of=as_of, token=token
+            ),
         )
         return replace(page, objects=[versions.from_served(body) for body in page.objects])
 

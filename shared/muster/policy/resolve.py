@@ -57,6 +57,7 @@ class LiveOwner:
         other_workloads: Workloads of the namespace that Muster did not make.
         sources: the policy sources of the owner, highest first.
         limits: what one owner may cost.
+        as_of: the newest resourceVersion among the subject, the owner and its runner.
     """
 
     subject: ObjectRef
@@ -68,6 +69,7 @@ class LiveOwner:
     other_workloads: tuple[Workload, ...] = ()
     sources: tuple[PolicySource, ...] = ()
     limits: Limits = DEFAULT_LIMITS
+    as_of: str = ""
 
     @property
     def workloads(self) -> tuple[Workload, ...]:

@@ -41,6 +41,8 @@ class DeadlineClient:
 
     Attributes:
         calls: the number of forwarded calls.
+        newest: whether lists are of the newest state whatever their `as_of`, as in a sweep: the objects that
+            it reads may have changed last when Muster was not running.
     """
 
     single_reads = SINGLE_READS
@@ -63,6 +65,7 @@ class DeadlineClient:
         self._end = time.monotonic() + seconds
         self._calls_lock = Lock()
         self.calls = 0
+        self.newest = False
 
     @property
     def seconds_left(self) -> float:
@@ -78,20 +81,34 @@ class DeadlineClient:
         """See `Cluster`."""
         return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """See `Cluster`; each page is a call."""
         return all_pages(
-            lambda token: self.page(resource, namespace, labels=labels, fields=fields, token=token)
+            lambda token: self.page(
+                resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token
+            )
         ).objects
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """See `Cluster`."""
+        at = "" if self.newest else as_of
         return self._forward(
             "list",
             resource.plural,
-            lambda: self._cluster.page(resource, namespace, labels=labels, fields=fields, token=token),
+            lambda: self._cluster.page(
+                resource, namespace, labels=labels, fields=fields, as_of=at, token=token
+            ),
         )
 
     def write(self, action: Action, manager: str) -> Object:

@@ -194,6 +194,7 @@ class Handler:
 
     def _outcome(self, event: Event, subject: ObjectRef | NoOp, cluster: DeadlineClient) -> Outcome:
         if isinstance(event, Sweep):
+            cluster.newest = True
             delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
             return self._sweeps.sweep(cluster, event, delay)
         if isinstance(subject, NoOp):

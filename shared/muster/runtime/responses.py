@@ -58,6 +58,7 @@ MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
     errors.TooManyRequests: Meaning(OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
     errors.Unavailable: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     errors.AnswerTooLarge: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
+    errors.VersionTooLarge: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     DeadlineExceeded: Meaning(OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
     errors.Expired: Meaning(OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
     # The role may be granted, or the credentials renewed, before the retries end.

@@ -84,11 +84,13 @@ def test_valid_policies_are_counted() -> None:
 class _ForbiddenConfigMaps(Snapshot):
     """ConfigMaps may not be listed."""
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """As the snapshot's, but for ConfigMaps."""
         if resource.kind == "ConfigMap":
             raise Forbidden("configmaps is forbidden", status=403)
-        return super().list(resource, namespace, labels=labels, fields=fields)
+        return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
 
 def test_what_may_not_be_read_is_a_warning() -> None:

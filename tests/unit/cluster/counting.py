@@ -24,10 +24,12 @@ class CountingSnapshot(Snapshot):
         self._read(resource, f"get {resource.kind} {name}")
         return super().get(resource, name, namespace)
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """As the snapshot's."""
         self._read(resource, f"list {resource.kind}")
-        return super().list(resource, namespace, labels=labels, fields=fields)
+        return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
     def _read(self, resource: Resource, what: str) -> None:
         self.reads.append(what)

@@ -15,9 +15,9 @@ import pytest
 import urllib3
 from kubernetes.config import incluster_config
 
-from muster.cluster import client as client_module
-from muster.cluster import errors
-from muster.cluster.client import CONNECTIONS, Client
+from muster.cluster import connections, errors
+from muster.cluster.client import Client
+from muster.cluster.connections import CONNECTIONS
 from muster.cluster.interface import PatchType
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, NODES, PODS
@@ -279,7 +279,7 @@ class TestNoAnswer:
     @pytest.mark.parametrize("call", READS)
     def test_the_server_does_not_answer_in_time(self, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         """A read time-out."""
-        monkeypatch.setattr(client_module, "READ_SECONDS", 0.05)
+        monkeypatch.setattr(connections, "READ_SECONDS", 0.05)
         with serving(ScriptedResponse(hold=True)) as server, pytest.raises(errors.Unavailable):
             call(Client.for_server(server.url))
 
@@ -348,8 +348,8 @@ def test_a_pods_service_account_is_used(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
     client = Client.in_cluster()
-    assert client._credentials() == {"authorization": "bearer renewed-now-and-then"}
-    assert client._configuration.host == "https://127.0.0.1:6443"
+    assert client._connections._credentials() == {"authorization": "bearer renewed-now-and-then"}
+    assert client.url == "https://127.0.0.1:6443"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
@@ -359,5 +359,5 @@ def test_a_server_on_this_machine_is_reached_without_a_proxy(
     """HTTP_PROXY would hand its requests to somebody else; other servers are reached through it."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://proxy.example:3128")
-    assert isinstance(Client.for_server("https://10.96.0.1")._pool, urllib3.ProxyManager)
-    assert not isinstance(Client.for_server(f"http://{host}:8001")._pool, urllib3.ProxyManager)
+    assert isinstance(Client.for_server("https://10.96.0.1")._connections._pool, urllib3.ProxyManager)
+    assert not isinstance(Client.for_server(f"http://{host}:8001")._connections._pool, urllib3.ProxyManager)

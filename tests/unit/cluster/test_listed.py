@@ -41,7 +41,14 @@ class Paged(CountingSnapshot):
         self._forgets = list(forgets)
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """Two of them."""
         self.tokens.append(token)
@@ -51,7 +58,7 @@ class Paged(CountingSnapshot):
             error.token = f"{token} still" if token else ""
             raise error
         begin = int(token.split(maxsplit=1)[0]) if token else 0
-        objects = self.list(resource, namespace, labels=labels, fields=fields)
+        objects = self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
         more = str(begin + 2) if len(objects) > begin + 2 else ""
         return Page(objects[begin : begin + 2], more)
 

@@ -193,7 +193,7 @@ def test_an_owner_that_is_left_alone_costs_no_workload() -> None:
     job = a_job(with_condition("Complete"))
     cluster = CountingSnapshot(job)
     CREATE_WORKLOAD.observe(cluster, ref(job))
-    assert cluster.reads == ["get Job llama", "get Namespace team-a"]
+    assert cluster.reads == ["get Job llama"]
 
 
 @pytest.mark.parametrize(
@@ -275,11 +275,11 @@ class TestPods:
     """patch_pods reads as little as it can."""
 
     def test_from_a_pod(self) -> None:
-        """The pod, its group, the pods of that: not the owner."""
+        """The pod and its group: neither the owner nor the other pods, which have events of their own."""
         cluster = CountingSnapshot(a_job(), a_pod_group(), *pods_of(a_job()))
         inputs = PATCH_PODS.observe(cluster, ref(a_pod()))
-        assert (len(inputs.groups), len(inputs.pods), inputs.tree) == (1, 2, None)
-        assert "get Job llama" not in cluster.reads
+        assert (len(inputs.groups), len(inputs.pods), inputs.tree) == (1, 1, None)
+        assert cluster.reads == ["get Pod llama-0", "get PodGroup llama-main-33333333"]
 
     def test_from_a_group(self) -> None:
         """Pods of the owner with another stamp are not the group's."""

@@ -97,7 +97,7 @@ class TestSweeps:
         ]
 
     def test_gated_pods(self) -> None:
-        """One of each group that exists, and each that has no group at all."""
+        """Each group that exists and has some, and each pod that has no schedulingGroup."""
         job, other, lost = a_job(pods=4), a_job(named("other"), of_uid("99999999-x")), a_job(named("lost"))
         objects = (
             a_pod_group(),
@@ -110,8 +110,8 @@ class TestSweeps:
                 for index in (0, 1)
             ),
         )
-        pods = [pod.name for pod in sweep.gated_pods(CountingSnapshot(*objects))]
-        assert pods == ["llama-0", "bare-0", "bare-1"]
+        subjects = [subject.name for subject in sweep.gated_pods(CountingSnapshot(*objects))]
+        assert subjects == ["llama-main-33333333", "bare-0", "bare-1"]
 
     def test_an_orphan_comes_observed(self) -> None:
         """With the UIDs of everything that lives, which the lists have told."""

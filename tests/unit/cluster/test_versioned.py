@@ -55,12 +55,21 @@ class Serving:
         self._request("get", resource)
         return None if name == "missing" else self._object(resource, name)
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """One object."""
-        return self.page(resource, namespace, labels=labels, fields=fields).objects
+        return self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of).objects
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", token: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
     ) -> Page:
         """One object."""
         self._request("list", resource)

@@ -148,7 +148,7 @@ def test_1_36_gets_groups_of_its_own_version(world: Callable[..., GatedCluster])
     assert cluster.gates() == [[group_labels.GATE]] * 2
     assert cluster.run("create_workload", job, JOBS).reason == "WorkloadCreated"
     assert cluster.run("create_pod_groups", job, JOBS).reason == "PodGroupsCreated"
-    assert cluster.run("patch_pods", pods[0], PODS).reason == "GatesLifted"
+    assert [cluster.run("patch_pods", pod, PODS).reason for pod in pods] == ["GatesLifted"] * 2
 
     (workload,) = cluster.grouped("v1alpha2", WORKLOADS)
     (group,) = cluster.grouped("v1alpha2", POD_GROUPS)
@@ -226,7 +226,7 @@ def test_groups_of_groups_are_refused(
     assert cluster.grouped(version, WORKLOADS) == []
     (stand_in,) = cluster.grouped(version, POD_GROUPS)
     assert stand_in["spec"]["schedulingPolicy"] == {"basic": {}}
-    assert cluster.run("patch_pods", pods[0], PODS).reason == "GatesLifted"
+    assert [cluster.run("patch_pods", pod, PODS).reason for pod in pods] == ["GatesLifted"] * 2
 
 
 def test_groups_of_groups_whose_kind_is_switched_off_later_are_given_up_visibly(
@@ -308,7 +308,7 @@ def test_an_api_switched_on_later_is_used_without_a_restart_or_a_sweep(
     assert cluster.gates() == [[group_labels.GATE]] * 2
     assert cluster.run("create_workload", job, JOBS).reason == "WorkloadCreated"
     assert cluster.run("create_pod_groups", job, JOBS).reason == "PodGroupsCreated"
-    assert cluster.run("patch_pods", pods[0], PODS).reason == "GatesLifted"
+    assert [cluster.run("patch_pods", pod, PODS).reason for pod in pods] == ["GatesLifted"] * 2
     assert cluster.gates() == [[], []]
 
 
@@ -318,7 +318,8 @@ def test_an_api_switched_off_is_noticed_at_the_next_event(world: Callable[..., G
     job, pods = cluster.job()
     cluster.run("create_workload", job, JOBS)
     cluster.run("create_pod_groups", job, JOBS)
-    cluster.run("patch_pods", pods[0], PODS)
+    for pod in pods:
+        cluster.run("patch_pods", pod, PODS)
 
     cluster.server.gates = OFF
     reborn = cluster.create(PODS, _unstamped({**pods_of(job)[0], "metadata": _renamed(pods_of(job)[0])}))

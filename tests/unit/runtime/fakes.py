@@ -55,18 +55,27 @@ class FakeCluster:
             raise self.on_read
         return BODY
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """The pod alone."""
-        self.calls.append(f"list {resource.plural} {namespace}{labels}{fields}")
+        self.calls.append(f"list {resource.plural} {namespace}{labels}{fields}{as_of}")
         if self.on_read:
             raise self.on_read
         return [BODY]
 
     def page(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", **_: Any
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        **_: Any,
     ) -> Page:
         """The pod alone."""
-        return Page(self.list(resource, namespace, labels=labels, fields=fields))
+        return Page(self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of))
 
     def write(self, action: Action, manager: str) -> Object:
         """What was sent."""

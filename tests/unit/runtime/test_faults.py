@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import client
+from muster.cluster import connections
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from tests.unit.runtime.fakes import FakeCluster, a_handler, a_step, an_event, execute
@@ -145,7 +145,7 @@ def test_what_is_gone_is_202(
 
 def test_slow_api_server(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
     """An API server that does not answer in time is away: nobody knows whether the write was done."""
-    monkeypatch.setattr(client, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "READ_SECONDS", 0.05)
     server.may_answer.clear()
     answer = handled(server, "read")
     assert (answer.status, json.loads(answer.body)["reason"]) == (503, "Unavailable")
@@ -156,7 +156,7 @@ def test_a_call_lasts_no_longer_than_the_time_for_its_event(server: Faulty) -> N
     server.may_answer.clear()
     began = time.monotonic()
     answer = a_handler(cluster=cluster_of(server), deadline_seconds=0.2).handle(*an_event())
-    assert time.monotonic() - began < client.READ_SECONDS
+    assert time.monotonic() - began < connections.READ_SECONDS
     assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
 
 

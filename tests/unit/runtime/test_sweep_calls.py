@@ -14,7 +14,7 @@ from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks.world import LOST_ONE_IN, NAMESPACES, BenchmarkCluster
+from tests.benchmarks.world import LOST_ONE_IN, BenchmarkCluster
 
 PAGE = 100
 """Objects to a page here: the count of pages is what matters, and making 500 gangs takes long."""
@@ -35,9 +35,6 @@ PAGES = {
 }
 """Of kinds with more objects than fit into one page, more than one; pods that wait are few."""
 
-OF_NAMESPACES = {"get namespaces": NAMESPACES + 1}
-"""Those of the copies, and that of the gang they are copies of."""
-
 LOST = OWNERS // LOST_ONE_IN
 WRITES = {
     "create_workload": {"create workloads": LOST},
@@ -49,8 +46,8 @@ WRITES = {
 }
 READS_PER_REPAIR = 9
 """The step looks again before it writes, as it does for an event."""
-READS_OF_ALL = 2
-"""Whether one more namespace opted in, and the administrator's ConfigMap: once for all owners."""
+READS_OF_ALL = 1
+"""The administrator's ConfigMap: once for all owners."""
 
 
 @pytest.fixture(name="world", scope="module")
@@ -80,14 +77,13 @@ def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_sweep_with_nothing_to_do_reads_pages(world: tuple[ApiServer, BenchmarkCluster], name: str) -> None:
-    """And whether each namespace opted in; nothing for each owner. Where 1 % was lost, that alone is made."""
+    """Nothing for each owner or namespace. Where 1 % was lost, that alone is made."""
     server, cluster = world
-    namespaces = {} if name in {"patch_pods", "mark_runtime"} else OF_NAMESPACES
-    assert calls_of_a_sweep(server, name) == PAGES[name] | namespaces
+    assert calls_of_a_sweep(server, name) == PAGES[name]
     cluster.lose(name)
     calls = calls_of_a_sweep(server, name)
     cluster.repair()
     writes = {what: count for what, count in calls.items() if what.split()[0] not in {"get", "list"}}
     assert writes == WRITES[name]
-    reads = sum(PAGES[name].values()) + NAMESPACES + READS_OF_ALL + LOST * READS_PER_REPAIR
+    reads = sum(PAGES[name].values()) + READS_OF_ALL + LOST * READS_PER_REPAIR
     assert calls.total() <= reads + sum(writes.values())

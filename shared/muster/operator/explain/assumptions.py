@@ -42,10 +42,12 @@ class DryRunCluster(Snapshot):
         """Return the object of that name, or None."""
         return self._later.get(resource, name, namespace) or super().get(resource, name, namespace)
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
         """Return all objects of a kind that match the selectors."""
-        initial = super().list(resource, namespace, labels=labels, fields=fields)
-        return initial + self._later.list(resource, namespace, labels=labels, fields=fields)
+        initial = super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
+        return initial + self._later.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
     def after(self, plan: Plan) -> DryRunCluster:
         """Return the cluster with the objects that a plan creates; both share the objects of the files."""

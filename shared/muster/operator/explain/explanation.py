@@ -12,6 +12,7 @@ from muster.cluster.interface import Cluster
 from muster.cluster.members import read_members
 from muster.cluster.owner import read_owner
 from muster.objects.meta import ObjectRef
+from muster.objects.resources import NAMESPACES
 from muster.operator.explain.assumptions import DryRunCluster
 from muster.operator.explain.notes import notes_on_groups, notes_on_skipped
 from muster.operator.explain.quota import quota_warnings
@@ -98,7 +99,9 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
         steps=tuple(_preview_steps(cluster, live, now)),
     )
     if isinstance(resolved, NoOp):
-        return replace(explanation, skipped=resolved, notes=tuple(notes_on_skipped(live, resolved)))
+        namespace = cluster.get(NAMESPACES, explanation.owner.namespace) or {"metadata": {}}
+        notes = notes_on_skipped(live, resolved, namespace["metadata"].get("labels") or {})
+        return replace(explanation, skipped=resolved, notes=tuple(notes))
     return replace(
         explanation,
         tree=resolved.tree,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.policy.model import NoOp
@@ -16,7 +16,7 @@ def notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
     """Yield a line for each way in which the groups of an owner may be less than a user expects."""
     if resolved.failure is not None:
         if resolved.failure.reason == Reason.PRIORITIES_DIFFER:
-            yield "the scheduler places no pods of different priority in one group, one by one neither"
+            yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
     stages = [f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages]
     gangs = [group.name for group in resolved.tree if group.gang]
@@ -41,12 +41,12 @@ def notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
         yield f"{grows[0]} is a gang of 1: pods that are added later are scheduled as they come, not together"
 
 
-def notes_on_skipped(live: LiveOwner, skipped: NoOp) -> Iterator[str]:
+def notes_on_skipped(live: LiveOwner, skipped: NoOp, namespace_labels: Mapping[str, str]) -> Iterator[str]:
     """Yield why mark-jobs leaves a plain Job without a group label (eventing/admission/mark-jobs.yaml)."""
-    job, namespace = live.owner, live.namespace
-    if skipped.reason != Reason.NOT_MARKED or not isinstance(job, Job) or namespace is None:
+    job = live.owner
+    if skipped.reason != Reason.NOT_MARKED or not isinstance(job, Job):
         return
-    if namespace.metadata.labels.get(NAMESPACE_SWITCH) != "enabled":
+    if namespace_labels.get(NAMESPACE_SWITCH) != "enabled":
         yield f"mark-jobs does not act in namespaces without the label {NAMESPACE_SWITCH}: enabled"
         return
     spec = job.spec

@@ -240,6 +240,13 @@ def method_not_allowed() -> ApiError:
     )
 
 
+def version_too_large(asked: int, current: int) -> ApiError:
+    """504: a resourceVersion that the server has not reached; the real one waits three seconds before."""
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    return ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+
+
 def expired(message: str, token: str = "") -> ApiError:
     """410: a resourceVersion or continue token older than the history.
 

@@ -99,6 +99,22 @@ class Store:
             records = self._objects.get(resource, {})
             return [records[key] for key in sorted(records) if not namespace or key[0] == namespace]
 
+    def all_at(self, resource: GroupResource, namespace: str, version: int) -> list[ObjectRecord] | None:
+        """As `all`, at a resourceVersion; None if the history no longer reaches back to it."""
+        with self.lock:
+            if version < max(self._dropped_until.get(resource, 0), self._compacted_at):
+                return None
+            records = dict(self._objects.get(resource, {}))
+            for change in reversed(self._history.get(resource, ())):
+                if change.version <= version:
+                    break
+                key = namespace_of(change.record.obj), name_of(change.record.obj)
+                if change.before is None:
+                    del records[key]
+                else:
+                    records[key] = change.before
+            return [records[key] for key in sorted(records) if not namespace or key[0] == namespace]
+
     def snapshot(self) -> list[tuple[GroupResource, ObjectRecord]]:
         """Every object with its resource."""
         with self.lock:

@@ -13,7 +13,14 @@ from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import name_of, namespace_of
 from muster.simulator.apiserver.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.selectors import Matcher, fields_matcher, labels_matcher
-from muster.simulator.apiserver.status import bad_request, expired, not_found
+from muster.simulator.apiserver.status import (
+    bad_request,
+    expired,
+    forbidden,
+    invalid_object,
+    not_found,
+    version_too_large,
+)
 from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 NOW = -1
@@ -66,15 +73,14 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
     """The objects of a kind as a list or a Table, in pages if the request has a limit.
 
     Raises:
-        ApiError: 400, the continue token is malformed; 410, it is too old. The 410 carries a new token.
+        ApiError: 400, the continue token is malformed; 410, it is too old, and the error has a new one; 410
+            or 504, the resourceVersion is older than the history, or was not reached yet.
     """
     kind = target.kind
     matches = selector(kind, target, request)
     with store.lock:
-        version = store.version
-        records = [
-            record for record in store.all(kind.group_resource, target.namespace) if matches(record.obj)
-        ]
+        stored, version = _state(store, kind, target.namespace, request)
+        records = [record for record in stored if matches(record.obj)]
         records, version = _after(store, records, request.query.get("continue", ""), version)
     limit = int(request.query.get("limit") or 0)
     rest = records[limit:] if limit else []
@@ -91,6 +97,24 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
         table = tables.table(kind, records, str(version), request)
         return Response(200, table | {"metadata": metadata})
     return Response(200, _joined(kind, records, metadata))
+
+
+def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[list[ObjectRecord], int]:
+    """The objects to list, and the resourceVersion of the list: of the newest state, or of the exact one."""
+    asked = request.query.get("resourceVersion", "")
+    if asked.isdecimal() and int(asked) > store.version:
+        raise version_too_large(int(asked), store.version)
+    if request.query.get("resourceVersionMatch") != "Exact":
+        return store.all(kind.group_resource, namespace), store.version
+    if asked in {"", "0"}:
+        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        if not asked:
+            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise invalid_object("meta.k8s.io", "ListOptions", "", [forbidden("resourceVersionMatch", why)])
+    records = store.all_at(kind.group_resource, namespace, int(asked))
+    if records is None:
+        raise expired(f"The resourceVersion for the provided list is too old: {asked}")
+    return records, int(asked)
 
 
 def _joined(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]) -> bytes:

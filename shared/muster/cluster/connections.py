@@ -1,0 +1,129 @@
+"""HTTP requests to an API server over kept connections, configured by the `kubernetes` package."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+
+from muster.cluster import errors
+from muster.cluster.deadline import seconds_left
+
+CONNECTIONS = 64
+"""The most connections that are kept open: at least the workers of a function.
+
+The package keeps five for each CPU; every call beyond those would cost a connection and a TLS handshake.
+"""
+CONNECT_SECONDS = 2.0
+READ_SECONDS = 5.0
+"""Less than a trigger waits for its function (PT10S in eventing/triggers)."""
+LEAST_READ_SECONDS = 0.1
+"""The minimum, so that a call just before the deadline can still succeed."""
+
+
+class Connections:
+    """Connections to an API server; safe to share between threads.
+
+    Args:
+        configuration: the API server's address, TLS settings and credentials.
+        user_agent: the caller's name in the API server's audit log.
+    """
+
+    def __init__(self, configuration: Configuration, user_agent: str) -> None:
+        # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
+        # own.
+        configuration.retries = urllib3.Retry(
+            total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
+        )
+        configuration.connection_pool_maxsize = CONNECTIONS
+        if _is_loopback(urlsplit(configuration.host).hostname or ""):
+            # The package takes HTTP_PROXY for every host that NO_PROXY does not name.
+            configuration.proxy = None
+        self._configuration = configuration
+        self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        self._user_agent = user_agent
+
+    @property
+    def url(self) -> str:
+        """The URL of the API server."""
+        return str(self._configuration.host)
+
+    def receive(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        content_type: str,
+        *,
+        most_bytes: int | None = None,
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Send a request; returns status, body and headers, also of an error.
+
+        It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.deadline`).
+
+        Raises:
+            AnswerTooLarge: the body has more than `most_bytes`; the rest of it is not read.
+        """
+        seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
+        response = self.open(method, path, query, body, seconds, content_type)
+        try:
+            content = response.read(None if most_bytes is None else most_bytes + 1)
+            too_large = most_bytes is not None and len(content) > most_bytes
+            if too_large:
+                response.close()  # what is left would be taken for the next answer on this connection
+        except urllib3.exceptions.HTTPError as error:
+            raise errors.Unavailable(f"{method} {path}: {error}") from error
+        finally:
+            response.release_conn()
+        if too_large:
+            raise errors.AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
+        return response.status, content, response.headers
+
+    def open(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        read_seconds: float,
+        content_type: str = "application/json",
+    ) -> urllib3.BaseHTTPResponse:
+        """Send a request; returns the response, whose body is still to be read."""
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent} | self._credentials()
+        if body is not None:
+            headers["Content-Type"] = content_type
+        parameters = urlencode({name: value for name, value in query.items() if value})
+        try:
+            return self._pool.request(
+                method,
+                f"{self.url}{path}" + (f"?{parameters}" if parameters else ""),
+                body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, read_seconds), total=read_seconds),
+                preload_content=False,
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise errors.Unavailable(f"{method} {path}: {error}") from error
+
+    def _credentials(self) -> dict[str, str]:
+        settings = self._configuration.auth_settings()
+        return {
+            setting["key"]: setting["value"]
+            for setting in settings.values()
+            if setting["in"] == "header" and setting["value"]
+        }
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
