@@ -27,6 +27,7 @@ PATCHED = re.compile(r'Invalid value: "\{.*\}"(?=: )', re.DOTALL)
 PARSER = re.compile(r"(?<=continue key is not valid: ).*")
 VERSION = re.compile(
     r"(?<=ResourceVersion in precondition: )\d+|(?<=ResourceVersion in object meta: )\d+|(?<=in record \()\d+"
+    r"|(?<=resourceVersion=)[1-9]\d{0,8}(?=&resourceVersionMatch=Exact)"
 )
 GENERATED = re.compile(r"\b(made-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 GO_VALUE = re.compile(r'Invalid value: (\{"|\[\{").*?(?=: [a-zA-Z`])', re.DOTALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.cluster.api import MERGE_PATCH
 from tests.contract.bodies import config_map, core, groups, pod
 from tests.contract.case import Cases, Conversation
 
@@ -39,6 +40,53 @@ def paged(api: Conversation, ns: str) -> None:
     rest = api.must("GET", core(ns, "pods"), limit="2", **{"continue": first["metadata"]["continue"]})
     assert [item["metadata"]["name"] for item in rest["items"]] == ["c"]
     assert "continue" not in rest["metadata"]
+
+
+@case(releases=BOTH)
+def listed_exactly(api: Conversation, ns: str) -> None:
+    """A list at the exact resourceVersion of an object has what existed then, of other kinds too."""
+    first = api.must("POST", core(ns, "pods"), pod("a", {"labels": {"tier": "x"}}))
+    second = api.must("POST", core(ns, "configmaps"), config_map("b"))
+    api.must("PATCH", core(ns, "pods", "a"), {"metadata": {"labels": {"tier": "y"}}}, MERGE_PATCH)
+    api.must("POST", core(ns, "pods"), pod("c"))
+    api.must("DELETE", core(ns, "configmaps", "b"))
+    for made, pods in ((first, ["a"]), (second, ["a"])):
+        exact = {"resourceVersion": made["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
+        found = api.must("GET", core(ns, "pods"), limit="500", **exact)
+        assert [item["metadata"]["name"] for item in found["items"]] == pods
+        assert found["items"][0]["metadata"]["labels"] == {"tier": "x"}
+        assert found["metadata"]["resourceVersion"] == exact["resourceVersion"]
+        assert api.must("GET", core(ns, "pods"), labelSelector="tier=y", **exact)["items"] == []
+    names = [item["metadata"]["name"] for item in api.must("GET", core(ns, "configmaps"), **exact)["items"]]
+    assert "b" in names
+
+
+@case(releases=BOTH)
+def listed_from_the_cache(api: Conversation, ns: str) -> None:
+    """A list at resourceVersion 0 takes a limit; right after a list of the newest state it is as new."""
+    api.must("POST", core(ns, "pods"), pod("a"))
+    assert len(api.must("GET", core(ns, "pods"))["items"]) == 1
+    for limit in ({}, {"limit": "500"}):
+        found = api.must("GET", core(ns, "pods"), resourceVersion="0", **limit)
+        assert [item["metadata"]["name"] for item in found["items"]] == ["a"]
+
+
+@case(releases=BOTH)
+def version_ahead(api: Conversation, ns: str) -> None:
+    """A resourceVersion that was not reached yet is 504, with its cause."""
+    for match in ("Exact", "NotOlderThan"):
+        query = {"resourceVersion": "9000000000", "resourceVersionMatch": match}
+        answer = api.request("GET", core(ns, "pods"), query=query)
+        assert (answer.status, answer.reason) == (504, "Timeout")
+        assert answer.body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+@case(releases=BOTH)
+def match_without_version(api: Conversation, ns: str) -> None:
+    """An exact match needs a resourceVersion above 0."""
+    for query in ({}, {"resourceVersion": "0"}):
+        answer = api.request("GET", core(ns, "pods"), query={"resourceVersionMatch": "Exact", **query})
+        assert (answer.status, answer.reason) == (422, "Invalid")
 
 
 @case(releases=BOTH)
