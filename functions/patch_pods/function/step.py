@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from muster.cluster import execute, permissions, read, sweep
 from muster.cluster.interface import Cluster
 from muster.cluster.list_cache import Listing
@@ -22,42 +24,73 @@ from muster.policy.reasons import Reason
 from muster.runtime.step import Step
 
 
+@dataclass(frozen=True)
+class AddedPod(ObjectRef):
+    """A pod, with the name of the PodGroup that its event gave; "" if it gave none."""
+
+    group: str = ""
+
+
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     """PodGroup add and update; Pod add, with Muster's gate; CompositePodGroup add, where one was replaced."""
     foreign = not_for_step(event, PodGroup={ADD, UPDATE}, CompositePodGroup={ADD}, Pod={ADD})
+    ref = event.ref
     if foreign is not None or event.object is None:
-        return foreign or event.ref
-    if event.ref.kind == PODS.kind and GATE not in Pod.read(event.object).gates:
-        return NoOp(Reason.UP_TO_DATE, f"{event.ref} does not have Muster's gate")
-    if event.ref.kind == POD_GROUPS.kind and event.happened == UPDATE:
+        return foreign or ref
+    if ref.kind == PODS.kind:
+        pod = Pod.read(event.object)
+        if GATE not in pod.gates:
+            return NoOp(Reason.UP_TO_DATE, f"{ref} does not have Muster's gate")
+        return AddedPod(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid, pod.pod_group_name)
+    if ref.kind == POD_GROUPS.kind and event.happened == UPDATE:
         group = PodGroup.read(event.object)
         if not (group.placed or in_tree(group)):
-            return NoOp(Reason.UP_TO_DATE, f"{event.ref} was not placed before, so no pod waits for a resize")
-    return event.ref
+            return NoOp(Reason.UP_TO_DATE, f"{ref} was not placed before, so no pod waits for a resize")
+    return ref
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
-    """One PodGroup and its pods; all groups that are placed together, and their owner, where these matter."""
+    """A PodGroup and its pods, or a pod and its PodGroup; all that is placed with them where it matters."""
     if subject.kind == COMPOSITE_POD_GROUPS.kind:
         return _observe_composite(cluster, subject)
-    group_ref = subject
-    pods: tuple[Pod, ...] = ()
     if subject.kind == PODS.kind:
-        pod = read.get(cluster, Pod, PODS, subject)
-        pods = (pod,) if pod else ()
-        name = pod.pod_group_name if pod and GATE in pod.gates else ""
-        group_ref = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, subject.namespace, name)
-    api = cluster.scheduling()
-    group = read.get(cluster, PodGroup, POD_GROUPS, group_ref) if api.served and group_ref.name else None
+        return _observe_pod(cluster, subject)
+    group = read.get(cluster, PodGroup, POD_GROUPS, subject) if cluster.scheduling().served else None
     if group is None:
+        return PodInputs(subject, cluster.scheduling())
+    return _observe_group(cluster, subject, group, pods_of_group(cluster, group))
+
+
+def _observe_pod(cluster: Cluster, subject: ObjectRef) -> PodInputs:
+    """A pod and its PodGroup; other pods of the group have events of their own."""
+    api = cluster.scheduling()
+    named = subject.group if isinstance(subject, AddedPod) else ""
+    group = _group_named(cluster, subject.namespace, named) if api.served else None
+    if named and api.served and group is None:
+        return PodInputs(subject, api, awaited=named)
+    pod = read.get(cluster, Pod, PODS, subject)
+    name = pod.pod_group_name if pod and GATE in pod.gates else ""
+    if name != named and api.served:
+        group = _group_named(cluster, subject.namespace, name)
+    pods = (pod,) if pod else ()
+    if not name or group is None:
         return PodInputs(subject, api, pods)
-    # All pods of a group that is new; else the one that is new, because each pod has an event of its own.
-    pods = pods or pods_of_group(cluster, group)
+    return _observe_group(cluster, subject, group, pods)
+
+
+def _group_named(cluster: Cluster, namespace: str, name: str) -> PodGroup | None:
+    ref = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, namespace, name)
+    return read.get(cluster, PodGroup, POD_GROUPS, ref) if name else None
+
+
+def _observe_group(cluster: Cluster, subject: ObjectRef, group: PodGroup, pods: tuple[Pod, ...]) -> PodInputs:
+    """A PodGroup with pods of it; where its owner matters, all groups that are placed together with it."""
+    alone = PodInputs(subject, cluster.scheduling(), pods, (group,))
     if not needs_owner(group, pods):
-        return PodInputs(subject, api, pods, (group,))
+        return alone
     live, resolved = read_owner(cluster, group.ref)
     if live.owner is None:
-        return PodInputs(subject, api, pods, (group,))
+        return alone
     members = read_members(cluster, live, resolved)
     together = placed_together(members, group)
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))

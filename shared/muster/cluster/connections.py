@@ -46,7 +46,13 @@ class Connections:
             # The package takes HTTP_PROXY for every host that NO_PROXY does not name.
             configuration.proxy = None
         self._configuration = configuration
-        self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        manager: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        # The manager would look the pool up again for each request, by a key of all TLS settings.
+        self._pool = manager.connection_from_url(configuration.host)
+        url = urlsplit(configuration.host)
+        # Without TLS a proxy is told the whole URL.
+        whole = isinstance(manager, urllib3.ProxyManager) and url.scheme == "http"
+        self._prefix = configuration.host if whole else url.path.rstrip("/")
         self._user_agent = user_agent
 
     @property
@@ -101,13 +107,15 @@ class Connections:
             headers["Content-Type"] = content_type
         parameters = urlencode({name: value for name, value in query.items() if value})
         try:
-            return self._pool.request(
+            return self._pool.urlopen(
                 method,
-                f"{self.url}{path}" + (f"?{parameters}" if parameters else ""),
+                f"{self._prefix}{path}" + (f"?{parameters}" if parameters else ""),
                 body=None if body is None else json.dumps(body, separators=(",", ":")).encode(),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=min(CONNECT_SECONDS, read_seconds), total=read_seconds),
                 preload_content=False,
+                redirect=False,
+                assert_same_host=False,
             )
         except urllib3.exceptions.HTTPError as error:
             raise errors.Unavailable(f"{method} {path}: {error}") from error

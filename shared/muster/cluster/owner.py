@@ -21,7 +21,12 @@ from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_
 
 
 def read_owner(
-    cluster: Cluster, subject: ObjectRef, *, classes: bool = False, to_create: bool = False
+    cluster: Cluster,
+    subject: ObjectRef,
+    *,
+    classes: bool = False,
+    to_create: bool = False,
+    by_workload: bool = False,
 ) -> tuple[LiveOwner, ResolvedOwner | NoOp]:
     """The root owner of an object with its groups, or the reason to leave it alone.
 
@@ -30,8 +35,9 @@ def read_owner(
         subject: an owner, a Job or JobSet of one, or a Workload, group or pod made for one.
         classes: whether PriorityClasses are read where they can change the result.
         to_create: whether groups are going to be created, which say whether their class preempts.
+        by_workload: whether the policy matters only once there is a Workload; without one it is not read.
     """
-    live = _live_owner(cluster, subject)
+    live = _live_owner(cluster, subject, by_workload=by_workload)
     identified = identify(live)
     if isinstance(identified, NoOp):
         return live, identified
@@ -55,7 +61,7 @@ def name_holder(cluster: Cluster, live: LiveOwner) -> OwnerObject | None:
     return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
 
 
-def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
+def _live_owner(cluster: Cluster, subject: ObjectRef, *, by_workload: bool) -> LiveOwner:
     """The root owner of an object with everything that resolving it needs."""
     chain = _climb(cluster, subject)
     root = chain.root
@@ -76,11 +82,18 @@ def _live_owner(cluster: Cluster, subject: ObjectRef) -> LiveOwner:
     ref = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, where, workload_name(root))
     # A user makes a Workload of their own before its owner, or it is the subject.
     others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
+    about = chain.subject
+    if isinstance(about, Workload) and about.metadata.name == ref.name:
+        workload: Workload | None = about
+    else:
+        workload = read.get(cluster, Workload, WORKLOADS, ref)
     live = replace(
         live,
-        workload=read.get(cluster, Workload, WORKLOADS, ref),
+        workload=workload,
         other_workloads=tuple(Workload.read(body) for body in others),
     )
+    if by_workload and not live.workloads:
+        return live
     return replace(live, sources=policy_sources.effective(cluster, live))
 
 
@@ -126,7 +139,8 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
         above = _owner_ref(body, ref)
         if body is None or above is None:
             return _Chain()
-        return replace(_climb(cluster, above), subject=KubernetesObject.read(body))
+        view = Workload if ref.kind == WORKLOADS.kind else KubernetesObject
+        return replace(_climb(cluster, above), subject=view.read(body))
     owner_object = read.get(cluster, kind.view, kind.resource, ref)
     if owner_object is None:
         return _Chain()

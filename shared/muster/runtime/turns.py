@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Condition
+from threading import Event, Lock
 
 
 class NamespaceBusyError(Exception):
@@ -27,10 +27,13 @@ class Turns:
     def __init__(self, workers: int, waiting: int) -> None:
         self._workers = workers
         self._places = max(1, waiting * 3 // 4)
-        self._changed = Condition()
+        self._lock = Lock()
         self._in_work: Counter[str] = Counter()
-        self._waiting: dict[str, deque[object]] = {}
-        """Tickets by namespace; the namespace whose turn is next is the first."""
+        self._waiting: dict[str, deque[Event]] = {}
+        """Tickets by namespace, the one whose turn is next first; a ticket is set when its event may begin.
+
+        One for each event, because a common condition would wake all that wait whenever one of them begins.
+        """
 
     @contextmanager
     def turn(self, namespace: str, seconds: float) -> Iterator[None]:
@@ -43,42 +46,48 @@ class Turns:
         Raises:
             NamespaceBusyError: the namespace has no place to wait, or got no turn in time.
         """
-        with self._changed:
-            self._wait(namespace, seconds)
+        ticket = self._ticket(namespace)
+        if not ticket.wait(seconds):
+            self._give_up(namespace, ticket, seconds)
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._in_work[namespace] -= 1
                 if not self._in_work[namespace]:
                     del self._in_work[namespace]
                 self._begin_next()
 
-    def _wait(self, namespace: str, seconds: float) -> None:
-        tickets = self._waiting.setdefault(namespace, deque())
-        if len(tickets) >= self._places:
-            raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
-        ticket = object()
-        tickets.append(ticket)
-        self._begin_next()
-        if self._changed.wait_for(lambda: ticket not in tickets, timeout=seconds):
-            return
-        tickets.remove(ticket)
-        self._drop_if_empty(namespace)
+    def _ticket(self, namespace: str) -> Event:
+        with self._lock:
+            tickets = self._waiting.setdefault(namespace, deque())
+            if len(tickets) >= self._places:
+                raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
+            ticket = Event()
+            tickets.append(ticket)
+            self._begin_next()
+            return ticket
+
+    def _give_up(self, namespace: str, ticket: Event, seconds: float) -> None:
+        """Withdraw a ticket, unless its event may begin after all."""
+        with self._lock:
+            if ticket.is_set():
+                return
+            self._waiting[namespace].remove(ticket)
+            self._drop_if_empty(namespace)
         raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
 
     def _begin_next(self) -> None:
         """Let events begin while a worker is free, one of each namespace in turn."""
-        while self._in_work.total() <= self._workers:
+        while self._waiting and self._in_work.total() <= self._workers:
             allowed = (name for name in self._waiting if self._in_work[name] < self._workers)
             namespace = next((name for name in allowed if self._waiting[name]), None)
             if namespace is None:
                 break
-            self._waiting[namespace].popleft()
+            self._waiting[namespace].popleft().set()
             self._in_work[namespace] += 1
             self._waiting[namespace] = self._waiting.pop(namespace)  # behind the others
             self._drop_if_empty(namespace)
-        self._changed.notify_all()
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:

@@ -26,6 +26,7 @@ class PodInputs:
         pods: the pods of the groups; with the owner, all its pods.
         groups: the PodGroup, or all PodGroups that are placed together with it; empty if there is none.
         tree: the owner with all its groups and Jobs; None if `needs_owner` says that it does not matter.
+        awaited: the PodGroup that the event gave and that does not exist; then nothing else was read.
     """
 
     subject: ObjectRef
@@ -33,10 +34,13 @@ class PodInputs:
     pods: tuple[Pod, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     tree: OwnerGroups | None = None
+    awaited: str = ""
 
 
 def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
     """Remove the gates of all free pods at once, since one gated pod holds back its whole group or tree."""
+    if inputs.awaited:
+        return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {inputs.awaited} does not exist yet")
     gated, served = gated_pods(inputs.pods), inputs.api.served
     without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
