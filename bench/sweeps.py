@@ -1,22 +1,24 @@
-"""Measures the cost of a sweep: `python -m tests.benchmarks.sweeps --owners 10000`.
+"""The cost of a sweep, on an embedded API server with thousands of Jobs.
 
-An embedded API server holds that many Jobs, each with four pods, a Workload and a PodGroup. Each function
-sweeps it in a process of its own, once with nothing to do and once after 1 % was lost; before each of these,
-another process reads the same lists without any of Muster's code around the client: the floor.
+Each Job has four pods, a Workload and a PodGroup. Each function sweeps in a process of its own, once with
+nothing to do and once after 1 % was lost. Before each of these another process reads the same lists without
+any of Muster's code around the client: the reference.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.figures import Environment, Figure, Goal, Measure, progress, samples
+from bench.world import STEPS, BenchmarkCluster
 from muster import steps
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
@@ -25,10 +27,11 @@ from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks.world import STEPS, BenchmarkCluster
 
-COLUMNS = ("function", "", "calls", "MB", "seconds", "CPU seconds", "sweeps", "peak MiB")
-SWEEP = {"ce-specversion": "1.0", "ce-source": "/benchmark", "ce-type": "dev.muster.sweep"}
+OWNERS = 10_000
+MOST_MIB = 128.0
+SWEEP, LISTS = "sweep", "the lists alone"
+EVENT = {"ce-specversion": "1.0", "ce-source": "/benchmark", "ce-type": "dev.muster.sweep"}
 
 
 class CountingClient(Client):
@@ -66,6 +69,15 @@ class Cost:
     peak: float
 
 
+QUANTITIES: tuple[tuple[str, str, Callable[[Cost], float]], ...] = (
+    ("calls", "", lambda cost: cost.calls),
+    ("received", "MB", lambda cost: cost.megabytes),
+    ("time", "s", lambda cost: cost.seconds),
+    ("CPU time", "s", lambda cost: cost.cpu),
+    ("memory at most", "MiB", lambda cost: cost.peak),
+)
+
+
 def sweep(url: str, name: str) -> Cost:
     """Sweep until every object was looked at."""
     client = CountingClient.for_server(url)
@@ -74,7 +86,7 @@ def sweep(url: str, name: str) -> Cost:
     began, cpu, sweeps = time.perf_counter(), time.process_time(), 0
     while not _finished(handler):
         sweeps += 1
-        answer = handler.handle({**SWEEP, "ce-id": str(sweeps)}, b"")
+        answer = handler.handle({**EVENT, "ce-id": str(sweeps)}, b"")
         if answer.status != 202:
             raise SystemExit(f"{name}: {answer.status} {answer.body.decode()}")
     return _cost(client, began, cpu, sweeps)
@@ -89,7 +101,7 @@ def _finished(handler: Handler) -> bool:
     )
 
 
-def floor(url: str, name: str) -> Cost:
+def lists(url: str, name: str) -> Cost:
     """Read the same lists page by page, and drop each page."""
     client = CountingClient.for_server(url)
     began, cpu = time.perf_counter(), time.process_time()
@@ -116,48 +128,49 @@ def _cost(client: CountingClient, began: float, cpu: float, sweeps: int) -> Cost
 
 
 def _in_a_process(what: str, url: str, name: str) -> Cost:
-    command = [sys.executable, "-m", "tests.benchmarks.sweeps", "--only", what, name, url]
+    command = [sys.executable, "-m", "bench.sweeps", what, url, name]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return Cost(**json.loads(output.splitlines()[-1]))
 
 
-def main() -> None:
-    """Print a line for each function and each case: baseline, nothing to do, 1 % lost."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--owners", type=int, default=10_000)
-    parser.add_argument("--functions", nargs="+", default=STEPS, choices=STEPS)
-    parser.add_argument("--only", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.only:
-        what, name, url = given.only
-        say(json.dumps(asdict({"floor": floor, "sweep": sweep}[what](url, name))))
-        return
+def measure() -> Figure:
+    """Return calls, time and memory of a sweep of each function."""
+    measures: list[Measure] = []
+    environment = Environment.now()
     with ApiServer() as server:
         server.load(resource_definitions())
-        world = BenchmarkCluster(server, given.owners)
+        world = BenchmarkCluster(server, OWNERS)
         world.fill()
-        say(f"{given.owners} Jobs of 4 pods\n")
-        say(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-        for name in given.functions:
+        for name in STEPS:
             for words, lost in (("nothing to do", False), ("1 % lost", True)):
+                progress(f"{name}: {words}")
                 if lost:
                     world.lose(name)
-                _print(name, "floor: the lists alone", _in_a_process("floor", server.url, name))
-                _print(name, words, _in_a_process("sweep", server.url, name))
+                costs = {
+                    LISTS: [_in_a_process("lists", server.url, name)],
+                    SWEEP: [_in_a_process("sweep", server.url, name)],
+                }
+                measures += _measures(f"{name}, {words}", costs)
             world.repair()
-
-
-def say(line: str) -> None:
-    """Print a line and flush."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _print(name: str, words: str, cost: Cost) -> None:
-    say(
-        f"| {name} | {words} | {cost.calls} | {cost.megabytes:.1f} | {cost.seconds:.1f} | {cost.cpu:.1f} "
-        f"| {cost.sweeps or ''} | {cost.peak:.0f} |"
+    return Figure(
+        name="sweeps",
+        title=f"Sweeps of {OWNERS:,} Jobs",
+        description=" ".join((__doc__ or "").split()),
+        environment=environment,
+        measures=tuple(measures),
     )
+
+
+def _measures(group: str, costs: Mapping[str, Sequence[Cost]]) -> Iterator[Measure]:
+    for name, unit, value in QUANTITIES:
+        goals = (Goal(SWEEP, MOST_MIB),) if unit == "MiB" else ()
+        yield Measure(name, unit, samples(costs, value), group, reference=LISTS, goals=goals)
+
+
+def main() -> None:
+    """Measure one process and print its cost as JSON: `python -m bench.sweeps sweep|lists URL FUNCTION`."""
+    what, url, name = sys.argv[1:]
+    print(json.dumps(asdict({"lists": lists, "sweep": sweep}[what](url, name))))
 
 
 if __name__ == "__main__":
