@@ -43,25 +43,22 @@ def _chapter(figure: Figure) -> str:
     for group, members in groupby(figure.measures, lambda measure: measure.group):
         if group:
             lines.append(f"### {group}\n")
-        lines += _tables(list(members))
+        lines.append(_table(list(members)))
     lines += [f"![{plot.stem}](speed/{plot.name})\n" for plot in plots_of(figure)]
     lines += _goals(figure.measures)
     return "\n".join(lines)
 
 
-def _tables(measures: Sequence[Measure]) -> list[str]:
-    """Return a table for each run of measures with the same subjects."""
-    tables = []
-    for subjects, members in groupby(measures, lambda measure: tuple(measure.samples)):
-        rows = list(members)
-        noted = any(measure.note for measure in rows)
-        header = ["", *subjects, *(["why"] if noted else [])]
-        lines = [_row(header), "|" + "---|" * len(header)]
-        for measure in rows:
-            cells = [_cell(measure, subject) for subject in subjects]
-            lines.append(_row([_label(measure), *cells, *([measure.note] if noted else [])]))
-        tables.append("\n".join(lines) + "\n")
-    return tables
+def _table(measures: Sequence[Measure]) -> str:
+    """Return the table of a group: a row for each measure, a column for each subject of any of them."""
+    subjects = list(dict.fromkeys(subject for measure in measures for subject in measure.samples))
+    noted = any(measure.note for measure in measures)
+    header = ["", *subjects, *(["why"] if noted else [])]
+    lines = [_row(header), "|" + "---|" * len(header)]
+    for measure in measures:
+        cells = [_cell(measure, subject) if subject in measure.samples else "" for subject in subjects]
+        lines.append(_row([_label(measure), *cells, *([measure.note] if noted else [])]))
+    return "\n".join(lines) + "\n"
 
 
 def _label(measure: Measure) -> str:
