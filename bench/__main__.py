@@ -9,7 +9,7 @@ from importlib import import_module
 from bench import report
 from bench.figures import ROOT, Figure, progress
 
-FIGURES = ("warm-step", "sweeps")
+FIGURES = ("cold-start", "warm-step", "sweeps")
 """Each is measured by `measure` of the module of its name; the order is that of the results page."""
 
 

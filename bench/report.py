@@ -50,15 +50,23 @@ def _chapter(figure: Figure) -> str:
 
 
 def _table(measures: Sequence[Measure]) -> str:
-    """Return the table of a group: a row for each measure, a column for each subject of any of them."""
+    """Return the table of a group: measures by subjects, the more numerous of which are the rows."""
     subjects = list(dict.fromkeys(subject for measure in measures for subject in measure.samples))
-    noted = any(measure.note for measure in measures)
-    header = ["", *subjects, *(["why"] if noted else [])]
-    lines = [_row(header), "|" + "---|" * len(header)]
-    for measure in measures:
-        cells = [_cell(measure, subject) if subject in measure.samples else "" for subject in subjects]
-        lines.append(_row([_label(measure), *cells, *([measure.note] if noted else [])]))
-    return "\n".join(lines) + "\n"
+    if len(subjects) > len(measures):
+        header = ["", *map(_label, measures)]
+        rows = [[subject, *(_cell(measure, subject) for measure in measures)] for subject in subjects]
+    else:
+        noted = any(measure.note for measure in measures)
+        header = ["", *subjects, *(["why"] if noted else [])]
+        rows = [
+            [
+                _label(measure),
+                *(_cell(measure, subject) for subject in subjects),
+                *([measure.note] if noted else []),
+            ]
+            for measure in measures
+        ]
+    return "\n".join([_row(header), "|" + "---|" * len(header), *map(_row, rows)]) + "\n"
 
 
 def _label(measure: Measure) -> str:
@@ -67,6 +75,9 @@ def _label(measure: Measure) -> str:
 
 
 def _cell(measure: Measure, subject: str) -> str:
+    """Return median, quartiles and ratio of a subject; empty if it was not measured."""
+    if subject not in measure.samples:
+        return ""
     summary = measure.summary(subject)
     text = number(summary.median)
     if summary.low != summary.high:

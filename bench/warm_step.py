@@ -37,7 +37,7 @@ QUANTITIES = {
     "nothing by the event alone, CPU per event": "ms",
     "resident memory": "MiB",
 }
-"""What is measured, and its unit. An event that changes nothing is one on which the function acted already."""
+"""What is measured, and its unit. An event that changes nothing is one that came twice."""
 
 GOALS: dict[str, tuple[Goal, ...]] = {
     "one after another": (Goal(MUSTER, 0.65, FLOOR, at_least=True),),
