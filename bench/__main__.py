@@ -8,8 +8,11 @@ from importlib import import_module
 
 from bench import report
 from bench.figures import ROOT, Figure, progress
+from bench.subjects import FailedError
+from tests.cluster.modules import BuildFailed
+from tests.cluster.processes import NotReady
 
-FIGURES = ("cold-start", "warm-step", "sweeps")
+FIGURES = ("cold-start", "warm-step", "api-calls", "broker", "sweeps")
 """Each is measured by `measure` of the module of its name; the order is that of the results page."""
 
 
@@ -21,7 +24,10 @@ def main() -> None:
     if unknown := sorted(set(given.figures) - set(FIGURES)):
         parser.error(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}")
     for name in given.figures or FIGURES:
-        _measure(name)
+        try:
+            _measure(name)
+        except (FailedError, BuildFailed, NotReady) as error:
+            raise SystemExit(f"{name}: {error}") from None
     report.write(FIGURES)
     progress(f"{report.PAGE.relative_to(ROOT)} is written")
 

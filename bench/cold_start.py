@@ -96,10 +96,11 @@ def measure() -> Figure:
         subjects[KOPF] = partial(_watcher, plane, kopf_command)
         subjects[INFORMERS] = partial(_watcher, plane, informer_command)
         starts = in_turns(subjects, ROUNDS)
-        empty = partial(imports, "import empty_func", PEERS, {})
-        profiles = in_turns(
-            {EMPTY: empty, **{step: image.imports for step, image in images.items()}}, PROFILES
-        )
+        importers: dict[str, Callable[[], Profile]] = {
+            EMPTY: partial(imports, "import empty_func", PEERS, {})
+        }
+        importers |= {step: image.imports for step, image in images.items()}
+        profiles = in_turns(importers, PROFILES)
     return Figure(
         name="cold-start",
         title="Cold start",

@@ -11,6 +11,9 @@ from bench.figures import RESULTS, ROOT, Figure, Goal, Measure
 PAGE = ROOT / "docs" / "speed.md"
 PLOTS = ROOT / "docs" / "speed"
 
+WIDEST = 5
+"""The most subjects that are columns, unless there are more measures."""
+
 HEAD = """# Speed
 
 Written by `make bench` from the raw data in [bench/results](../bench/results); how each figure is measured:
@@ -50,9 +53,9 @@ def _chapter(figure: Figure) -> str:
 
 
 def _table(measures: Sequence[Measure]) -> str:
-    """Return the table of a group: measures by subjects, the more numerous of which are the rows."""
+    """Return the table of a group: a row for each measure, or for each subject if these are too many."""
     subjects = list(dict.fromkeys(subject for measure in measures for subject in measure.samples))
-    if len(subjects) > len(measures):
+    if len(subjects) > max(len(measures), WIDEST):
         header = ["", *map(_label, measures)]
         rows = [[subject, *(_cell(measure, subject) for measure in measures)] for subject in subjects]
     else:

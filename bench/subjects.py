@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import urllib3
 
@@ -127,6 +128,7 @@ class Sender:
 
     def __init__(self, url: str, status: int) -> None:
         self._pool = urllib3.connection_from_url(url, maxsize=8, retries=False, timeout=PATIENCE)
+        self._path = urlsplit(url).path or "/"
         self._status = status
 
     def send(self, event: Event) -> None:
@@ -135,7 +137,7 @@ class Sender:
         Raises:
             FailedError: it has another status than expected.
         """
-        answer = self._pool.request("POST", "/", body=event.body, headers=dict(event.headers))
+        answer = self._pool.request("POST", self._path, body=event.body, headers=dict(event.headers))
         if answer.status != self._status:
             raise FailedError(f"{event.headers['Ce-Subject']}: {answer.status} {answer.data.decode()}")
 
