@@ -87,9 +87,10 @@ MINUTES ?= 10
 soak: $(READY) ## Attack every function over raw sockets: memory and handles stay flat (MINUTES=10)
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
-golden-update: $(READY) ## Write golden plans, explanations, messages and schemas anew; review the diff
+golden-update: $(READY) ## Write golden plans, explanations, counts, messages and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update
 	$(BIN)/python -m tests.examples.golden
+	$(BIN)/python -m tests.counts
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
 	$(BIN)/pytest --quiet --update-messages
