@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -11,9 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from bench.figures import Figure, Measure
+from bench.samples import Summary
 
-WIDTH, ROW, CURVE = 9.0, 0.32, 3.6
-"""Inches: the width of a plot, the height of a bar, the height of a curve."""
+WIDTH, ROW, CURVE = 11.0, 0.24, 3.6
+"""Inches: the width of a page of plots, the height of a bar, the height of a curve."""
+COLUMNS = 2
 
 
 def draw(figure: Figure, path: Path) -> None:
@@ -56,21 +58,40 @@ def _line(axes: Axes, subject: str, members: Sequence[Measure]) -> None:
 
 
 def _bars(measures: Sequence[Measure]) -> Canvas:
-    """A bar per subject and quantity: the median ratio to the reference, which is 1."""
-    rows = [
-        (f"{measure.group}: {measure.name}" if measure.group else measure.name, subject, measure)
+    """One plot per quantity, with a bar for each subject in each group: its ratio to the reference."""
+    compared = [measure for measure in measures if measure.reference]
+    names = list(dict.fromkeys((measure.name, measure.reference) for measure in compared))
+    panels = [
+        _ratios([measure for measure in compared if (measure.name, measure.reference) == name])
+        for name in names
+    ]
+    rows = -(-len(panels) // COLUMNS)
+    height = rows * (1 + ROW * max(map(len, panels)))
+    canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+    for place, ((name, reference), ratios) in enumerate(zip(names, panels, strict=True), start=1):
+        axes = canvas.add_subplot(rows, min(COLUMNS, len(panels)), place)
+        _panel(axes, ratios)
+        axes.set_title(f"{name}, × {reference}", fontsize="medium")
+    return canvas
+
+
+def _ratios(measures: Sequence[Measure]) -> dict[tuple[str, str], Summary]:
+    """Return the ratios by group and subject."""
+    return {
+        (measure.group, subject): measure.ratio(subject)
         for measure in measures
         for subject in measure.samples
-        if measure.reference and subject != measure.reference and 0 not in measure.samples[measure.reference]
-    ]
-    canvas = Canvas(figsize=(WIDTH, 1 + ROW * len(rows)), layout="constrained")
-    axes = canvas.add_subplot()
-    for place, (_, subject, measure) in enumerate(rows):
-        ratio = measure.ratio(subject)
+        if subject != measure.reference and 0 not in measure.samples[measure.reference]
+    }
+
+
+def _panel(axes: Axes, ratios: Mapping[tuple[str, str], Summary]) -> None:
+    groups = {group for group, _ in ratios}
+    subjects = list(dict.fromkeys(subject for _, subject in ratios))
+    for place, ((_, subject), ratio) in enumerate(ratios.items()):
         error = [[ratio.median - ratio.low], [ratio.high - ratio.median]]
-        axes.barh(place, ratio.median, xerr=error, color="tab:blue")
+        axes.barh(place, ratio.median, xerr=error, color=f"C{subjects.index(subject)}")
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [f"{name}, {subject}" for name, subject, _ in rows])
+    labels = [f"{group}: {subject}" if len(groups) > 1 else subject for group, subject in ratios]
+    axes.set_yticks(range(len(ratios)), labels, fontsize="small")
     axes.invert_yaxis()
-    axes.set_xlabel("× reference")
-    return canvas

@@ -37,7 +37,8 @@ import json, runpy, sys
 before = set(sys.modules)
 from muster.runtime.knative import serve_step
 serve_step(runpy.run_path(sys.argv[1])["STEP"])
-print(json.dumps([name for name in set(sys.modules) - before if getattr(sys.modules[name], "__file__", None)]))
+new = set(sys.modules) - before
+print(json.dumps([name for name in new if getattr(sys.modules[name], "__file__", None)]))
 """
 """Starts a function as its image does, short of the server, and prints the modules that this imports."""
 
