@@ -1,8 +1,8 @@
-"""The cost of a sweep, on an embedded API server with thousands of Jobs.
+"""A sweep of each function over thousands of Jobs, on an embedded API server.
 
-Each Job has four pods, a Workload and a PodGroup. Each function sweeps in a process of its own, once with
-nothing to do and once after 1 % was lost. Before each of these another process reads the same lists without
-any of Muster's code around the client: the reference.
+Each Job has four pods, a Workload and a PodGroup. Each function sweeps in a process of its own until it has
+looked at everything, with nothing to do and after 1 % was lost. Before it another process reads the same
+lists without any of Muster's code around the client: `lists alone`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,21 @@ from bench.figures import Environment, Figure, Goal, Measure, progress, samples
 from bench.world import STEPS, BenchmarkCluster
 from muster import steps
 from muster.cluster.client import Client
-from muster.cluster.errors import ApiGone
+from muster.cluster.errors import ApiGone, Unavailable
+from muster.cluster.list_cache import Listing
+from muster.cluster.paging import Page
 from muster.cluster.versioned import Versioned
 from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 
-OWNERS = 10_000
+NOTHING, LOST = "nothing to do", "1 % lost"
+SIZES = {1_000: (NOTHING, LOST), 10_000: (NOTHING,)}
+"""The numbers of Jobs, and the cases that are measured with each."""
 MOST_MIB = 128.0
-SWEEP, LISTS = "sweep", "the lists alone"
+TRIES = 5
+"""Attempts to read a page, which is smaller each time, since a busy API server may answer too late."""
 EVENT = {"ce-specversion": "1.0", "ce-source": "/benchmark", "ce-type": "dev.muster.sweep"}
 
 
@@ -109,13 +115,18 @@ def lists(url: str, name: str) -> Cost:
         token: str | None = ""
         while token is not None:
             try:
-                page = client.page(
-                    listing.resource, labels=listing.labels, fields=listing.fields, token=token
-                )
+                page = _page(client, listing, token)
             except ApiGone:
                 break
             token = page.token or None
     return _cost(client, began, cpu, 0)
+
+
+def _page(client: Client, listing: Listing, token: str) -> Page:
+    for _ in range(TRIES - 1):
+        with suppress(Unavailable):
+            return client.page(listing.resource, labels=listing.labels, fields=listing.fields, token=token)
+    return client.page(listing.resource, labels=listing.labels, fields=listing.fields, token=token)
 
 
 def _cost(client: CountingClient, began: float, cpu: float, sweeps: int) -> Cost:
@@ -135,36 +146,43 @@ def _in_a_process(what: str, url: str, name: str) -> Cost:
 
 def measure() -> Figure:
     """Return calls, time and memory of a sweep of each function."""
-    measures: list[Measure] = []
     environment = Environment.now()
-    with ApiServer() as server:
-        server.load(resource_definitions())
-        world = BenchmarkCluster(server, OWNERS)
-        world.fill()
-        for name in STEPS:
-            for words, lost in (("nothing to do", False), ("1 % lost", True)):
-                progress(f"{name}: {words}")
-                if lost:
-                    world.lose(name)
-                costs = {
-                    LISTS: [_in_a_process("lists", server.url, name)],
-                    SWEEP: [_in_a_process("sweep", server.url, name)],
-                }
-                measures += _measures(f"{name}, {words}", costs)
-            world.repair()
     return Figure(
         name="sweeps",
-        title=f"Sweeps of {OWNERS:,} Jobs",
+        title="Sweeps",
         description=" ".join((__doc__ or "").split()),
         environment=environment,
-        measures=tuple(measures),
+        measures=tuple(measure for owners, cases in SIZES.items() for measure in _measured(owners, cases)),
     )
 
 
-def _measures(group: str, costs: Mapping[str, Sequence[Cost]]) -> Iterator[Measure]:
+def _measured(owners: int, cases: Sequence[str]) -> Iterator[Measure]:
+    """Measure all functions in each case, at one size."""
+    with ApiServer() as server:
+        server.load(resource_definitions())
+        world = BenchmarkCluster(server, owners)
+        world.fill()
+        for case in cases:
+            sweeps: dict[str, list[Cost]] = {}
+            floors: dict[str, list[Cost]] = {}
+            for name in STEPS:
+                progress(f"{owners:,} Jobs, {case}: {name}")
+                if case == LOST:
+                    world.lose(name)
+                floors[name] = [_in_a_process("lists", server.url, name)]
+                sweeps[name] = [_in_a_process("sweep", server.url, name)]
+                world.repair()
+            yield from _measures(f"{owners:,} Jobs, {case}", sweeps, floors)
+
+
+def _measures(
+    group: str, sweeps: Mapping[str, Sequence[Cost]], floors: Mapping[str, Sequence[Cost]]
+) -> Iterator[Measure]:
     for name, unit, value in QUANTITIES:
-        goals = (Goal(SWEEP, MOST_MIB),) if unit == "MiB" else ()
-        yield Measure(name, unit, samples(costs, value), group, reference=LISTS, goals=goals)
+        goals = tuple(Goal(function, MOST_MIB) for function in sweeps if unit == "MiB")
+        yield Measure(name, unit, samples(sweeps, value), group, goals=goals)
+    yield Measure("CPU time, lists alone", "s", samples(floors, lambda cost: cost.cpu), group)
+    yield Measure("memory at most, lists alone", "MiB", samples(floors, lambda cost: cost.peak), group)
 
 
 def main() -> None:
