@@ -14,6 +14,7 @@ DOCUMENTS = sorted(
         *(ROOT / "docs").glob("*.md"),
         *ROOT.glob("functions/**/README.md"),
         *ROOT.glob("tests/**/README.md"),
+        ROOT / "bench/README.md",
         ROOT / "eventing/README.md",
     ]
 )

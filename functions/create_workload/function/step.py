@@ -10,7 +10,7 @@ from muster.cluster.members import pod_groups, pods_of
 from muster.cluster.owner import name_holder, read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import ADD, UPDATE, not_for_step, owner_to_group
+from muster.events.predicates import ADD, UPDATE, not_for_step, without_groups
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
 from muster.policy.model import NoOp
@@ -20,9 +20,9 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """TrainJob add and update, JobSet add, Job add; the JobSet of a TrainJob leads to the TrainJob."""
+    """TrainJob add, and update while it has no groups; JobSet add, Job add, as they lead to their owner."""
     foreign = not_for_step(event, TrainJob={ADD, UPDATE}, JobSet={ADD}, Job={ADD})
-    return foreign or owner_to_group(event)
+    return foreign or without_groups(event)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs:

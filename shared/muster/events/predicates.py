@@ -13,7 +13,7 @@ from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import by_kind
 from muster.policy.model import NoOp
-from muster.policy.owner_status.conditions import SCHEDULED
+from muster.policy.owner_status.conditions import READY, SCHEDULED
 from muster.policy.owners import KINDS, kind_of
 from muster.policy.owners.job import CONDITION_PREFIX, Job
 from muster.policy.owners.jobset import JobSet
@@ -55,6 +55,20 @@ def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
             Reason.OWNED_BY_ANOTHER, f"{owner.ref} is grouped with {controller.kind} {controller.name}"
         )
     return kind.skip_event(owner) or event.ref
+
+
+def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
+    """As `owner_to_group`; not for an update of an owner whose condition says that its groups exist.
+
+    A Workload that was deleted by hand is created again by a sweep, as are its groups.
+    """
+    subject = owner_to_group(event)
+    kind = kind_of(event.ref)
+    if isinstance(subject, NoOp) or event.object is None or kind is None or event.happened != UPDATE:
+        return subject
+    if is_true(kind.view.read(event.object).status.conditions, f"{kind.condition_prefix}{READY}"):
+        return NoOp(Reason.UP_TO_DATE, f"the groups of {event.ref} exist")
+    return subject
 
 
 def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bench import world
+from bench.world import STEPS, BenchmarkCluster
 from muster import steps
 from muster.cluster import errors
 from muster.cluster.client import Client
@@ -21,8 +23,6 @@ from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks import world
-from tests.benchmarks.world import STEPS, BenchmarkCluster
 from tests.support.builders import Object, a_job, a_namespace, annotated, labelled, named, of_uid, ref
 
 KIB = 1024

@@ -185,6 +185,22 @@ def test_owners_that_the_event_alone_rules_out(
     wording(subject.message)
 
 
+@pytest.mark.parametrize(
+    ("happened", "status", "examined"),
+    [
+        pytest.param(UPDATE, "True", False, id="its groups exist"),
+        pytest.param(UPDATE, "False", True, id="they do not yet"),
+        pytest.param(ADD, "True", True, id="an adapter that starts adds all objects again"),
+    ],
+)
+def test_updates_of_trainjobs_that_have_their_groups(happened: Happened, status: str, examined: bool) -> None:
+    """create_workload reads nothing for the many updates of a TrainJob that runs."""
+    body = a_trainjob(with_condition("PodGroupsReady", status))
+    subject = STEPS["create_workload"](event(body, happened))
+    assert isinstance(subject, ObjectRef) == examined
+    assert examined or (isinstance(subject, NoOp) and subject.reason == Reason.UP_TO_DATE)
+
+
 def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
     """Its controller is not one that Muster groups."""
     job = a_job(owned_by(CRON_JOB))

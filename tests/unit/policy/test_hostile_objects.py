@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from bench.world import STEPS
 from muster import steps
 from muster.cluster.snapshot import Snapshot
 from muster.objects.meta import KubernetesObject
@@ -21,7 +22,6 @@ from muster.policy.model import NoOp, Plan
 from muster.policy.sources.source import ANNOTATION
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
-from tests.benchmarks.world import STEPS
 from tests.support.builders import (
     NOW,
     Object,

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.world import LOST_ONE_IN, BenchmarkCluster
 from muster import steps
 from muster.cluster import client
 from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks.world import LOST_ONE_IN, BenchmarkCluster
 
 PAGE = 100
 """Objects to a page here: the count of pages is what matters, and making 500 gangs takes long."""

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench import world
+from bench.world import STEPS, BenchmarkCluster
 from muster import steps
 from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.benchmarks import world
-from tests.benchmarks.world import STEPS, BenchmarkCluster
 
 GANGS = 3
 """So many run, and so many more have each lost something."""

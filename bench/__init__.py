@@ -1,0 +1,1 @@
+"""Benchmarks: each figure is measured beside its reference in the same run (`make bench`)."""

@@ -1,0 +1,239 @@
+"""From the start of a process to its first answered event, on a real API server.
+
+Each function is laid out as in its image and started by the image's command; its first event is one on which
+it acts. Beside it: an empty function behind the same server, the floor (a server of the standard library that
+makes one create call by urllib3), and for create_workload an operator in kopf and a controller with
+informers, up to the first Workload. Bytecode is compiled, files are in the page cache.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.control_plane import ControlPlane, control_plane
+from bench.figures import Environment, Figure, Goal, Measure, in_turns, samples
+from bench.gangs import STAGES, Event, prepare
+from bench.subjects import PATIENCE, PEERS, FailedError, floor, running
+from bench.warm_step import Batch, record
+from bench.watchers import informer_command, kopf_command
+from muster.objects.resources import JOBS, WORKLOADS
+from tests.cluster.processes import free_ports
+from tests.e2e.support.owners import a_job
+from tests.support import containerfile
+
+ROUNDS = 7
+PROFILES = 3
+FLOOR, EMPTY, KOPF, INFORMERS = "floor", "empty func", "kopf", "informers"
+PYTHON = Path(sys.executable)
+PACKAGES = 12
+"""How many packages the import profile lists; the others are summed up."""
+STANDARD_LIBRARY = "standard library"
+_IMPORT = re.compile(r"^import time:\s+(\d+) \|[\s\d]+\|\s+(\S+)$", re.MULTILINE)
+
+Profile = Mapping[str, tuple[float, int]]
+"""Milliseconds and number of imported modules, by top-level package."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of a process: seconds until the first answer, and seconds of CPU that it used by then."""
+
+    seconds: float
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Image:
+    """The folder of a function, laid out as its image.
+
+    Attributes:
+        step: the function.
+        folder: its files, with compiled bytecode.
+    """
+
+    step: str
+    folder: Path
+
+    @classmethod
+    def laid_out(cls, step: str, folder: Path) -> Image:
+        """Copy and compile what the Containerfile copies and compiles."""
+        folder.mkdir()
+        containerfile.lay_out(step, folder)
+        _, compileall = containerfile.of_word("RUN")
+        containerfile.run(compileall, folder, PYTHON.parent)
+        return cls(step, folder)
+
+    @property
+    def command(self) -> list[str]:
+        """The image's command, with this interpreter."""
+        (instruction,) = containerfile.of_word("CMD")
+        return [str(PYTHON), *instruction.command[1:]]
+
+    def imports(self) -> Profile:
+        """Import everything that a start imports; return milliseconds and modules by package."""
+        code = "import func_python.http, function; function.new()"
+        return imports(code, self.folder, {"MUSTER_API_SERVER": "http://127.0.0.1:9"})
+
+
+def measure() -> Figure:
+    """Return start times, CPU times, and what is imported."""
+    environment = Environment.now()
+    with control_plane() as plane, TemporaryDirectory() as name:
+        images = {step: Image.laid_out(step, Path(name) / step) for step in STAGES}
+        subjects: dict[str, Callable[[], Start]] = {FLOOR: _floor(plane), EMPTY: _empty(plane)}
+        subjects |= {step: _function(plane, image) for step, image in images.items()}
+        subjects[KOPF] = partial(_watcher, plane, kopf_command)
+        subjects[INFORMERS] = partial(_watcher, plane, informer_command)
+        starts = in_turns(subjects, ROUNDS)
+        importers: dict[str, Callable[[], Profile]] = {
+            EMPTY: partial(imports, "import empty_func", PEERS, {})
+        }
+        importers |= {step: image.imports for step, image in images.items()}
+        profiles = in_turns(importers, PROFILES)
+    return Figure(
+        name="cold-start",
+        title="Cold start",
+        description=" ".join((__doc__ or "").split()),
+        environment=environment,
+        measures=(*_start_measures(starts), *_import_measures(profiles)),
+    )
+
+
+def _function(plane: ControlPlane, image: Image) -> Callable[[], Start]:
+    stage = STAGES[image.step]
+    events = iter([stage.event(gang) for gang in prepare(plane, stage, ROUNDS)])
+    kubeconfig = str(plane.kubeconfig(image.step))
+
+    def start() -> Start:
+        environment = {"KUBECONFIG": kubeconfig}
+        return _until_answered(plane, image.command, environment, next(events), image.folder)
+
+    return start
+
+
+def _floor(plane: ControlPlane) -> Callable[[], Start]:
+    batch = Batch.prepared(plane, STAGES["create_workload"], ROUNDS)
+    calls = record(plane, "create_workload").without_reads().calls_of(batch)
+    command, environment = floor(plane, "create_workload", calls)
+    events = iter(batch.acts)
+    return lambda: _until_answered(plane, command, environment, next(events))
+
+
+def _empty(plane: ControlPlane) -> Callable[[], Start]:
+    stage = STAGES["create_workload"]
+    (gang,) = prepare(plane, stage, 1)
+    command = [str(PYTHON), str(PEERS / "empty_func.py")]
+    return lambda: _until_answered(plane, command, {}, stage.event(gang))
+
+
+def _until_answered(
+    plane: ControlPlane,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    event: Event,
+    folder: Path = PEERS,
+) -> Start:
+    """Start a process and send it an event as soon as it listens."""
+    (port,) = free_ports(1)
+    listening = {"LISTEN_ADDRESS": f"127.0.0.1:{port}", "PORT": str(port), "PYTHONPATH": ""}
+    log = plane.new_file("start.log")
+    began = time.perf_counter()
+    with running(command, log, {**environment, **listening}, folder) as subject:
+        while time.perf_counter() < began + PATIENCE:
+            status = _status(port, event)
+            if status:
+                start = Start(time.perf_counter() - began, subject.cpu())
+                if status // 100 == 2:
+                    return start
+                raise subject.failed(f"answered {status}")
+            time.sleep(0.001)
+        raise subject.failed("gave no answer")
+
+
+def _status(port: int, event: Event) -> int:
+    """Return the status of the answer to an event; 0 if nothing listens yet."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("POST", "/", event.body, dict(event.headers))
+        return connection.getresponse().status
+    except ConnectionError:
+        return 0
+    finally:
+        connection.close()
+
+
+def _watcher(plane: ControlPlane, command: Callable[[str], list[str]]) -> Start:
+    """Start a peer beside a Job that has no Workload yet."""
+    namespace = plane.new_namespace()
+    plane.must("POST", JOBS.path(namespace=namespace), a_job("gang", pods=4))
+    log, environment = plane.new_file("start.log"), {"KUBECONFIG": str(plane.cluster.kubeconfig)}
+    watch = plane.cluster.api.watch(WORKLOADS.path(namespace=namespace), seconds=int(PATIENCE))
+    began = time.perf_counter()
+    with running(command(namespace), log, environment) as subject:
+        if next(watch, None) is None:
+            raise subject.failed("created no Workload")
+        return Start(time.perf_counter() - began, subject.cpu())
+
+
+def imports(code: str, folder: Path, environment: Mapping[str, str]) -> Profile:
+    """Run code with `-X importtime`; return milliseconds and number of modules by top-level package."""
+    done = subprocess.run(
+        [str(PYTHON), "-X", "importtime", "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": "", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise FailedError(done.stderr[-2000:])
+    spent: Counter[str] = Counter()
+    modules: Counter[str] = Counter()
+    for microseconds, module in re.findall(
+        r"^import time:\s+(\d+) \|[\s\d]+\|\s+(\S+)$", done.stderr, re.MULTILINE
+    ):
+        package = module.partition(".")[0]
+        if package in sys.stdlib_module_names or package.startswith("_"):
+            package = STANDARD_LIBRARY
+        spent[package] += int(microseconds)
+        modules[package] += 1
+    return {package: (spent[package] / 1000, modules[package]) for package in modules}
+
+
+def _start_measures(starts: Mapping[str, Sequence[Start]]) -> Iterator[Measure]:
+    goals = tuple(Goal(step, limit, peer) for step in STAGES for limit, peer in ((2, FLOOR), (0.4, KOPF)))
+    yield Measure(
+        "to the first answer", "s", samples(starts, lambda start: start.seconds), "Starts", FLOOR, goals=goals
+    )
+    yield Measure("CPU until then", "s", samples(starts, lambda start: start.cpu), "Starts", FLOOR)
+
+
+def _import_measures(profiles: Mapping[str, Sequence[Profile]]) -> Iterator[Measure]:
+    """One row for each of the slowest packages, one for the others, and one for all."""
+    total = Counter[str]()
+    for profile in (one for of_subject in profiles.values() for one in of_subject):
+        total.update({package: spent for package, (spent, _) in profile.items()})
+    listed = [package for package, _ in total.most_common(PACKAGES)]
+    rows = [(package, {package}) for package in listed] + [
+        ("others", set(total) - set(listed)),
+        ("all", set(total)),
+    ]
+    for group, unit, place in (("Import time by package", "ms", 0), ("Imported modules by package", "", 1)):
+        for name, packages in rows:
+            sums = partial(_sum, packages=packages, place=place)
+            yield Measure(name, unit, samples(profiles, sums), group)
+
+
+def _sum(profile: Profile, packages: set[str], place: int) -> float:
+    return sum(profile[package][place] for package in packages if package in profile)
