@@ -18,6 +18,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE
 from muster.policy.model import NoOp
+from muster.policy.ownership import is_musters
 from muster.policy.plans.gate_release import OwnerGroups, in_tree, placed_together
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
@@ -44,8 +45,11 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
         return AddedPod(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid, pod.pod_group_name)
     if ref.kind == POD_GROUPS.kind and event.happened == UPDATE:
         group = PodGroup.read(event.object)
-        if not (group.placed or in_tree(group)):
-            return NoOp(Reason.UP_TO_DATE, f"{ref} was not placed before, so no pod waits for a resize")
+        resized = not (is_musters(group.metadata.labels) and group.metadata.written_by_creator_alone)
+        if not (in_tree(group) or (group.placed and resized)):
+            return NoOp(
+                Reason.UP_TO_DATE, f"{ref} was not resized after it was placed: no pod waits for that"
+            )
     return ref
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from muster.cluster.interface import CACHED, Cluster
+from muster.cluster.interface import CACHED, Cluster, Object
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
@@ -13,6 +13,7 @@ from muster.objects.resources import (
     LABEL_VALUE,
     POD_GROUPS,
     PODS,
+    Resource,
 )
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GROUP
@@ -77,22 +78,14 @@ def pod_groups(
     names = {pod.pod_group_name for pod in pods if pod.pod_group_name}
     if isinstance(resolved, ResolvedOwner):
         names |= {name for _, name in resolved.pod_groups()}
-    if len(names) <= cluster.single_reads:
-        bodies = (cluster.get(POD_GROUPS, name, namespace) for name in sorted(names))
-        return tuple(PodGroup.read(body) for body in bodies if body)
-    listed = (PodGroup.read(body) for body in cluster.list(POD_GROUPS, namespace))
-    return tuple(group for group in listed if group.metadata.name in names)
+    return tuple(PodGroup.read(body) for body in _named(cluster, POD_GROUPS, namespace, names))
 
 
 def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodGroup, ...]:
     """The CompositePodGroups that an owner should have, as far as they exist."""
     names = set(resolved.composite_names()) if resolved.api.composites else set()
-    namespace = resolved.root.namespace
-    if len(names) <= cluster.single_reads:
-        bodies = (cluster.get(COMPOSITE_POD_GROUPS, name, namespace) for name in sorted(names))
-        return tuple(CompositePodGroup.read(body) for body in bodies if body)
-    listed = map(CompositePodGroup.read, cluster.list(COMPOSITE_POD_GROUPS, namespace))
-    return tuple(group for group in listed if group.metadata.name in names)
+    bodies = _named(cluster, COMPOSITE_POD_GROUPS, resolved.root.namespace, names)
+    return tuple(CompositePodGroup.read(body) for body in bodies)
 
 
 def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
@@ -133,3 +126,11 @@ def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
 def _selector(runner: OwnerObject) -> str:
     """The label selector of the pods and Jobs of a JobSet, or of the pods of a Job."""
     return f"{runs_as(known_kind_of(runner)).pod_label}={runner.metadata.name}"
+
+
+def _named(cluster: Cluster, resource: Resource, namespace: str, names: set[str]) -> Iterator[Object]:
+    """The objects of these names, as far as they exist: a few one by one, many from one list."""
+    if len(names) <= cluster.single_reads:
+        bodies = (cluster.get(resource, name, namespace) for name in sorted(names))
+        return (body for body in bodies if body is not None)
+    return (body for body in cluster.list(resource, namespace) if body["metadata"]["name"] in names)

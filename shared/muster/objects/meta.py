@@ -54,6 +54,13 @@ class OwnerReference(View):
         return self.api_version.rpartition("/")[0]
 
 
+class ManagedFields(View):
+    """One entry of `metadata.managedFields`: who wrote the object, or a subresource of it."""
+
+    manager: str = ""
+    subresource: str = ""
+
+
 class ObjectMeta(View):
     """The fields of `metadata` that Muster reads."""
 
@@ -68,6 +75,12 @@ class ObjectMeta(View):
     annotations: dict[str, str] = Field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+    @property
+    def written_by_creator_alone(self) -> bool:
+        """Whether nobody but its creator wrote it, other than a subresource; False without managedFields."""
+        return sum(not entry.subresource for entry in self.managed_fields) == 1
 
     @property
     def created_at(self) -> datetime | None:
@@ -111,11 +124,6 @@ class KubernetesObject(View):
 def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mapping[str, Any] | None:
     """The condition of a type, or None."""
     return next((condition for condition in conditions if condition.get("type") == kind), None)
-
-
-def became_false_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
-    """When the condition of a type became False; None if it is not False or has no lastTransitionTime."""
-    return turned_at(conditions, kind, "False")
 
 
 def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:

@@ -76,12 +76,6 @@ class Pod(KubernetesObject):
         return bool(self.spec.node_name)
 
     @property
-    def created_at(self) -> datetime | None:
-        """When it was created; None if the time is unknown."""
-        created = self.metadata.creation_timestamp
-        return datetime.fromisoformat(created) if created else None
-
-    @property
     def bound_at(self) -> datetime | None:
         """When it was bound to a node; None if it is not, or if the time is unknown."""
         return became_true_at(self.status.conditions, "PodScheduled") if self.bound else None

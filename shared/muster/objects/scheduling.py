@@ -14,10 +14,10 @@ from pydantic import Field
 from muster.objects.meta import (
     KubernetesObject,
     View,
-    became_false_at,
     became_true_at,
     find_condition,
     is_true,
+    turned_at,
 )
 from muster.objects.pods import Conditions
 
@@ -158,7 +158,7 @@ class PodGroup(KubernetesObject):
     @property
     def refused_at(self) -> datetime | None:
         """When the scheduler first refused it since it was created; None if it did not, or has placed it."""
-        return became_false_at(self.status.conditions, PLACED)
+        return turned_at(self.status.conditions, PLACED, "False")
 
     @property
     def refusal(self) -> tuple[str, str] | None:

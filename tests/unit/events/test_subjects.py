@@ -27,6 +27,7 @@ from tests.support.builders import (
     being_deleted,
     bound,
     gated,
+    labelled,
     owned_by,
     placed,
     ref,
@@ -254,6 +255,13 @@ def of_restart(number: int) -> Modifier:
     return lambda body: body["metadata"].setdefault("labels", {}).update(labels)
 
 
+def written_by(*managers: str) -> Modifier:
+    """Set metadata.managedFields as the API server does, with the scheduler's status."""
+    entries = [{"manager": manager} for manager in managers]
+    entries.append({"manager": "kube-scheduler", "subresource": "status"})
+    return lambda body: body["metadata"].update(managedFields=entries)
+
+
 FIRST = of_generation(1)
 
 
@@ -299,6 +307,17 @@ def test_updates_of_owners_that_have_their_first_size(body: Object, first_size: 
     [
         pytest.param((), False, id="not placed yet: its pods lose their gates when it is added"),
         pytest.param((placed,), True, id="placed: its minCount may have been changed for waiting pods"),
+        pytest.param((placed, written_by("muster-create-pod-groups")), False, id="placed, and never changed"),
+        pytest.param(
+            (placed, written_by("muster-create-pod-groups", "muster-resize-gang")),
+            True,
+            id="placed, and resized",
+        ),
+        pytest.param(
+            (placed, labelled({"app.kubernetes.io/managed-by": "me"}), written_by("me")),
+            True,
+            id="placed, and of a user, who may have written it twice",
+        ),
         pytest.param(
             (with_spec(parentCompositePodGroupName="llama-all"),), True, id="another group of its tree may be"
         ),

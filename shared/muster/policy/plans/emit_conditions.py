@@ -180,7 +180,8 @@ def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
         and not (pod.bound or pod.finished or pod.being_deleted)
         and refusal_of_pod(pod) is None
     )
-    return any(pod.created_at is not None and now - pod.created_at < _BINDING_TIME for pod in waiting)
+    created = [pod.metadata.created_at for pod in waiting if pod.metadata.created_at is not None]
+    return any(now - at < _BINDING_TIME for at in created)
 
 
 def _groups_ignored(members: LiveMembers, scheduled: Condition, now: datetime) -> Condition | None:
@@ -222,19 +223,19 @@ def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[P
 
 def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Condition, Condition]:
     """Both conditions of an owner that gets no groups at all."""
-    message = f"{_what_happens(failure, held=held)}: {failure.message}"
+    message = f"{_effect_on_pods(failure, held=held)}: {failure.message}"
     return (
         Condition(READY, true=False, reason=failure.reason, message=failure.message),
         Condition(SCHEDULED, true=False, reason=failure.reason, message=message),
     )
 
 
-def _what_happens(failure: GroupingFailure, *, held: bool) -> str:
+def _effect_on_pods(failure: GroupingFailure, *, held: bool) -> str:
     """What becomes of pods whose groups cannot be made."""
     if held:
         return "the pods stay gated"
     if failure.reason == Reason.PRIORITIES_DIFFER:
-        return "the scheduler places none of these pods, one by one neither"
+        return "the scheduler places none of these pods, not even one by one"
     return "the pods are scheduled one by one"
 
 

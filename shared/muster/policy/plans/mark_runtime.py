@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from muster.objects.field_paths import FieldPath, Path, owned_by
-from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, View
+from muster.objects.meta import KubernetesObject, ManagedFields, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
@@ -36,8 +36,9 @@ from muster.policy.sources.source import (
 )
 
 COMPONENT = "muster-mark-runtime"
-_JOBS = "spec.template.spec.replicatedJobs"
 """Also the field manager: its entry in managedFields lists the fields that may be removed again."""
+
+_JOBS = "spec.template.spec.replicatedJobs"
 
 KAI = "kai-scheduler"
 KAI_QUEUE = "kai.scheduler/queue"
@@ -60,10 +61,9 @@ _OTHER_GROUPS = {
 _TEMPLATE: Path = ("spec", "template")
 
 
-class FieldOwner(View):
-    """One entry of `metadata.managedFields`."""
+class FieldOwner(ManagedFields):
+    """One entry of `metadata.managedFields`, with its fields."""
 
-    manager: str = ""
     fields_v1: dict[str, Any] = Field(default_factory=dict, alias="fieldsV1")
 
 
