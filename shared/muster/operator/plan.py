@@ -57,16 +57,17 @@ def plan_step(
     stored = list(objects)
     cluster = Snapshot(stored)
     try:
-        subjects = _subjects(step, event, cluster)
+        found = subjects(step, event, cluster)
     except ValidationError as error:
         raise _bad_field(f"{request.location}: data", error) from None
     try:
-        return [to_document(step, _decide(step, subject, cluster, now)) for subject in subjects]
+        return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
     except ValidationError as error:
         raise _bad_field(_invalid_object(stored), error) from None
 
 
-def _subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
+def subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
+    """Return what a step looks at for an event: one object, those of a sweep, or the reason to do nothing."""
     match event:
         case Foreign():
             return [NoOp(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")]
@@ -76,7 +77,8 @@ def _subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp
             return [step.predicate(event)]
 
 
-def _decide(step: Step, subject: Subject | NoOp, cluster: Cluster, now: datetime) -> Decision:
+def decide(step: Step, subject: Subject | NoOp, cluster: Cluster, now: datetime) -> Decision:
+    """Return the decision of a step about a subject."""
     return subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
 
 
