@@ -1,8 +1,22 @@
 """Test helpers for steps: recordings, cases, plans and laws. The fixtures of pytest are in `plugin`."""
 
 from muster.testing.cases import Case, change, sweep
+from muster.testing.clusters import Delivered, EmbeddedCluster, RunningStack
 from muster.testing.laws import LAWS, check_laws
 from muster.testing.planning import Planned, plan_of
 from muster.testing.recordings import Recording, shipped
 
-__all__ = ["LAWS", "Case", "Planned", "Recording", "change", "check_laws", "plan_of", "shipped", "sweep"]
+__all__ = [
+    "LAWS",
+    "Case",
+    "Delivered",
+    "EmbeddedCluster",
+    "Planned",
+    "Recording",
+    "RunningStack",
+    "change",
+    "check_laws",
+    "plan_of",
+    "shipped",
+    "sweep",
+]
