@@ -25,6 +25,8 @@ TEMPLATE = FUNCTIONS / "template"
 MUSTER = FUNCTIONS.parent / "shared" / "muster"
 PACKAGES = ("objects", "policy", "events", "cluster", "runtime")
 """The packages that functions import; a test compares the list with the imports."""
+MODULES = ("__init__.py", "library.py")
+"""The package itself, and the public names, which steps of other teams import."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -53,7 +55,8 @@ def stage(function: Path, project: Path) -> None:
     shutil.copytree(function, project, ignore=_WITHOUT_BYTECODE, dirs_exist_ok=True)
     for package in PACKAGES:
         shutil.copytree(MUSTER / package, project / "muster" / package, ignore=_WITHOUT_BYTECODE)
-    shutil.copy(MUSTER / "__init__.py", project / "muster")
+    for module in MODULES:
+        shutil.copy(MUSTER / module, project / "muster")
     common, own = (
         yaml.safe_load(path.read_text()) for path in (TEMPLATE / "common.yaml", function / "func.yaml")
     )

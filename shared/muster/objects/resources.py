@@ -36,10 +36,10 @@ class Resource:
 
 
 ALL: list[Resource] = []
-"""Every known resource; a kind that is added elsewhere is registered by `register`."""
+"""Every known resource; a kind that is added elsewhere is registered by `register_resource`."""
 
 
-def register(resource: Resource) -> Resource:
+def register_resource(resource: Resource) -> Resource:
     """Make a kind known, so that a step of one's own can read and write it; returns the resource."""
     if resource not in ALL:
         ALL.append(resource)
@@ -47,7 +47,7 @@ def register(resource: Resource) -> Resource:
 
 
 def _register(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource:
-    return register(Resource(group, version, plural, kind, namespaced))
+    return register_resource(Resource(group, version, plural, kind, namespaced))
 
 
 NAMESPACES = _register("", "v1", "namespaces", "Namespace", namespaced=False)
