@@ -93,7 +93,7 @@ golden-update: $(READY) ## Write golden plans, explanations, counts, messages an
 	$(BIN)/python -m tests.counts
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
-	$(BIN)/pytest --quiet --update-messages
+	$(BIN)/pytest --quiet --update-messages --muster-update
 	@git --no-pager diff --stat
 
 BENCH_EXTRAS := --extra local --extra knative --extra server --extra bench
