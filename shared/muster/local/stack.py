@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from muster.cluster.client import Client
-from muster.kustomize import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
 from muster.local.embedded import ServerWithControllers
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
@@ -57,7 +57,8 @@ class StackOptions:
         kubeconfig: of a real cluster; None for the embedded one.
         processes: whether each function runs in a process of its own.
         port: of the embedded API server; 0 takes any free port.
-        overlay: the kustomization folder with the functions, triggers and sources.
+        overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
+            without a Broker it is run beside Muster's own overlay.
     """
 
     kubeconfig: Path | None = None
@@ -102,6 +103,7 @@ class Stack:
             OSError: the port is taken.
             ClusterError: the real cluster does not answer.
             FunctionDownError: a function did not start.
+            LookupError: a trigger names a Service that has no step.
         """
         try:
             self._start()
@@ -137,12 +139,16 @@ class Stack:
         return self._broker.drain(seconds)
 
     def _start(self) -> None:
-        objects = load(self._options.overlay)
+        objects = load_beside_muster(self._options.overlay)
         settings = self._connect(objects)
         wiring = Wiring.from_manifests(objects)
         services = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = (AsProcesses if self._options.processes else InThreads)(
-            services, settings, self._listener, self._kubeconfigs(objects)
+            services,
+            settings,
+            self._listener,
+            self._kubeconfigs(objects),
+            step_files(self._options.overlay),
         )
         self._stops.callback(functions.stop)
         subscribers: dict[str, Target | str] = {**functions.urls, **self._dead_letter_sinks(wiring)}
