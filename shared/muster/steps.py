@@ -10,13 +10,17 @@ import runpy
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from traceback import extract_tb
 from types import MappingProxyType
-from typing import cast
 
 from muster.files import FUNCTIONS
 from muster.runtime.step import Step
 
 _STEP = Path("function/step.py")
+
+
+class BadStepError(LookupError):
+    """A step.py cannot be loaded; the message has its path, the line and the error."""
 
 
 def step_names() -> list[str]:
@@ -76,5 +80,20 @@ def load_step(path: Path) -> Step:
 
 
 def fresh_step(path: Path) -> Step:
-    """The `STEP` of a file; the file is executed at every call."""
-    return cast(Step, runpy.run_path(str(path))["STEP"])
+    """The `STEP` of a file; the file is executed at every call.
+
+    Raises:
+        BadStepError: the file has an error, or no STEP.
+    """
+    try:
+        step = runpy.run_path(str(path)).get("STEP")
+    except Exception as error:
+        place = next(
+            (frame for frame in reversed(extract_tb(error.__traceback__)) if frame.filename == str(path)),
+            None,
+        )
+        line = f":{place.lineno}" if place else ""
+        raise BadStepError(f"{path}{line}: {type(error).__name__}: {error}") from error
+    if not isinstance(step, Step):
+        raise BadStepError(f"{path}: has no STEP, which is a muster.Step")
+    return step

@@ -10,7 +10,7 @@ import click
 import yaml
 
 from muster import steps
-from muster.cli.arguments import BadInput
+from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.kustomize import CLUSTER, UnsupportedManifestError, load_beside_muster, step_files
 from muster.simulator.broker import Wiring
 
@@ -29,9 +29,12 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
         raise BadInput(f"--overlay: {error.filename}: No such file") from None
     except (UnsupportedManifestError, yaml.YAMLError) as error:
         raise BadInput(f"--overlay: {' '.join(str(error).split())}") from None
-    for trigger in wiring.triggers:
-        try:
-            steps.step_file(trigger.subscriber, own)
-        except LookupError as error:
-            raise BadInput(f"--overlay {folder}: Trigger {trigger.name}: {error.args[0]}") from None
+    with errors_as_bad_input():
+        for service, path in own.items():
+            name = steps.load_step(path).name
+            if name.replace("_", "-") != service:
+                raise LookupError(f"{path}: the step {name!r} must have the name of its folder, {service!r}")
+        for trigger in wiring.triggers:
+            if trigger.subscriber not in own:
+                steps.step_file(trigger.subscriber)
     return folder
