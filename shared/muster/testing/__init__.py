@@ -3,6 +3,7 @@
 from muster.testing.cases import Case, change, sweep
 from muster.testing.clusters import Delivered, EmbeddedCluster, RunningStack
 from muster.testing.laws import LAWS, check_laws
+from muster.testing.manifests import check_manifests, load_step
 from muster.testing.planning import Planned, plan_of
 from muster.testing.recordings import Recording, shipped
 
@@ -16,6 +17,8 @@ __all__ = [
     "RunningStack",
     "change",
     "check_laws",
+    "check_manifests",
+    "load_step",
     "plan_of",
     "shipped",
     "sweep",
