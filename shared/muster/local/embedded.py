@@ -14,7 +14,11 @@ from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import Controllers, KubeletOptions, node, shipped_runtimes
 from muster.simulator.direct import Direct
 
-NODES = tuple(node(f"node-{number}", cpu="8", memory="32Gi", gpu=4) for number in (1, 2, 3))
+RACK = "topology.kubernetes.io/rack"
+NODES = tuple(
+    node(name, cpu="8", memory="32Gi", gpu=4, labels={RACK: rack})
+    for name, rack in {"node-1": "rack-1", "node-2": "rack-1", "node-3": "rack-2"}.items()
+)
 """The nodes of the embedded cluster."""
 
 
