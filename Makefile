@@ -42,8 +42,8 @@ manifests: $(READY) ## Check the manifests in eventing/
 	$(BIN)/pytest tests/manifests
 
 OUT ?= build/functions
-stage: $(READY) ## Put each function together with what it imports into build/functions, as func needs it
-	@$(BIN)/python functions/stage.py $(OUT)
+stage: $(READY) ## Put each function together with what it imports into build/functions; yours too: STEPS=FOLDER
+	@$(BIN)/python functions/stage.py $(OUT) $(STEPS)
 
 sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
 	@$(BIN)/python functions/sbom.py build/muster.cdx.json
@@ -93,7 +93,7 @@ golden-update: $(READY) ## Write golden plans, explanations, counts, messages an
 	$(BIN)/python -m tests.counts
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
-	$(BIN)/pytest --quiet --update-messages
+	$(BIN)/pytest --quiet --update-messages --muster-update
 	@git --no-pager diff --stat
 
 BENCH_EXTRAS := --extra local --extra knative --extra server --extra bench

@@ -1,4 +1,4 @@
-"""Assemble the func project of each function: `make stage`.
+"""Assemble the func project of each function: `make stage`, for one's own too `make stage STEPS=FOLDER`.
 
 A staged project has the function's own code, the files that all functions share (functions/template) and the
 packages of `muster` that functions import. Simulators, the CLI and its subcommands stay out of images.
@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from string import Template
@@ -25,6 +25,8 @@ TEMPLATE = FUNCTIONS / "template"
 MUSTER = FUNCTIONS.parent / "shared" / "muster"
 PACKAGES = ("objects", "policy", "events", "cluster", "runtime")
 """The packages that functions import; a test compares the list with the imports."""
+MODULES = ("__init__.py", "library.py")
+"""The package itself, and the public names, which steps of other teams import."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -37,28 +39,41 @@ _Dumper.add_representer(
 )
 
 _WITHOUT_BYTECODE = shutil.ignore_patterns("__pycache__")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "tests", ".*")
+"""What a folder of a step has beside its function."""
 
 
-def main(out: Path) -> None:
-    """Write the project of every function to `out`, which is emptied first."""
+def main(out: Path, own: Sequence[Path] = ()) -> None:
+    """Write the project of every function to `out`, which is emptied first.
+
+    Args:
+        out: the folder of the projects.
+        own: folders of further steps, as `muster new-step` writes them.
+    """
     shutil.rmtree(out, ignore_errors=True)
-    for func in sorted(FUNCTIONS.glob("*/func.yaml")):
-        stage(func.parent, out / func.parent.name)
+    for folder in [*sorted(func.parent for func in FUNCTIONS.glob("*/func.yaml")), *own]:
+        stage(folder, out / folder.resolve().name)
     print(f"Deploy one with: func deploy --path {out}/create_workload; without func see Containerfile")  # noqa: T201
 
 
 def stage(function: Path, project: Path) -> None:
-    """Write the project of one function."""
+    """Write the project of one function; a folder without func.yaml ends the program with a message."""
+    if not (function / "func.yaml").is_file():
+        sys.exit(
+            f"{function}/func.yaml: No such file; a folder of a step has one, as `muster new-step` writes it"
+        )
     shutil.copytree(TEMPLATE / "function", project / "function", ignore=_WITHOUT_BYTECODE)
-    shutil.copytree(function, project, ignore=_WITHOUT_BYTECODE, dirs_exist_ok=True)
+    shutil.copytree(function, project, ignore=_LEFT_OUT, dirs_exist_ok=True)
     for package in PACKAGES:
         shutil.copytree(MUSTER / package, project / "muster" / package, ignore=_WITHOUT_BYTECODE)
-    shutil.copy(MUSTER / "__init__.py", project / "muster")
+    for module in MODULES:
+        shutil.copy(MUSTER / module, project / "muster")
     common, own = (
         yaml.safe_load(path.read_text()) for path in (TEMPLATE / "common.yaml", function / "func.yaml")
     )
     (project / "func.yaml").write_text(yaml.dump(merged(common, own), Dumper=_Dumper, sort_keys=False))
-    (project / "pyproject.toml").write_text(_pyproject(project))
+    own_dependencies = _own_dependencies(function / "pyproject.toml")
+    (project / "pyproject.toml").write_text(_pyproject(project, own_dependencies))
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,8 +85,16 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def _pyproject(project: Path) -> str:
-    """The pyproject.toml of a function, with every dependency in its locked version."""
+def _own_dependencies(pyproject: Path) -> list[str]:
+    """What a step of one's own needs beside Muster, which is part of the project."""
+    if not pyproject.exists():
+        return []
+    wanted = tomllib.loads(pyproject.read_text())["project"].get("dependencies", [])
+    return [entry for entry in wanted if not entry.startswith("muster-gangs")]
+
+
+def _pyproject(project: Path, own_dependencies: Sequence[str]) -> str:
+    """The pyproject.toml of a function, with every dependency of Muster in its locked version."""
     root = tomllib.loads((FUNCTIONS.parent / "pyproject.toml").read_text())["project"]
     code = next(
         path
@@ -82,7 +105,7 @@ def _pyproject(project: Path) -> str:
     return Template((TEMPLATE / "pyproject.toml.in").read_text()).substitute(
         description=description.replace('"', "'"),
         python=root["requires-python"],
-        dependencies=json.dumps(locked_versions()),
+        dependencies=json.dumps([*locked_versions(), *own_dependencies]),
     )
 
 
@@ -97,4 +120,4 @@ def locked_versions() -> list[str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), [Path(argument) for argument in sys.argv[2:]])

@@ -1,4 +1,4 @@
-"""Paths of files that are not Python: the manifests of eventing/ and the func projects of functions/."""
+"""Paths of files that are not modules: manifests of eventing/, func projects of functions/, recordings."""
 
 from __future__ import annotations
 
@@ -13,3 +13,6 @@ EVENTING = _ROOT / "eventing"
 
 FUNCTIONS = _ROOT / "functions"
 """The folder functions/ of a checkout, or muster/data/functions of an installed package."""
+
+RECORDINGS = _ROOT / "recordings" if _ROOT.name == "data" else _CHECKOUT / "tests" / "replays" / "recordings"
+"""Muster's own recordings: tests/replays/recordings of a checkout, muster/data/recordings when installed."""

@@ -7,7 +7,7 @@ implemented; any other field is refused, so that the result never differs from `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,38 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
     for component in kustomization.get("components") or []:
         objects = _customize(objects, folder / component, _kustomization(folder / component))
     return _customize(objects, folder, kustomization)
+
+
+def load_beside_muster(folder: Path = CLUSTER) -> list[Manifest]:
+    """Return the objects of a folder; if there is no Broker among them, beside those of Muster's own overlay.
+
+    So the folder of one step can be run as it is.
+
+    Raises:
+        UnsupportedManifestError: the kustomization has a field that is not implemented.
+    """
+    objects = load(folder)
+    return objects if of_kind(objects, "Broker") else [*load(), *objects]
+
+
+def step_files(folder: Path) -> dict[str, Path]:
+    """Return the step.py of each step of one's own in a kustomization folder, by the name of its Service.
+
+    It is in `function/` beside a kustomization.yaml that the folder includes; the folder `label_racks` is the
+    step of the Service `label-racks`.
+    """
+    files = {path.name.replace("_", "-"): path / "function" / "step.py" for path in _folders(folder)}
+    return {service: path for service, path in files.items() if path.is_file()}
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Yield a kustomization folder, and those that it includes."""
+    folder = folder.resolve()
+    yield folder
+    kustomization = _kustomization(folder)
+    for entry in [*(kustomization.get("resources") or []), *(kustomization.get("components") or [])]:
+        if (folder / entry).is_dir():
+            yield from _folders(folder / entry)
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:

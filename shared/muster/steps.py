@@ -1,4 +1,4 @@
-"""Loading steps from the folders of functions/.
+"""Loading steps from the folders of functions/, and from folders of one's own.
 
 A func project is no package (its code is called `function` in every folder), so a step is loaded from its
 path. A checkout has the folders beside shared/, an installed package below muster/data.
@@ -7,12 +7,20 @@ path. A checkout has the folders beside shared/, an installed package below must
 from __future__ import annotations
 
 import runpy
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
+from traceback import extract_tb
+from types import MappingProxyType
 
 from muster.files import FUNCTIONS
 from muster.runtime.step import Step
+
+_STEP = Path("function/step.py")
+
+
+class BadStepError(LookupError):
+    """A step.py cannot be loaded; the message has its path, the line and the error."""
 
 
 def step_names() -> list[str]:
@@ -27,10 +35,42 @@ def step_named(name: str) -> Step:
     Raises:
         LookupError: there is no such step; the message lists all names.
     """
-    folder = name.replace("-", "_")
+    return load_step(step_file(name))
+
+
+def step_file(name: str, own: Mapping[str, Path] = MappingProxyType({})) -> Path:
+    """The step.py of a step or Service.
+
+    Args:
+        name: `create_workload` or `create-workload`.
+        own: the step.py of steps that are not Muster's, by the names of their Services.
+
+    Raises:
+        LookupError: there is no such step; the message lists all names.
+    """
+    folder, service = name.replace("-", "_"), name.replace("_", "-")
+    if service in own:
+        return own[service]
     if folder not in step_names():
-        raise LookupError(f"no function {name!r}; known: {', '.join(step_names())}")
-    return load_step(FUNCTIONS / folder / "function" / "step.py")
+        raise LookupError(f"no function {name!r}; known: {', '.join([*step_names(), *own])}")
+    return FUNCTIONS / folder / _STEP
+
+
+def find_step(name: str) -> Step:
+    """The step of a name of Muster's, or of the path of a step of one's own: its folder or its step.py.
+
+    Raises:
+        LookupError: there is neither; the message lists Muster's names.
+    """
+    path = Path(name)
+    if path.suffix == ".py" and path.is_file():
+        return load_step(path.resolve())
+    if (path / _STEP).is_file():
+        return load_step((path / _STEP).resolve())
+    try:
+        return step_named(name)
+    except LookupError as error:
+        raise LookupError(f"{error.args[0]}; nor is {path / _STEP} a file") from None
 
 
 @cache
@@ -40,5 +80,20 @@ def load_step(path: Path) -> Step:
 
 
 def fresh_step(path: Path) -> Step:
-    """The `STEP` of a file; the file is executed at every call."""
-    return cast(Step, runpy.run_path(str(path))["STEP"])
+    """The `STEP` of a file; the file is executed at every call.
+
+    Raises:
+        BadStepError: the file has an error, or no STEP.
+    """
+    try:
+        step = runpy.run_path(str(path)).get("STEP")
+    except Exception as error:
+        place = next(
+            (frame for frame in reversed(extract_tb(error.__traceback__)) if frame.filename == str(path)),
+            None,
+        )
+        line = f":{place.lineno}" if place else ""
+        raise BadStepError(f"{path}{line}: {type(error).__name__}: {error}") from error
+    if not isinstance(step, Step):
+        raise BadStepError(f"{path}: has no STEP, which is a muster.Step")
+    return step

@@ -198,12 +198,12 @@ def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, 
     step, function = served
     outcomes = 0
     for case in (case for case in cases() if case.step.name == step):
-        _start_over(function, case.objects)
-        if not _keeps(function, case.objects):
+        _start_over(function, case.case.objects)
+        if not _keeps(function, case.case.objects):
             continue
         outcomes += 1
         writes = _recorded(function.server)
-        answer = function.send(case.capture)
+        answer = function.send(case.case.event)
         planned = list(yaml.safe_load_all(case.plan_file.read_text()))
         expected = [_write(action) for plan in planned for action in plan["actions"]]
         if len(planned) > 1:  # a sweep goes through the objects as the API server lists them
@@ -258,13 +258,13 @@ def test_work_begun_is_finished_after_sigterm(
     """The first of three writes is slow, and SIGTERM comes meanwhile: all three are made before the end."""
     with serving(install_as_func, "patch_pods", environment, staged, tmp_path) as function:
         case = next(case for case in cases() if case.sentence == "a new PodGroup lets its three pods go")
-        _start_over(function, case.objects)
+        _start_over(function, case.case.objects)
         slow, begun = _slow_writes(function.server, seconds)
         answers: list[int] = []
 
         def deliver() -> None:
             with suppress(urllib3.exceptions.HTTPError):
-                answers.append(function.send(case.capture).status)
+                answers.append(function.send(case.case.event).status)
 
         sender = threading.Thread(target=deliver)
         sender.start()
@@ -297,9 +297,9 @@ def test_traces_arrive(environment: Path, staged: Path, tmp_path: Path) -> None:
         }
         with serving(lay_out_as_container, "patch_pods", environment, staged, folder, **settings) as function:
             case = next(case for case in cases() if case.sentence == "a new PodGroup lets its three pods go")
-            _start_over(function, case.objects)
-            headers = {**case.capture.headers, "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
-            function.send(RecordedRequest(headers, case.capture.body, "here"))
+            _start_over(function, case.case.objects)
+            headers = {**case.case.event.headers, "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+            function.send(RecordedRequest(headers, case.case.event.body, "here"))
             spans = b""
             while b"muster.outcome" not in spans:  # the span of the event as a whole ends last
                 spans += sent.get(timeout=60)

@@ -10,9 +10,9 @@ import yaml
 from muster.files import EVENTING
 from muster.kustomize import load, of_kind
 from muster.replay.recorded_requests import read_events
+from muster.testing.cases import envelope
 from tests.cluster.cluster import RealCluster
 from tests.contract.test_real_source import VERBS, _listener, _live
-from tests.replays.recorded import envelope
 from tests.support.processes import running, url_in
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -59,7 +59,7 @@ class Runtime:
         self._template(body, name).setdefault("metadata", {}).setdefault("labels", {})[GROUP] = group
         self._client.replace(CLUSTER_TRAINING_RUNTIMES, body, manager="kubectl-edit")
 
-    def look(self) -> Reason:
+    def look(self) -> str:
         """Run mark_runtime once, and return its decision."""
         subject = KubernetesObject.read(self._read()).ref
         seen = Versioned(self._client)

@@ -69,7 +69,10 @@ def commands(document: Path, heading: str = "") -> list[Command]:
     ]
 
 
-ALL = [command for document in DOCUMENTS for command in commands(document)]
+FOLLOWED = {"testing.md", "tutorial-own-step.md"}
+"""Documents that tests/library follows as a whole, in a project of their own."""
+
+ALL = [command for document in DOCUMENTS if document.name not in FOLLOWED for command in commands(document)]
 
 
 def of(program: str) -> list[Command]:

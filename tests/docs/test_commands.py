@@ -133,6 +133,8 @@ def test_muster(
     if WRITTEN.intersection(command.words):
         _write_inputs(command.document, tmp_path)
         monkeypatch.chdir(tmp_path)
+    if command.words[1] == "new-step":
+        monkeypatch.chdir(tmp_path)
     if command.words[1] == "record":
         (tmp_path / "eventing").symlink_to(EVENTING)
         monkeypatch.chdir(tmp_path)

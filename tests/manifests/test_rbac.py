@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster import steps
-from muster.cluster.permissions import Permissions
-from muster.kustomize import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, load, of_kind
 from muster.runtime import dead_letter
+from muster.testing.manifests import rules_needed, rules_of
 
 OBJECTS = load(CLUSTER)
 ROLES = {role["metadata"]["name"].removeprefix("muster-"): role for role in of_kind(OBJECTS, "ClusterRole")}
@@ -140,30 +140,6 @@ def test_dead_letters_may_keep_config_maps_of_their_own_namespace_only() -> None
     ]
 
 
-def _asked_for(permissions: Permissions) -> set[tuple[str, str, str, str]]:
-    """Verb, API group, resource with its subresource, and the name of the only object, if it is one."""
-    return {
-        (
-            permission.verb,
-            permission.resource.group,
-            "/".join(filter(None, (permission.resource.plural, permission.subresource))),
-            permission.name,
-        )
-        for permission in permissions
-    }
-
-
-def _rules(role: Manifest) -> set[tuple[str, str, str, str]]:
-    return {
-        (verb, group, resource, name)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        for name in rule.get("resourceNames") or [""]
-    }
-
-
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
 def test_no_function_reads_other_config_maps_than_policies(name: str) -> None:
     """A ConfigMap of a tenant is none of Muster's business, unless it is called muster-policy."""
@@ -174,10 +150,10 @@ def test_no_function_reads_other_config_maps_than_policies(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
 def test_a_step_asks_at_its_start_for_what_its_role_grants(name: str) -> None:
     """The permissions in its code, of which readiness tells those that are missing, are its role's."""
-    assert _asked_for(steps.step_named(name).permissions) == _rules(ROLES[name])
+    assert rules_needed(steps.step_named(name).permissions) == rules_of(ROLES[name])
 
 
 def test_dead_letters_ask_for_what_their_role_grants() -> None:
     """Likewise."""
     (role,) = of_kind(OBJECTS, "Role")
-    assert _asked_for(dead_letter.PERMISSIONS) == _rules(role)
+    assert rules_needed(dead_letter.PERMISSIONS) == rules_of(role)

@@ -1,25 +1,29 @@
 """Golden cases: folders with an event, the objects of a cluster and the plan of a step for them.
 
-`plan.yaml` is the plan. Event and objects are either an excerpt of a recording, described in `case.yaml`, or
-written by hand, in `event.json` and `cluster.yaml`.
+`plan.yaml` is the plan. Event and objects are either written by hand, in `event.json` and `cluster.yaml`, or
+an excerpt of a recording, which `case.yaml` describes:
+
+    recording: 4-job-scaled
+    moment: before resize_gang to 2
+    event: Job update   # or sweep, an event that no recording holds
+    number: 5           # the fifth of them; 1 if unset
+    mode: reference     # of the source; resource if unset
 """
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import yaml
 
 from muster import steps
-from muster.operator.plan import as_yaml, plan_step
-from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
-from muster.replay.snapshots import Objects, read_snapshots
+from muster.objects import yaml_files
 from muster.runtime.step import Step
-from tests.replays.excerpts import Excerpt
+from muster.testing import Case, plan_of
+from muster.testing.recordings import SWEEP, slim, slim_event
+from tests.replays import recorded
 
 ROOT = Path(__file__).parent
 CONDITIONS = ROOT / "conditions.yaml"
@@ -51,19 +55,9 @@ class GoldenCase:
         return steps.step_named(self.folder.parent.name)
 
     @property
-    def capture(self) -> RecordedRequest:
-        """The event."""
-        return _capture(self.folder)
-
-    @property
-    def objects(self) -> Objects:
-        """The objects of the cluster, as a copy."""
-        return copy.deepcopy(_objects(self.folder))
-
-    @property
-    def now(self) -> datetime:
-        """The time of the event."""
-        return time_of(self.capture, datetime.fromtimestamp(0, UTC))
+    def case(self) -> Case:
+        """The event and the objects; do not change them."""
+        return _case(self.folder)
 
     @property
     def plan_file(self) -> Path:
@@ -72,28 +66,24 @@ class GoldenCase:
 
     def planned(self) -> str:
         """Return the plan of the current code, as `muster plan` prints it."""
-        return as_yaml(plan_step(self.step, self.capture, self.objects, self.now))
+        return plan_of(self.step, self.case).as_yaml()
 
 
 @cache
-def _capture(folder: Path) -> RecordedRequest:
-    excerpt = _excerpt(folder)
-    if excerpt is not None:
-        return excerpt.capture()
-    (only,) = read_events(folder / "event.json")
-    return only
+def _case(folder: Path) -> Case:
+    described = folder / "case.yaml"
+    return excerpt(**yaml_files.load(described.read_text())) if described.exists() else Case.read(folder)
 
 
-@cache
-def _objects(folder: Path) -> Objects:
-    excerpt = _excerpt(folder)
-    return read_snapshots([folder / "cluster.yaml"])[0].objects if excerpt is None else excerpt.objects()
+def excerpt(recording: str, moment: str, event: str, number: int = 1, mode: str = "resource") -> Case:
+    """Return a case of a recording, without fields that no step reads.
 
-
-@cache
-def _excerpt(folder: Path) -> Excerpt | None:
-    path = folder / "case.yaml"
-    return Excerpt.read(path) if path.exists() else None
+    Raises:
+        LookupError: the recording has no such event or moment.
+    """
+    case = recorded.story_of(recording, mode).case(event, moment=moment, number=number)
+    request = case.event if event == SWEEP else slim_event(case.event)
+    return replace(case, event=request, objects=slim(case.objects))
 
 
 def cases(root: Path = ROOT) -> list[GoldenCase]:

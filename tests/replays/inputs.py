@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
+from muster.testing.cases import envelope
 from tests.replays.golden import GoldenCase, write
-from tests.replays.recorded import envelope
 
 
 def main(arguments: list[str]) -> int:
@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> int:
 def write_inputs(case: GoldenCase, folder: Path) -> None:
     """Write event.json and cluster.yaml of a case."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "event.json").write_text(json.dumps(envelope(case.capture), indent=2) + "\n")
-    write(folder / "cluster.yaml", {"apiVersion": "v1", "kind": "List", "items": case.objects})
+    (folder / "event.json").write_text(json.dumps(envelope(case.case.event), indent=2) + "\n")
+    write(folder / "cluster.yaml", {"apiVersion": "v1", "kind": "List", "items": case.case.objects})
 
 
 if __name__ == "__main__":

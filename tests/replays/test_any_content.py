@@ -23,6 +23,7 @@ from muster.replay.recorded_requests import STRUCTURED
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.step import Step
+from muster.testing.cases import envelope
 from tests.replays import recorded
 from tests.replays.test_forged_events import NOW
 
@@ -49,7 +50,7 @@ def events_of(step: Step) -> list[Object]:
     chosen: dict[tuple[str, str], Object] = {}
     for story in STORIES:
         for capture in recorded.events(story):
-            event = recorded.envelope(capture)
+            event = envelope(capture)
             for change in CHANGES:
                 chosen[event["kind"], change] = {
                     **event,

@@ -34,8 +34,8 @@ from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer
+from muster.testing.laws import cluster_of
 from tests.replays import recorded
-from tests.replays.laws import cluster_of
 from tests.replays.noting import NotingCluster, Write
 from tests.support.planning import Observed
 

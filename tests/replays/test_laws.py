@@ -17,8 +17,8 @@ from muster.policy.model import Action, Decision, NoOp, Plan, Verb
 from muster.policy.plans.create_workload import WorkloadInputs
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
-from tests.replays import laws
-from tests.replays.golden import GoldenCase, cases
+from muster.testing import laws
+from tests.replays.golden import cases
 
 CASE = next(case for case in cases() if case.folder.name == "a-TrainJob-that-has-its-Workload-is-left")
 """The newest update of a TrainJob that has all its groups; every law holds for create_workload."""
@@ -107,17 +107,17 @@ BROKEN: dict[Any, Callable[[Step], Step]] = {
 
 
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.replace("_", " "))
-def test_a_law_notices_the_step_that_breaks_it(law: Callable[[Step, GoldenCase], None]) -> None:
+def test_a_law_notices_the_step_that_breaks_it(law: laws.Law) -> None:
     """The law holds for the good step, and fails for the broken one."""
     case = NEW if law is laws.another_uid_is_nothing else CASE
-    law(case.step, case)
+    law(case.step, case.case)
     with pytest.raises(AssertionError):
-        law(BROKEN[law](case.step), case)
+        law(BROKEN[law](case.step), case.case)
 
 
 def test_a_step_that_believes_events_breaks_no_other_law() -> None:
     """The law needs an older event to fail: the same event twice changes nothing."""
-    laws.executed_twice_is_nothing(that_believes_events(CASE.step), CASE)
+    laws.executed_twice_is_nothing(that_believes_events(CASE.step), CASE.case)
 
 
 def test_every_law_has_a_step_that_breaks_it() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from muster import steps
 from muster.runtime.step import Step
+from muster.testing import check_laws
 from tests.replays.golden import HANDWRITTEN, RECORDED, ROOT, GoldenCase, cases
-from tests.replays.laws import LAWS
 
 CASES = [pytest.param(case, id=f"{case.folder.parent.name}: {case.sentence}") for case in cases()]
 
@@ -23,8 +23,7 @@ def test_the_plan_is_the_one_that_was_reviewed(case: GoldenCase) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_laws_hold(case: GoldenCase) -> None:
     """Every law holds for the step of the case."""
-    for law in LAWS:
-        law(case.step, case)
+    check_laws(case.step, case.case)
 
 
 @pytest.mark.parametrize("name", steps.step_names())

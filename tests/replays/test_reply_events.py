@@ -12,14 +12,13 @@ import pytest
 from pydantic import ValidationError
 
 from muster import steps
-from muster.cluster.snapshot import Snapshot
 from muster.events.replies import REPLIES
 from muster.events.reply import reply_event
 from muster.policy.model import Plan
 from muster.replay.replay import ReplayInput, replay
+from muster.testing import plan_of
 from tests.replays import recorded
 from tests.replays.golden import GoldenCase, cases
-from tests.replays.laws import decisions
 from tests.schemas.replies import FOLDER, schemas
 
 CASES = cases()
@@ -29,7 +28,7 @@ NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 def _replies(case: GoldenCase) -> list[tuple[str, Any]]:
     """Return type and data of the reply events to a case, as they are sent."""
     replies = []
-    for decision in decisions(case.step, case.capture, Snapshot(case.objects), case.now):
+    for decision in plan_of(case.step, case.case).decisions:
         if isinstance(decision, Plan) and decision.reply is not None:
             sent = reply_event(decision.reply, step=case.step.name, event_id="1", now=NOW)
             replies.append((sent.headers["ce-type"], json.loads(sent.body)))

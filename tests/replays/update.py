@@ -6,16 +6,15 @@ python -m tests.replays.update
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 
 from muster.replay.replay import ReplayInput, replay
 from muster.replay.snapshots import Object
 from muster.replay.summary import summarize
 from tests.replays import recorded
-from tests.replays.excerpts import SWEPT_AT
 from tests.replays.golden import CONDITIONS, cases, write
 
-LATER = datetime.fromisoformat(SWEPT_AT)
+LATER = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 
 
 def main() -> None:

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import urllib3
 import yaml
 
 from muster.kustomize import CLUSTER
-from muster.local.stack import Stack, StackOptions
 from muster.local.stories.story import story_named
-from muster.local.stories.watching import TimelineRecorder
 from muster.objects.patches import PatchType
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, by_kind
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.policy.group_labels import GATE
-from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import muster_conditions
+from muster.testing import RunningStack
 
-SECONDS = 20.0
 TEAM = "team-a"
 
 
-class LocalStage:
-    """A local stack without one step, and actions and queries in its namespace."""
+class LocalStage(RunningStack):
+    """A local stack, and actions and queries in its namespace TEAM."""
 
-    def __init__(self, stack: Stack, recorder: TimelineRecorder, activities: list[Activity]) -> None:
-        self.stack = stack
-        self.recorder = recorder
-        self.activities = activities
-
-    def create(self, obj: Object, namespace: str = TEAM) -> Object:
+    def create(self, body: Object, namespace: str = TEAM) -> Object:
         """Create an object, by default in the namespace TEAM."""
-        resource = by_kind(obj["apiVersion"], obj["kind"])
-        if resource.namespaced:
-            obj = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
-        return self.stack.client.create(resource, obj, manager="kubectl")
+        return super().create(body, namespace)
 
     def create_job(self, **annotations: str) -> Object:
         """Create the Indexed Job of four pods of `muster run`, with these annotations on its pods."""
@@ -46,17 +34,9 @@ class LocalStage:
         job["spec"]["template"]["metadata"] = {"annotations": annotations}
         return self.create(job)
 
-    def until(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until a condition holds; fail after SECONDS."""
-        assert self.recorder.until(holds, SECONDS), what
-
     def all(self, kind: str, namespace: str = TEAM) -> Objects:
-        """Return the existing objects of a kind."""
-        return [obj for obj in self.recorder.objects(namespace) if obj["kind"] == kind]
-
-    def reasons(self, step: str) -> set[str]:
-        """Return the reasons of all decisions of a function so far."""
-        return {activity.reason for activity in self.activities if activity.step == step}
+        """Return the existing objects of a kind, by default in the namespace TEAM."""
+        return super().all(kind, namespace)
 
     def bound(self, namespace: str = TEAM) -> int:
         """Return the number of pods with a node."""
@@ -80,27 +60,9 @@ class LocalStage:
 
     def patch_runtime(self, name: str, change: Object) -> None:
         """Change a ClusterTrainingRuntime as a user."""
-        self.stack.client.patch(
+        self.client.patch(
             CLUSTER_TRAINING_RUNTIMES, name, "", change, patch=PatchType.MERGE, manager="kubectl"
         )
-
-    def sweep(self) -> None:
-        """Send a sweep, and wait until every function has finished it."""
-        event = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
-        before = len(self._swept())
-        assert urllib3.request("POST", self.stack.broker_url, headers=event).status == 202
-        steps = len({activity.step for activity in self.activities})
-        self.until("every function has swept", lambda: len(self._swept()) >= before + max(1, steps))
-        self.settle()
-
-    def _swept(self) -> list[Activity]:
-        return [
-            activity for activity in self.activities if activity.trigger == "sweep" and not activity.about
-        ]
-
-    def settle(self) -> None:
-        """Wait until every event was answered, including those that answers cause."""
-        assert self.stack.settle(SECONDS)
 
 
 @contextmanager
@@ -119,12 +81,6 @@ def without_all_of(target: dict[str, str], folder: Path) -> Iterator[LocalStage]
         "patches": [{"target": target, "patch": "$patch: delete"}],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
-    activities: list[Activity] = []
-    with (
-        Stack(StackOptions(overlay=folder), activities.append) as stack,
-        TimelineRecorder(stack.client) as recorder,
-    ):
-        stage = LocalStage(stack, recorder, activities)
-        labels = {"muster.dev/gang-jobs": "enabled"}
-        stage.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM, "labels": labels}})
+    with LocalStage(folder) as stage:
+        stage.create_namespace(TEAM)
         yield stage

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -11,15 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster import kustomize as manifests
 from muster import steps
-from muster.policy.model import NoOp
-from muster.policy.reasons import Reason
-from muster.replay import replay as replaying
+from muster.kustomize import CLUSTER
 from muster.replay.replay import ReplayInput, ReplayResult, replay
 from muster.replay.summary import summarize
-from muster.runtime.step import Step
-from muster.simulator.broker import Wiring
 from tests.replays import recorded
 from tests.replays.test_streams import groups_of
 
@@ -35,29 +28,27 @@ WORLDS = {
 }
 """A recording by step, and a moment of it at which the step plans something."""
 
-Swap = Callable[[Step], None]
+SAME = "STEP = replace(step_named({step!r}), name='team_step')"
+IDLE = "STEP = replace(step_named({step!r}), name='team_step', plan=lambda inputs, now: NoOp('UpToDate'))"
 
 
-@pytest.fixture(name="swap")
-def _swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swap:
-    """Write an overlay in which the step's trigger names the service THEIRS; return its folder."""
-
-    def swap(theirs: Step) -> None:
-        subscriber = {"op": "replace", "path": "/spec/subscriber/ref/name", "value": THEIRS}
-        target = {"kind": "Trigger", "name": theirs.name.replace("_", "-")}
-        overlay = {
-            "kind": "Kustomization",
-            "resources": [str(manifests.CLUSTER)],
-            "patches": [{"target": target, "patch": yaml.safe_dump([subscriber])}],
-        }
-        (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-        wiring = Wiring.from_manifests(manifests.load(tmp_path)).without_timers()
-        ours = steps.step_named
-        named = dataclasses.replace(theirs, name=THEIRS.replace("-", "_"))
-        monkeypatch.setattr(replaying, "_wiring", lambda: wiring)
-        monkeypatch.setattr(steps, "step_named", lambda name: named if name == THEIRS else ours(name))
-
-    return swap
+def swap(step: str, code: str, folder: Path) -> Path:
+    """Write an overlay in which the step's trigger names the service THEIRS, and their step; return it."""
+    subscriber = {"op": "replace", "path": "/spec/subscriber/ref/name", "value": THEIRS}
+    target = {"kind": "Trigger", "name": step.replace("_", "-")}
+    overlay = {
+        "kind": "Kustomization",
+        "resources": [str(CLUSTER), "team_step"],
+        "patches": [{"target": target, "patch": yaml.safe_dump([subscriber])}],
+    }
+    (folder / "team_step" / "function").mkdir(parents=True)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    (folder / "team_step" / "kustomization.yaml").write_text("kind: Kustomization\n")
+    imports = (
+        "from dataclasses import replace\nfrom muster import NoOp\nfrom muster.steps import step_named\n"
+    )
+    (folder / "team_step" / "function" / "step.py").write_text(imports + code.format(step=step))
+    return folder
 
 
 def test_every_step_is_replaced_below() -> None:
@@ -71,10 +62,11 @@ def as_it_is(step: str) -> ReplayResult:
     return run(step)
 
 
-def run(step: str) -> ReplayResult:
-    """Replay the recording of a step through all functions."""
+def run(step: str, overlay: Path = CLUSTER) -> ReplayResult:
+    """Replay the recording of a step through all functions of an overlay."""
     story, moment = WORLDS[step]
-    return replay(ReplayInput(recorded.events(story)), [recorded.world_at(story, moment)], NOW)
+    events = ReplayInput(recorded.events(story))
+    return replay(events, [recorded.world_at(story, moment)], NOW, overlay=overlay)
 
 
 def writers(end: ReplayResult) -> set[str]:
@@ -83,11 +75,10 @@ def writers(end: ReplayResult) -> set[str]:
 
 
 @pytest.mark.parametrize("step", WORLDS)
-def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swap: Swap) -> None:
+def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, tmp_path: Path) -> None:
     """Groups, gates, sizes, marks and conditions are equal, and Muster's own step never ran."""
     before = as_it_is(step)
-    swap(steps.step_named(step))
-    after = run(step)
+    after = run(step, swap(step, SAME, tmp_path))
     assert groups_of(after.objects) == groups_of(before.objects)
     assert summarize(after.objects) == summarize(before.objects)
     assert after.dead_letters == ()
@@ -95,12 +86,10 @@ def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, swa
 
 
 @pytest.mark.parametrize("step", WORLDS)
-def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str, swap: Swap) -> None:
+def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str, tmp_path: Path) -> None:
     """With a service that only answers 202, no event becomes a dead letter."""
     before = as_it_is(step)
-    idle = dataclasses.replace(steps.step_named(step), plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE))
-    swap(idle)
-    after = run(step)
+    after = run(step, swap(step, IDLE, tmp_path))
     assert "team_step" not in writers(after)
     assert heard(after, "team_step") >= heard(before, step) > set()
     assert after.dead_letters == ()

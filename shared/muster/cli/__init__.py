@@ -10,6 +10,7 @@ COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
     "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
     "explain": "Explain which groups a job gets, and why.",
+    "new-step": "Write the folder of a step of your own, with manifests and a test.",
     "plan": "Print a function's plan for an event, without a server.",
     "record": "Record events of a cluster, or events sent to a port, into a file.",
     "redrive": "List events that no function accepted, or send them again.",
@@ -28,7 +29,7 @@ class _Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"muster.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"muster.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise

@@ -47,8 +47,9 @@ def command(
 ) -> None:
     """Print what FUNCTION would do about an event, with the cluster's objects from files.
 
-    Nothing is written and no server is asked. FUNCTION is a folder of functions/, create_workload or
-    create-workload. One YAML document is printed, for a sweep one for each object that it examines:
+    Nothing is written and no server is asked. FUNCTION is one of Muster's, create_workload or
+    create-workload, or the folder of a step of your own, with function/step.py. One YAML document is
+    printed, for a sweep one for each object that it examines:
 
     \b
         function: create_workload
@@ -60,7 +61,7 @@ def command(
     A write to the status has `subresource: status` as well; a deletion has no body.
     """  # noqa: D301 - click does not wrap a paragraph after \b
     with errors_as_bad_input():
-        step = steps.step_named(function)
+        step = steps.find_step(function)
         request = _single(event_file, read_events(event_file))
         snapshot = choose(read_snapshots(object_files), moment, first)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)

@@ -21,6 +21,7 @@ from muster.cli.arguments import (
     stop_signals,
 )
 from muster.cli.output import CommandError, echo, progress
+from muster.cli.overlays import overlay_option
 from muster.replay.activity import Activity
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.recording.events import describe
@@ -124,6 +125,7 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--shuffle", type=int, metavar="SEED", help="Deliver in a random order, the same for each SEED."
 )
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
+@overlay_option("Kustomize folder with triggers and steps, your own among them; default: Muster's own.")
 @click.option("--output", type=click.Choice(["text", "yaml"]), default="text", show_default=True)
 @_http_options
 def command(  # noqa: PLR0913 - one argument for each option
@@ -134,6 +136,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     duplicates: int,
     shuffle: int | None,
     output: str,
+    overlay: Path,
     *,
     drop_groups: bool,
     twice: bool,
@@ -166,7 +169,8 @@ def command(  # noqa: PLR0913 - one argument for each option
         snapshots = _snapshots(object_files, moments, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
         with progress(len(stream) * len(snapshots), "events") as advance:
-            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, lambda _event: advance())
+            given = ReplayInput(tuple(stream), sweep)
+            result = _replay(given, snapshots, now, overlay, lambda _event: advance())
     summary = summarize(result.objects)
     if output == "yaml":
         document = {**summary, "functions": _counts(result)}
@@ -189,10 +193,11 @@ def _replay(
     events: ReplayInput,
     snapshots: Sequence[RecordedObjects],
     now: datetime,
+    overlay: Path,
     listener: Callable[[DeliveredEvent], None],
 ) -> ReplayResult:
     try:
-        return replay(events, snapshots, now, listener=listener)
+        return replay(events, snapshots, now, listener=listener, overlay=overlay)
     except NeverQuietError as error:
         raise CommandError(str(error)) from None
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.output import CommandError
+from muster.cli.overlays import overlay_option
 from muster.cluster.errors import ClusterError
 from muster.local import display
 from muster.local.functions import FunctionDownError
@@ -54,9 +55,16 @@ _NAMES = ", ".join(story.name for story in STORIES)
     help="Work on this cluster instead of the embedded one.",
 )
 @click.option("--processes", is_flag=True, help="Run each function as a process of its own.")
+@overlay_option("Kustomize folder to run, with steps of your own in it; default: Muster's own overlay.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
 def command(
-    names: tuple[str, ...], kubeconfig: Path | None, port: int, *, keep: bool, processes: bool
+    names: tuple[str, ...],
+    kubeconfig: Path | None,
+    overlay: Path,
+    port: int,
+    *,
+    keep: bool,
+    processes: bool,
 ) -> None:
     """Run the stack; the help text is in the decorator because it lists the stories."""
     with errors_as_bad_input():
@@ -69,7 +77,7 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    options = StackOptions(kubeconfig, processes, port)
+    options = StackOptions(kubeconfig, processes, port, overlay)
     with _cluster_errors():
         passed = _run_stories(options, stories, keep=keep) if kubeconfig is None else _serve_cluster(options)
     if not passed:

@@ -81,10 +81,10 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
                 yield OrphanInputs(made, live)
 
 
-def objects_of(cluster: Cluster, *resources: Resource) -> Iterator[ObjectRef]:
-    """Every object of some kinds."""
+def objects_of(cluster: Cluster, *resources: Resource, labels: str = "") -> Iterator[ObjectRef]:
+    """Every object of some kinds that a label selector matches."""
     for resource in resources:
-        for body in list_if_served(cluster, resource):
+        for body in list_if_served(cluster, resource, labels=labels):
             yield _ref(body)
 
 

@@ -43,11 +43,18 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Foreign:
-    """A valid CloudEvent of a type that Muster does not know."""
+class OtherEvent:
+    """A valid CloudEvent of another type: a reply event of a step, or an event that Muster does not know.
+
+    Attributes:
+        id: the CloudEvent's id.
+        type: the CloudEvent's type.
+        data: parsed JSON; bytes if the content type is not JSON; None without data.
+    """
 
     id: str
     type: str
+    data: Any = None
 
 
-Event = ResourceEvent | Sweep | Foreign
+Event = ResourceEvent | Sweep | OtherEvent

@@ -1,4 +1,4 @@
-"""Parsing of events: the change of an object, a sweep, or a foreign event.
+"""Parsing of events: the change of an object, a sweep, or another event.
 
 Types and data as Knative's ApiServerSource sends them (knative/eventing v0.47,
 pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the with_object object,
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.events.cloudevent import UNLIMITED, EventLimits, Received, UnreadableEvent, receive, shown
-from muster.events.model import Event, Foreign, Happened, ResourceEvent, Sweep
+from muster.events.model import Event, Happened, OtherEvent, ResourceEvent, Sweep
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAME
 
-__all__ = ["SWEEPS", "UnreadableEvent", "parse"]
+__all__ = ["SWEEPS", "UnreadableEvent", "owner_of", "parse"]
 
 SWEEPS = frozenset({"dev.muster.sweep", "dev.knative.sources.ping"})
 """The types of sweep events; their data is not read."""
@@ -44,9 +44,19 @@ def parse(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMIT
         return Sweep(event.id)
     matched = RESOURCE_TYPE.fullmatch(event.type)
     if matched is None:
-        return Foreign(event.id, event.type)
+        return OtherEvent(event.id, event.type, event.data)
     mode, happened = matched.groups()
     return _resource_event(event, Happened(happened), with_object=mode == "resource")
+
+
+def owner_of(event: OtherEvent) -> ObjectRef:
+    """The object that a reply event of a step is about: `owner` of its data (`muster.events.reply`).
+
+    Raises:
+        UnreadableEvent: the event has no such data.
+    """
+    owner = _object(_object(event.data, "data").get("owner"), "data.owner")
+    return _ref(owner, owner, "data.owner", "data.owner")
 
 
 def _resource_event(event: Received, happened: Happened, *, with_object: bool) -> ResourceEvent:
@@ -55,14 +65,18 @@ def _resource_event(event: Received, happened: Happened, *, with_object: bool) -
     if with_object:
         metadata_path = "data.metadata"
         metadata = _object(data.get("metadata"), metadata_path)
-    ref = ObjectRef(
-        api_version=_text(data, "data", "apiVersion", API_VERSION),
-        kind=_text(data, "data", "kind", KIND),
-        namespace=_text(metadata, metadata_path, "namespace", NAMESPACE, optional=True),
-        name=_text(metadata, metadata_path, "name", NAME),
-        uid=_text(metadata, metadata_path, "uid", UID, optional=True),
-    )
+    ref = _ref(data, metadata, "data", metadata_path)
     return ResourceEvent(event.id, happened, ref, data if with_object else None)
+
+
+def _ref(kinds: Mapping[str, Any], names: Mapping[str, Any], kinds_path: str, names_path: str) -> ObjectRef:
+    return ObjectRef(
+        api_version=_text(kinds, kinds_path, "apiVersion", API_VERSION),
+        kind=_text(kinds, kinds_path, "kind", KIND),
+        namespace=_text(names, names_path, "namespace", NAMESPACE, optional=True),
+        name=_text(names, names_path, "name", NAME),
+        uid=_text(names, names_path, "uid", UID, optional=True),
+    )
 
 
 def _object(value: Any, path: str) -> Mapping[str, Any]:

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import IO, Protocol
 
 from muster import steps
-from muster.files import FUNCTIONS
 from muster.local.serving import WsgiServer
 from muster.replay.activity import Activity, ActivityHandler
 from muster.runtime.app import app_of, wall_clock
@@ -53,6 +52,10 @@ class InThreads:
         listener: called for each activity.
         kubeconfigs: of the service accounts of functions, by the names of their Services; a function that is
             not among them takes the cluster of the settings.
+        own_steps: the step.py of steps that are not Muster's, by the names of their Services.
+
+    Raises:
+        LookupError: a service has no step.
     """
 
     def __init__(
@@ -61,12 +64,13 @@ class InThreads:
         settings: Settings,
         listener: Listener,
         kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
+        own_steps: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self.urls: dict[str, str] = {}
         self._stops = ExitStack()
         self._stops.enter_context(ActivityHandler(listener))
         for service in services:
-            step = steps.step_named(service)
+            step = steps.load_step(steps.step_file(service, own_steps))
             cluster = connect(_with_account(settings, kubeconfigs.get(service)), user_agent=step.manager)
             handler = Handler(step, cluster, settings, wall_clock)
             server = WsgiServer(
@@ -92,11 +96,14 @@ class AsProcesses:
         settings: Settings,
         listener: Listener,
         kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
+        own_steps: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self.urls: dict[str, str] = {}
         self._listener = listener
         self._processes = {
-            service: _start(service, _with_account(settings, kubeconfigs.get(service)))
+            service: _start(
+                steps.step_file(service, own_steps), _with_account(settings, kubeconfigs.get(service))
+            )
             for service in services
         }
         for service, process in self._processes.items():
@@ -130,7 +137,7 @@ def _with_account(settings: Settings, kubeconfig: Path | None) -> Settings:
     return settings if kubeconfig is None else replace(settings, api_server="", kubeconfig=str(kubeconfig))
 
 
-def _start(service: str, settings: Settings) -> subprocess.Popen[str]:
+def _start(step: Path, settings: Settings) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "MUSTER_API_SERVER": settings.api_server,
@@ -138,7 +145,6 @@ def _start(service: str, settings: Settings) -> subprocess.Popen[str]:
         "MUSTER_SWEEP_JITTER_SECONDS": str(settings.sweep_jitter_seconds),
         "MUSTER_LOG_LEVEL": "INFO",
     }
-    step = FUNCTIONS / service.replace("-", "_") / "function" / "step.py"
     return subprocess.Popen(  # noqa: S603 - the command is this interpreter
         [sys.executable, "-m", "muster.runtime.serve", str(step), "--port", "0"],
         env=environment,

@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import Self
 
 from muster.cluster.client import Client
-from muster.kustomize import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
+from muster.local.embedded import ServerWithControllers
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
 from muster.runtime.config import Settings
-from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import (
     Answer,
     Broker,
@@ -28,7 +29,6 @@ from muster.simulator.broker import (
     Target,
     Wiring,
 )
-from muster.simulator.controllers import Controllers, KubeletOptions, node, shipped_runtimes
 from muster.simulator.source import Source, start_all
 
 WATCH_TIMEOUT_SECONDS = 10.0
@@ -41,9 +41,6 @@ ADMISSION = {
     "ValidatingAdmissionPolicyBinding",
 }
 """The kinds of eventing/ that are loaded into the embedded API server."""
-
-NODES = tuple(node(f"node-{number}", cpu="8", memory="32Gi", gpu=4) for number in (1, 2, 3))
-"""The nodes of the embedded cluster."""
 
 MAX_DEAD_LETTERS = 100
 """How many of the latest dead letters are kept; the default of the function dead_letter."""
@@ -60,7 +57,8 @@ class StackOptions:
         kubeconfig: of a real cluster; None for the embedded one.
         processes: whether each function runs in a process of its own.
         port: of the embedded API server; 0 takes any free port.
-        overlay: the kustomization folder with the functions, triggers and sources.
+        overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
+            without a Broker it is run beside Muster's own overlay.
     """
 
     kubeconfig: Path | None = None
@@ -105,6 +103,7 @@ class Stack:
             OSError: the port is taken.
             ClusterError: the real cluster does not answer.
             FunctionDownError: a function did not start.
+            LookupError: a trigger names a Service that has no step.
         """
         try:
             self._start()
@@ -140,12 +139,16 @@ class Stack:
         return self._broker.drain(seconds)
 
     def _start(self) -> None:
-        objects = load(self._options.overlay)
+        objects = load_beside_muster(self._options.overlay)
         settings = self._connect(objects)
         wiring = Wiring.from_manifests(objects)
         services = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = (AsProcesses if self._options.processes else InThreads)(
-            services, settings, self._listener, self._kubeconfigs(objects)
+            services,
+            settings,
+            self._listener,
+            self._kubeconfigs(objects),
+            step_files(self._options.overlay),
         )
         self._stops.callback(functions.stop)
         subscribers: dict[str, Target | str] = {**functions.urls, **self._dead_letter_sinks(wiring)}
@@ -167,16 +170,12 @@ class Stack:
             self._url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
             return Settings(kubeconfig=path, waiting=_WAITING)
-        self.server = ApiServer(port=self._options.port).start()
-        self._stops.callback(self.server.stop)
-        self.server.load(resource_definitions())
-        admission = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
-        self.server.load([*admission, *shipped_runtimes(), *NODES])
-        self._url = self.server.url
+        policies = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
+        cluster = ServerWithControllers(controllers=True, policies=policies, port=self._options.port)
+        self._stops.callback(cluster.stop)
+        self.server = cluster.start().server
+        self._url = cluster.url
         self.client = Client.for_server(self._url, user_agent="muster-run")
-        controllers = Controllers(self._url, kubelet=KubeletOptions())
-        self._stops.callback(controllers.stop)
-        controllers.start()
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self._url, sweep_jitter_seconds=0, waiting=_WAITING)
 

@@ -36,12 +36,18 @@ class Resource:
 
 
 ALL: list[Resource] = []
-"""Every resource that Muster reads or writes; an owner kind that is added elsewhere appends its own."""
+"""Every known resource; a kind that is added elsewhere is registered by `register_resource`."""
+
+
+def register_resource(resource: Resource) -> Resource:
+    """Make a kind known, so that a step of one's own can read and write it; returns the resource."""
+    if resource not in ALL:
+        ALL.append(resource)
+    return resource
 
 
 def _register(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource:
-    ALL.append(Resource(group, version, plural, kind, namespaced))
-    return ALL[-1]
+    return register_resource(Resource(group, version, plural, kind, namespaced))
 
 
 NAMESPACES = _register("", "v1", "namespaces", "Namespace", namespaced=False)

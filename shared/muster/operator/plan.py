@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
 from muster.cluster.snapshot import Snapshot
-from muster.events.model import Event, Foreign, Sweep
+from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Namespace, Pod
@@ -21,7 +21,6 @@ from muster.policy.model import Action, Decision, NoOp
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.trainjob import TrainJob
-from muster.policy.reasons import Reason
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
@@ -50,33 +49,31 @@ def plan_step(
     Raises:
         BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
-    try:
-        event = parse(request.headers, request.body)
-    except UnreadableEvent as error:
-        raise BadFileError(request.location, str(error)) from None
     stored = list(objects)
     cluster = Snapshot(stored)
     try:
-        subjects = _subjects(step, event, cluster)
+        found = subjects(step, parse(request.headers, request.body), cluster)
+    except UnreadableEvent as error:
+        raise BadFileError(request.location, str(error)) from None
     except ValidationError as error:
         raise _bad_field(f"{request.location}: data", error) from None
     try:
-        return [to_document(step, _decide(step, subject, cluster, now)) for subject in subjects]
+        return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
     except ValidationError as error:
         raise _bad_field(_invalid_object(stored), error) from None
 
 
-def _subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
+def subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
+    """Return what a step looks at for an event: one object, those of a sweep, or the reason to do nothing."""
     match event:
-        case Foreign():
-            return [NoOp(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")]
         case Sweep():
             return list(step.responsible_for(cluster))
         case _:
-            return [step.predicate(event)]
+            return [step.subject_of(event)]
 
 
-def _decide(step: Step, subject: Subject | NoOp, cluster: Cluster, now: datetime) -> Decision:
+def decide(step: Step, subject: Subject | NoOp, cluster: Cluster, now: datetime) -> Decision:
+    """Return the decision of a step about a subject."""
     return subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.policy.reasons import Reason
 
 
 class Verb(StrEnum):
@@ -61,10 +60,12 @@ class Plan:
     """Writes in order, with the reason.
 
     Attributes:
+        reason: a `Reason` of Muster, or a word in CamelCase of a step of one's own, from a fixed set: metrics
+            count by it.
         requeue: whether the event must be delivered again after the writes.
     """
 
-    reason: Reason
+    reason: str
     message: str
     actions: tuple[Action, ...]
     reply: Reply | None = None
@@ -76,10 +77,11 @@ class NoOp:
     """No write, with the reason.
 
     Attributes:
+        reason: as in a `Plan`.
         requeue: whether the event must be delivered again.
     """
 
-    reason: Reason
+    reason: str
     message: str = ""
     requeue: bool = False
 
@@ -97,6 +99,6 @@ class GroupingFailure:
         group: the group at fault; "" if it is none in particular.
     """
 
-    reason: Reason
+    reason: str
     message: str
     group: str = ""

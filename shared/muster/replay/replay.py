@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from muster import steps
 from muster.cluster.versioned import Versioned
-from muster.kustomize import load, of_kind
+from muster.kustomize import CLUSTER, load_beside_muster, of_kind, step_files
 from muster.objects.resources import Resource, by_kind
 from muster.policy.ownership import is_musters
 from muster.replay.activity import Activity, ActivityHandler
@@ -125,6 +126,7 @@ def replay(
     now: datetime,
     *,
     listener: Callable[[DeliveredEvent], None] = lambda _event: None,
+    overlay: Path = CLUSTER,
 ) -> ReplayResult:
     """Deliver the events in each snapshot in turn until no function writes; return the last result.
 
@@ -133,12 +135,14 @@ def replay(
         snapshots: of the cluster, usually one; see `replay_each`.
         now: the time in conditions and Events.
         listener: called for each event of the stream after its delivery.
+        overlay: the kustomization folder with triggers, sources and steps; without a Broker it is replayed
+            beside Muster's own overlay.
 
     Raises:
         BadFileError: a request in a file is no CloudEvent.
         NeverQuietError: the functions never stopped writing.
     """
-    *_, result = replay_each(events, snapshots, now, listener=listener)
+    *_, result = replay_each(events, snapshots, now, listener=listener, overlay=overlay)
     return result
 
 
@@ -148,6 +152,7 @@ def replay_each(
     now: datetime,
     *,
     listener: Callable[[DeliveredEvent], None] = lambda _event: None,
+    overlay: Path = CLUSTER,
 ) -> Iterator[ReplayResult]:
     """As `replay`, but yield the result of each snapshot.
 
@@ -157,7 +162,7 @@ def replay_each(
     result = ReplayResult([], (), ())
     for number, snapshot in enumerate(snapshots):
         objects = carry_over(snapshot.objects, result.objects) if number else snapshot.objects
-        with ReplayStack(objects, now) as stack:
+        with ReplayStack(objects, now, overlay=overlay) as stack:
             for request in events.requests:
                 listener(DeliveredEvent(request, changed=stack.deliver(event_of(request))))
             if events.sweep:
@@ -227,6 +232,7 @@ class ReplayStack:
     Attributes:
         objects: the cluster at the start.
         now: the only time the functions see.
+        overlay: the kustomization folder with triggers, sources and steps.
         activities: what the functions did so far.
         dead_letters: what could not be delivered so far.
     """
@@ -236,13 +242,14 @@ class ReplayStack:
     server: ApiServer = field(default_factory=ApiServer)
     activities: list[Activity] = field(default_factory=list)
     dead_letters: list[CloudEvent] = field(default_factory=list)
+    overlay: Path = CLUSTER
 
     def __enter__(self) -> Self:
         self.server.start()
         self.server.load(_definitions())
         self.server.load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
-        self._broker = Broker(_wiring(), self._subscribers(), workers=0, clock=lambda: "")
+        self._broker = Broker(_wiring(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
         return self
 
@@ -273,16 +280,17 @@ class ReplayStack:
 
     def _subscribers(self) -> Mapping[str, Target | str]:
         subscribers: dict[str, Target | str] = {
-            trigger.subscriber: self._function(trigger.subscriber) for trigger in _wiring().triggers
+            trigger.subscriber: self._function(trigger.subscriber)
+            for trigger in _wiring(self.overlay).triggers
         }
         return subscribers | {
             trigger.delivery.dead_letter: self._store_dead_letter
-            for trigger in _wiring().triggers
+            for trigger in _wiring(self.overlay).triggers
             if trigger.delivery.dead_letter
         }
 
     def _function(self, service: str) -> Target:
-        step = steps.step_named(service)
+        step = steps.load_step(steps.step_file(service, step_files(self.overlay)))
         cluster = Versioned(Direct.to(self.server, user_agent=step.manager))
         handler = Handler(
             step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self.now
@@ -317,7 +325,7 @@ class ReplayStack:
         """Return all objects that the sources watch, by UID."""
         return {
             body["metadata"]["uid"]: body
-            for resource, selector in _watched_kinds()
+            for resource, selector in _watched_kinds(self.overlay)
             for body in self._client.list(resource, labels=selector)
         }
 
@@ -355,11 +363,11 @@ def _definitions() -> list[Object]:
 
 
 @cache
-def _wiring() -> Wiring:
-    return Wiring.from_manifests(load()).without_timers()
+def _wiring(overlay: Path) -> Wiring:
+    return Wiring.from_manifests(load_beside_muster(overlay)).without_timers()
 
 
 @cache
-def _watched_kinds() -> tuple[tuple[Resource, str], ...]:
-    specs = map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource"))
+def _watched_kinds(overlay: Path) -> tuple[tuple[Resource, str], ...]:
+    specs = map(SourceSpec.from_manifest, of_kind(load_beside_muster(overlay), "ApiServerSource"))
     return tuple((kind.resource, kind.selector) for spec in specs for kind in spec.kinds)

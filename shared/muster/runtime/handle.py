@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
 from muster.events.cloudevent import EventLimits
-from muster.events.model import Event, Foreign, ResourceEvent, Sweep
+from muster.events.model import Event, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
 from muster.objects.meta import ObjectRef
@@ -232,13 +232,12 @@ def _subject(step: Step, event: Event) -> ObjectRef | NoOp:
     """The object to run a step on for an event, or the reason to do nothing.
 
     Raises:
-        UnreadableEvent: the object in the event has a field of a type that no API server would have stored.
+        UnreadableEvent: the event's data has a field of a wrong type, or lacks one.
     """
-    if not isinstance(event, ResourceEvent):
-        kind = event.type if isinstance(event, Foreign) else "sweep"
-        return NoOp(Reason.NOT_FOR_THIS_STEP, f"type {kind}")
+    if isinstance(event, Sweep):
+        return NoOp(Reason.NOT_FOR_THIS_STEP, "type sweep")
     try:
-        return step.predicate(event)
+        return step.subject_of(event)
     except ValidationError as error:
         path, message = responses.first_fault(error)
         raise UnreadableEvent(message, f"data.{path}") from None

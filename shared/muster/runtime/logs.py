@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from muster.events.model import Event, Foreign, ResourceEvent, Sweep
+from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 LOGGER = logging.getLogger("muster")
@@ -97,7 +97,7 @@ def about(event: Event) -> dict[str, Any]:
             }
         case Sweep(id=id_):
             return {"event": claim(id_), "type": "sweep"}
-        case Foreign(id=id_, type=type_):
+        case OtherEvent(id=id_, type=type_):
             return {"event": claim(id_), "type": claim(type_)}
 
 

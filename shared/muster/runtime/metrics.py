@@ -21,7 +21,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from muster.events.model import Event, Foreign, ResourceEvent, Sweep
+from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.objects.resources import ALL
 from muster.runtime.outcome import Outcome
 
@@ -138,7 +138,7 @@ def _labels(event: Event | None) -> tuple[str, str]:
             return str(happened), ref.kind if ref.kind in _KINDS else OTHER
         case Sweep():
             return "sweep", ""
-        case Foreign():
+        case OtherEvent():
             return OTHER, ""
         case None:
             return UNREADABLE, ""

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Reply
-from muster.policy.reasons import Reason
 
 
 class OutcomeKind(StrEnum):
@@ -41,7 +40,7 @@ class Outcome:
 
     Attributes:
         kind: one of the five kinds.
-        reason: the reason; all are in `muster.policy.reasons`.
+        reason: the reason of the plan, or a `Reason` of the runtime.
         message: details of the reason; never a whole object.
         subject: the object that the event was about, if known.
         actions: the number of writes that succeeded.
@@ -52,7 +51,7 @@ class Outcome:
     """
 
     kind: OutcomeKind
-    reason: Reason
+    reason: str
     message: str = ""
     subject: ObjectRef | None = None
     actions: int = 0

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 from muster.cluster.interface import Cluster
 from muster.cluster.list_cache import Listing
 from muster.cluster.permissions import Permissions
-from muster.events.model import ResourceEvent
+from muster.events.model import OtherEvent, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Decision, NoOp, Plan
+from muster.policy.reasons import Reason
 
 
 class SweptInputs(Protocol):
@@ -35,6 +36,8 @@ class Step:
     Attributes:
         name: the folder, `create_workload`; with dashes the service, trigger, role and field manager.
         predicate: returns the object to look at, or the reason to do nothing, from the event alone. Pure.
+        other_events: as `predicate`, for events that are about no change of an object, such as the reply
+            events of other steps; None ignores these.
         observe: reads that object and related ones live; returns the inputs of the plan.
         plan: decides from these inputs and the time. Pure.
         execute: carries out a plan as the step's field manager; returns the plan with the actions that
@@ -55,6 +58,20 @@ class Step:
     permissions: Permissions = frozenset()
     lists: tuple[Listing, ...] = ()
     lists_tell_all: bool = True
+    other_events: Callable[[OtherEvent], ObjectRef | NoOp] | None = None
+
+    def subject_of(self, event: ResourceEvent | OtherEvent) -> ObjectRef | NoOp:
+        """The object to look at for an event, or the reason to do nothing.
+
+        Raises:
+            UnreadableEvent: another event lacks the data that the step reads.
+            pydantic.ValidationError: the object in the event has a field of a wrong type.
+        """
+        if isinstance(event, ResourceEvent):
+            return self.predicate(event)
+        if self.other_events is None:
+            return NoOp(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
+        return self.other_events(event)
 
     @property
     def manager(self) -> str:

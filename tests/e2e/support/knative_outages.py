@@ -30,7 +30,7 @@ from tests.e2e.test_dead_letters import Letters
 CLUSTER = EVENTING / "overlays" / "cluster"
 EVENT_POLICY = EVENTING / "components" / "event-policy"
 LABELLED = EVENTING / "components" / "labelled-namespaces"
-OWN_STEP = EVENTING / "examples" / "own_step"
+OWN_STEP = EVENTING / "examples" / "label_racks"
 OVERLAYS = sorted(
     file.parent
     for file in EVENTING.glob("overlays/*/kustomization.yaml")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from muster.events.model import Foreign, Happened, ResourceEvent, Sweep
+from muster.events.model import Happened, OtherEvent, ResourceEvent, Sweep
 from muster.events.parse import parse
 from muster.objects.meta import ObjectRef
 
@@ -128,27 +128,27 @@ def test_data_wins_over_extensions() -> None:
         ),
         pytest.param(
             {"type": "com.example.order"},
-            Foreign("7", "com.example.order"),
+            OtherEvent("7", "com.example.order"),
             id="another sender's type is foreign",
         ),
         pytest.param(
             {"type": "dev.knative.apiserver.resource.patch"},
-            Foreign("7", "dev.knative.apiserver.resource.patch"),
+            OtherEvent("7", "dev.knative.apiserver.resource.patch"),
             id="a verb that ApiServerSource does not know is foreign",
         ),
         pytest.param(
             {"type": "dev.muster.create_workload.WorkloadCreated"},
-            Foreign("7", "dev.muster.create_workload.WorkloadCreated"),
+            OtherEvent("7", "dev.muster.create_workload.WorkloadCreated"),
             id="Muster's own replies are foreign",
         ),
         pytest.param(
             {"type": "com.example.order", "team": None, "traceparent": "00-ab-cd-01", "hops": 3, "dry": True},
-            Foreign("7", "com.example.order"),
+            OtherEvent("7", "com.example.order"),
             id="unknown extensions are welcome, and null means absent",
         ),
     ],
 )
-def test_events_that_are_about_no_object(change: dict[str, Any], want: Sweep | Foreign) -> None:
+def test_events_that_are_about_no_object(change: dict[str, Any], want: Sweep | OtherEvent) -> None:
     """Sweeps are told from events that are none of Muster's business."""
     event = {"specversion": "1.0", "id": "7", "source": "/test", "type": "t"} | change
     assert parse(*as_structured(event)) == want

@@ -20,6 +20,7 @@ import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
+from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.runtime.config import Settings
 from muster.steps import step_named
@@ -146,7 +147,36 @@ def test_dependencies_are_the_roots(step: str) -> None:
 def test_images_hold_what_functions_import_and_no_more() -> None:
     """Simulators, the command and the tools behind it stay out of what is deployed."""
     packages = {path.name for path in (staged() / STEPS[0] / "muster").iterdir()}
-    assert packages == {"__init__.py", "objects", "policy", "events", "cluster", "runtime"}
+    modules = {"__init__.py", "library.py"}
+    assert packages == modules | {"objects", "policy", "events", "cluster", "runtime"}
+
+
+def test_steps_of_ones_own_are_staged_beside_them(tmp_path: Path) -> None:
+    """With the folders of STEPS: their code, Muster's packages, and their dependencies beside Muster's."""
+    own = tmp_path / "my_step"
+    shutil.copytree(EVENTING / "examples/label_racks", own)
+    pyproject = (own / "pyproject.toml").read_text()
+    (own / "pyproject.toml").write_text(
+        pyproject.replace('dependencies = ["', 'dependencies = ["httpx>=0.28", "')
+    )
+    command = ["make", "-s", "stage", f"OUT={tmp_path}/out", f"STEPS={own}"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*FUNCTIONS, "my_step"])
+    project = tmp_path / "out" / "my_step"
+    dependencies = tomllib.loads((project / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert "httpx>=0.28" in dependencies
+    assert [entry for entry in dependencies if entry.startswith("muster")] == []
+    assert yaml.safe_load((project / "func.yaml").read_text())["name"] == "label-racks"
+    assert not (project / "tests").exists()
+    _assert_runs_alone(project)
+
+
+def test_a_folder_without_a_step_is_not_staged(tmp_path: Path) -> None:
+    """One line says what is missing."""
+    command = ["make", "-s", "stage", f"OUT={tmp_path}/out", f"STEPS={tmp_path}"]
+    ran = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert ran.returncode != 0
+    assert ran.stderr.startswith(f"{tmp_path}/func.yaml: No such file")
 
 
 @each_step
@@ -212,13 +242,16 @@ def test_table_names_every_function_and_its_events_out() -> None:
 def test_what_make_stage_builds_runs_alone(project_name: str) -> None:
     """The folder that func gets holds all that `new` needs, and none of the repository."""
     assert sorted(path.name for path in staged().iterdir()) == FUNCTIONS
+    _assert_runs_alone(staged() / project_name)
+
+
+def _assert_runs_alone(project: Path) -> None:
     script = (
         "import function, muster\n"
         "made = function.new()\n"
         "print(function.__file__, muster.__file__, function.new.__name__, made.alive(), made.ready()[0])\n"
         "made.stop()\n"
     )
-    project = staged() / project_name
     ran = subprocess.run(
         [sys.executable, "-c", script],
         cwd=project,

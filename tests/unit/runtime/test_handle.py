@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from muster.cluster import errors
-from muster.events.model import ResourceEvent
+from muster.events.model import OtherEvent, ResourceEvent
+from muster.events.parse import owner_of
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
@@ -54,6 +55,51 @@ def test_foreign_event_is_nothing() -> None:
     cluster = FakeCluster()
     assert a_handler(cluster=cluster).handle(*an_event(type="com.example.order")).status == 202
     assert cluster.calls == []
+
+
+def a_reply(data: Any) -> tuple[dict[str, str], bytes]:
+    """A reply event with this data, in binary mode."""
+    headers, _ = an_event(type="dev.muster.emit_conditions.waiting")
+    return headers, json.dumps(data).encode()
+
+
+def test_reply_event_of_another_step_is_an_event_for_a_step_that_asks_for_it() -> None:
+    """`other_events` gets the event's data; the object it returns is observed like any other."""
+    seen: list[OtherEvent] = []
+
+    def other_events(event: OtherEvent) -> ObjectRef:
+        seen.append(event)
+        return owner_of(event)
+
+    cluster = FakeCluster()
+    owner = {"apiVersion": "v1", "kind": "Pod", "namespace": "team-a", "name": "llama-0"}
+    event = a_reply({"reason": "Unschedulable", "owner": owner})
+    answer = a_handler(a_step(other_events=other_events), cluster).handle(*event)
+    assert answer.status == 200
+    assert [event.data["reason"] for event in seen] == ["Unschedulable"]
+    assert cluster.calls[0] == "get pods team-a/llama-0"
+
+
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [
+        pytest.param("text", "data", id="no object"),
+        pytest.param({"reason": "Unschedulable"}, "data.owner", id="no owner"),
+        pytest.param({"owner": {"apiVersion": "v1", "kind": "Pod"}}, "data.owner.name", id="no name"),
+        pytest.param(
+            {"owner": {"apiVersion": "v1", "kind": "Pod", "name": "../../secrets"}},
+            "data.owner.name",
+            id="a name that would be another path",
+        ),
+    ],
+)
+def test_reply_event_without_an_owner_is_unreadable(data: Any, path: str) -> None:
+    """It goes to the dead letter sink, with the path of the field."""
+    step = a_step(other_events=owner_of)
+    answer = a_handler(step).handle(*a_reply(data))
+    content = json.loads(answer.body)
+    assert (answer.status, content["reason"]) == (400, "UnreadableEvent")
+    assert content["message"].startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def _replaced(
     return Plan(Reason.RUNTIME_MARKED, message, (replace, event), Reply("marked", ref, {"changes": done}))
 
 
-def _refused(inputs: RuntimeInputs, ref: ObjectRef, reason: Reason, message: str, now: datetime) -> Decision:
+def _refused(inputs: RuntimeInputs, ref: ObjectRef, reason: str, message: str, now: datetime) -> Decision:
     """One Event on the runtime about a policy that cannot be used; its labels stay as they are."""
     event = manifests.create_event(
         ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now

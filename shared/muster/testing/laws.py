@@ -7,8 +7,7 @@ plan is a pure function of the observed objects. The laws follow from these two 
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
@@ -17,85 +16,88 @@ from typing import Any
 from muster.cluster.interface import Cluster
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
-from muster.events.model import ResourceEvent, Sweep
+from muster.events.model import ResourceEvent
 from muster.events.parse import parse
+from muster.operator.plan import subjects
 from muster.policy.model import Decision, NoOp, Plan
-from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
+from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
-from tests.replays import recorded
-from tests.replays.golden import GoldenCase
+from muster.testing.cases import Case, envelope, structured
+from muster.testing.planning import decisions
 
 AGAIN = 3
 """Maximum runs of a step whose decision asks for a retry, for example while an object is being deleted."""
 
+Law = Callable[[Step, Case], None]
 
-def same_input_same_plan(step: Step, case: GoldenCase) -> None:
+
+def same_input_same_plan(step: Step, case: Case) -> None:
     """Two runs on the same event and the same objects return equal decisions."""
-    first = decisions(step, case.capture, Snapshot(case.objects), case.now)
-    second = decisions(step, case.capture, Snapshot(case.objects), case.now)
+    first = decisions(step, case.event, case.cluster(), case.now)
+    second = decisions(step, case.event, case.cluster(), case.now)
     assert first == second, "the second plan differs from the first"
 
 
-def arguments_unchanged(step: Step, case: GoldenCase) -> None:
-    """Planning changes neither the objects nor the `Observed` that was read from them."""
-    objects = case.objects
-    untouched = copy.deepcopy(objects)
-    for subject in subjects(step, case.capture, Snapshot(objects)):
+def arguments_unchanged(step: Step, case: Case) -> None:
+    """Planning changes neither the objects nor the inputs that were read from them."""
+    objects = case.copied_objects()
+    event = parse(case.event.headers, case.event.body)
+    for subject in subjects(step, event, Snapshot(objects)):
         if not isinstance(subject, NoOp):
             inputs = step.inputs(Snapshot(objects), subject)
             before = repr(inputs)
             step.plan(inputs, case.now)
             assert repr(inputs) == before, "planning changed its inputs"
-    assert objects == untouched, "the objects themselves were changed"
+    assert objects == case.objects, "the objects themselves were changed"
 
 
-def gone_is_nothing(step: Step, case: GoldenCase) -> None:
+def gone_is_nothing(step: Step, case: Case) -> None:
     """An event about an object that no longer exists plans no writes."""
-    event = parse(case.capture.headers, case.capture.body)
+    event = parse(case.event.headers, case.event.body)
     if not isinstance(event, ResourceEvent):
         return
     about = (event.ref.kind, event.ref.namespace, event.ref.name)
-    left = [obj for obj in case.objects if _named(obj) != about]
-    for decision in decisions(step, case.capture, Snapshot(left), case.now):
+    left = [obj for obj in case.copied_objects() if _named(obj) != about]
+    for decision in decisions(step, case.event, Snapshot(left), case.now):
         assert not _writes(decision), f"{event.ref} is gone, and still there is a plan: {decision.reason}"
 
 
-def another_uid_is_nothing(step: Step, case: GoldenCase) -> None:
+def another_uid_is_nothing(step: Step, case: Case) -> None:
     """An event with another UID, of an earlier object of the same name, plans no writes."""
-    event = copy.deepcopy(recorded.envelope(case.capture))
+    event = copy.deepcopy(envelope(case.event))
     if not event["type"].startswith("dev.knative.apiserver.resource."):
         return
     event["data"]["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000"
-    for decision in decisions(step, _structured(event), Snapshot(case.objects), case.now):
+    for decision in decisions(step, structured(event), case.cluster(), case.now):
         assert not _writes(decision), f"an event of another UID made a plan: {decision.reason}"
 
 
-def executed_twice_is_nothing(step: Step, case: GoldenCase) -> None:
+def executed_twice_is_nothing(step: Step, case: Case) -> None:
     """After a plan was executed, the same event plans no writes."""
-    with cluster_of(case.objects, step) as cluster:
-        carry_out(step, case.capture, cluster, case.now)
-        for decision in decisions(step, case.capture, cluster, case.now):
+    with cluster_of(case.copied_objects(), step) as cluster:
+        carry_out(step, case.event, cluster, case.now)
+        for decision in decisions(step, case.event, cluster, case.now):
             assert not _writes(decision), f"planned again: {decision.reason}"
 
 
-def older_after_newer_changes_nothing(step: Step, case: GoldenCase) -> None:
+def older_after_newer_changes_nothing(step: Step, case: Case) -> None:
     """After the newest event, older events about the same object plan no writes.
 
     The newest event is also delivered in mode Reference, because a step may skip an event in mode Resource by
     its data, without reading the cluster.
     """
-    with cluster_of(case.objects, step) as cluster:
-        for newest in (case.capture, *reference_to(case.capture)):
+    with cluster_of(case.copied_objects(), step) as cluster:
+        for newest in (case.event, *reference_to(case.event)):
             carry_out(step, newest, cluster, case.now)
-        for older in older_than(case.capture):
+        for older in older_than(case):
             for decision in decisions(step, older, cluster, case.now):
                 assert not _writes(decision), f"an older event made a plan: {decision.reason}"
 
 
-LAWS: tuple[Callable[[Step, GoldenCase], None], ...] = (
+LAWS: tuple[Law, ...] = (
     same_input_same_plan,
     arguments_unchanged,
     gone_is_nothing,
@@ -105,27 +107,34 @@ LAWS: tuple[Callable[[Step, GoldenCase], None], ...] = (
 )
 
 
-def subjects(step: Step, capture: RecordedRequest, cluster: Cluster) -> list[Any]:
-    """Return the subjects of a step for an event, each an ObjectRef or typed inputs, or its NoOp."""
-    event = parse(capture.headers, capture.body)
-    if isinstance(event, Sweep):
-        return list(step.responsible_for(cluster))
-    assert isinstance(event, ResourceEvent)
-    return [step.predicate(event)]
+def check_laws(step: Step, case: Case, *, without: Collection[str] = ()) -> None:
+    """Check every law for a step and a case; plans are executed on embedded API servers.
+
+    Args:
+        step: the step.
+        case: an event and the objects of the cluster; CustomResourceDefinitions among them are served.
+        without: names of laws that this step breaks on purpose, such as `gone_is_nothing` for a step that
+            writes when its object was deleted.
+
+    Raises:
+        AssertionError: a law is broken; the message says which, and how.
+        LookupError: there is no law of a name in `without`, or the embedded server does not serve the kind of
+            an object.
+    """
+    if unknown := set(without) - {law.__name__ for law in LAWS}:
+        raise LookupError(f"no laws of these names: {', '.join(sorted(unknown))}")
+    for law in LAWS:
+        if law.__name__ not in without:
+            try:
+                law(step, case)
+            except AssertionError as error:
+                raise AssertionError(f"{step.name} breaks the law {law.__name__}: {error}") from error
 
 
-def decisions(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
-    """Return the decisions of a step for an event, one for each subject."""
-    return [
-        subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
-        for subject in subjects(step, capture, cluster)
-    ]
-
-
-def carry_out(step: Step, capture: RecordedRequest, cluster: Cluster, now: datetime) -> None:
+def carry_out(step: Step, request: RecordedRequest, cluster: Cluster, now: datetime) -> None:
     """Execute the plans of a step for an event; repeat while a decision asks for a retry."""
     for _ in range(AGAIN):
-        decided = decisions(step, capture, cluster, now)
+        decided = decisions(step, request, cluster, now)
         for decision in decided:
             if isinstance(decision, Plan):
                 step.execute(cluster, decision, step.manager)
@@ -142,32 +151,28 @@ def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
         yield Versioned(Direct.to(server, user_agent=step.manager))
 
 
-def older_than(capture: RecordedRequest) -> Iterator[RecordedRequest]:
-    """Yield the recorded events about the same object up to this one, each in both modes."""
-    event = recorded.envelope(capture)
-    if not event["type"].startswith("dev.knative.apiserver."):
+def older_than(case: Case) -> Iterator[RecordedRequest]:
+    """Yield the older events of a case up to its own, each in both modes."""
+    newest = envelope(case.event)
+    if not newest["type"].startswith("dev.knative.apiserver."):
         return
-    for other in recorded.events_about(event):
-        if _version(recorded.envelope(other)) <= _version(event):
+    for other in case.older:
+        if _version(envelope(other)) <= _version(newest):
             yield other
             yield from reference_to(other)
 
 
-def reference_to(capture: RecordedRequest) -> Iterator[RecordedRequest]:
+def reference_to(request: RecordedRequest) -> Iterator[RecordedRequest]:
     """Yield the event in mode Reference, if it is in mode Resource."""
-    event = recorded.envelope(capture)
+    event = envelope(request)
     if event["type"].startswith("dev.knative.apiserver.resource."):
         metadata = event["data"]["metadata"]
         named = {key: metadata[key] for key in ("namespace", "name") if key in metadata}
         data = {key: event["data"][key] for key in ("apiVersion", "kind")} | named
-        yield _structured({**event, "type": event["type"].replace(".resource.", ".ref."), "data": data})
+        yield structured({**event, "type": event["type"].replace(".resource.", ".ref."), "data": data})
 
 
-def _structured(event: Mapping[str, Any]) -> RecordedRequest:
-    return RecordedRequest({"content-type": STRUCTURED}, json.dumps(event).encode(), "older")
-
-
-def _version(event: Mapping[str, Any]) -> int:
+def _version(event: Object) -> int:
     """Return the resourceVersion in an event; for a reference, which has none, the highest possible."""
     return int(event["data"].get("metadata", {}).get("resourceVersion", 1 << 62))
 
@@ -182,5 +187,5 @@ def _writes(decision: Decision) -> bool:
 
 
 @cache
-def _definitions() -> list[Object]:
+def _definitions() -> list[Any]:
     return resource_definitions()

@@ -1,0 +1,10 @@
+"""What func's Python middleware starts."""
+
+from muster import serve_step
+
+from .step import STEP
+
+
+def new() -> object:
+    """One instance of the step, set up from the environment."""
+    return serve_step(STEP)

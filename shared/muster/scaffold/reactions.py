@@ -1,0 +1,116 @@
+"""What a new step can react to, each with a recorded event for its test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.objects.resources import JOBS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """An event that a new step reacts to.
+
+    Attributes:
+        summary: one line for the list of the command.
+        resource: of the object that the event is about.
+        constant: the public name of the resource, `POD_GROUPS`.
+        view: the public name of the view of its objects.
+        change: `add` or `update`.
+        not_ready: when the step does nothing, as Python about `found`; "" if it always acts.
+        recording: the recording with such an event.
+        moment: the moment of the recording at which the step acts.
+        labels: the selector of its source, and so of the step's sweeps; "" for all objects.
+    """
+
+    summary: str
+    resource: Resource
+    constant: str
+    view: str
+    change: str
+    not_ready: str
+    recording: str
+    moment: str
+    labels: str = ""
+
+    @property
+    def event(self) -> str:
+        """Kind and change, `PodGroup update`."""
+        return f"{self.resource.kind} {self.change}"
+
+
+REACTIONS: Mapping[str, Reaction] = {
+    "podgroup-created": Reaction(
+        "a PodGroup was created",
+        POD_GROUPS,
+        "POD_GROUPS",
+        "PodGroup",
+        "add",
+        "",
+        "torch",
+        "before patch_pods",
+    ),
+    "podgroup-bound": Reaction(
+        "the scheduler has placed a PodGroup",
+        POD_GROUPS,
+        "POD_GROUPS",
+        "PodGroup",
+        "update",
+        "not found.placed",
+        "torch",
+        "all bound",
+    ),
+    "podgroup-waiting": Reaction(
+        "the scheduler has no room for a PodGroup",
+        POD_GROUPS,
+        "POD_GROUPS",
+        "PodGroup",
+        "update",
+        "found.refused_at is None",
+        "does-not-fit",
+        "unschedulable",
+    ),
+    "workload-created": Reaction(
+        "a Workload was created",
+        WORKLOADS,
+        "WORKLOADS",
+        "Workload",
+        "add",
+        "",
+        "torch",
+        "before create_pod_groups",
+    ),
+    "pod-bound": Reaction(
+        "a pod with a group label has a node",
+        PODS,
+        "PODS",
+        "Pod",
+        "update",
+        "not found.bound",
+        "torch",
+        "all bound",
+        labels="muster.dev/group",
+    ),
+    "job-created": Reaction(
+        "a Job was created",
+        JOBS,
+        "JOBS",
+        "KubernetesObject",
+        "add",
+        "",
+        "job-scaled",
+        "before create_workload",
+    ),
+    "trainjob-created": Reaction(
+        "a TrainJob was created",
+        TRAINJOBS,
+        "TRAINJOBS",
+        "KubernetesObject",
+        "add",
+        "",
+        "torch",
+        "before create_workload",
+    ),
+}
+"""By the value of --on."""

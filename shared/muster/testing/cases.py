@@ -1,0 +1,108 @@
+"""Cases: one event, and the objects of the cluster when a step handles it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from muster.cluster.snapshot import Snapshot
+from muster.replay.files import BadFileError
+from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events, time_of
+from muster.replay.replay import event_of
+from muster.replay.snapshots import Object, Objects, read_snapshots
+from muster.simulator.source import ChangeType, Mode, to_event
+
+EVENT_FILE, OBJECTS_FILE = "event.json", "cluster.yaml"
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_TIME = "2026-11-21T08:30:00Z"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One event, and the objects of the cluster when a step handles it.
+
+    Attributes:
+        event: the event as a function receives it.
+        objects: all objects of the cluster.
+        now: the time of the plan.
+        older: recorded events about the same object, for the law that older events change nothing.
+    """
+
+    event: RecordedRequest
+    objects: Objects
+    now: datetime
+    older: tuple[RecordedRequest, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        event: RecordedRequest,
+        objects: Iterable[Object],
+        now: datetime | None = None,
+        older: tuple[RecordedRequest, ...] = (),
+    ) -> Case:
+        """The case of an event; without `now` at the time of the event, or 1970 if it has none."""
+        return cls(event, list(objects), now or time_of(event, _EPOCH), older)
+
+    @classmethod
+    def read(cls, folder: Path) -> Case:
+        """The case in a folder with the files event.json and cluster.yaml.
+
+        Raises:
+            BadFileError: a file cannot be read, or event.json has not exactly one event.
+        """
+        requests = read_events(folder / EVENT_FILE)
+        if len(requests) != 1:
+            raise BadFileError(str(folder / EVENT_FILE), f"has {len(requests)} events; a case has one")
+        return cls.of(requests[0], read_snapshots([folder / OBJECTS_FILE])[0].objects)
+
+    def copied_objects(self) -> Objects:
+        """A copy of the objects."""
+        return copy.deepcopy(self.objects)
+
+    def cluster(self) -> Snapshot:
+        """A read-only cluster with a copy of the objects."""
+        return Snapshot(self.copied_objects())
+
+
+def change(obj: Object, change: str = "update", *, time: str = _TIME) -> RecordedRequest:
+    """The event that an ApiServerSource sends about an object that changed.
+
+    Args:
+        obj: the object after the change; its last state if it was deleted.
+        change: `add`, `update` or `delete`.
+        time: the event's attribute `time`.
+
+    Raises:
+        ValueError: another word for the change.
+    """
+    headers, body = to_event(ChangeType(change), obj, Mode.RESOURCE, "/muster/testing")
+    attributes = {name[3:].lower(): value for name, value in headers.items() if name.startswith("Ce-")}
+    metadata = obj["metadata"]
+    event_id = "-".join(
+        (metadata.get("uid") or metadata["name"], metadata.get("resourceVersion", "0"), change)
+    )
+    return structured({**attributes, "id": event_id, "time": time, "data": json.loads(body)})
+
+
+def sweep(time: str = _TIME) -> RecordedRequest:
+    """The event that makes a step examine all objects that it is responsible for."""
+    return structured(
+        {"id": "sweep-1", "source": "/muster/testing", "type": "dev.muster.sweep", "time": time}
+    )
+
+
+def structured(event: Mapping[str, Any], location: str = "event") -> RecordedRequest:
+    """A CloudEvent, given as in its JSON format, as a function receives it; `specversion` may be left out."""
+    body = json.dumps({"specversion": "1.0", **event}, ensure_ascii=False, separators=(",", ":"))
+    return RecordedRequest({"content-type": STRUCTURED}, body.encode(), location)
+
+
+def envelope(request: RecordedRequest) -> Object:
+    """An event as a JSON object with its attributes and data, whichever mode it was sent in."""
+    return event_of(request).structured()

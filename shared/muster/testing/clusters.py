@@ -1,0 +1,270 @@
+"""Clusters for tests: the embedded API server alone, and the local stack with its functions."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import urllib3
+
+from muster.cluster.client import Client
+from muster.cluster.versioned import Versioned
+from muster.kustomize import CLUSTER
+from muster.local.embedded import ServerWithControllers
+from muster.local.stack import Stack, StackOptions
+from muster.local.stories.laws import LAWS
+from muster.local.stories.watching import TimelineRecorder
+from muster.objects.resources import Resource, by_kind
+from muster.replay.activity import Activity, ActivityHandler
+from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.snapshots import Object, Objects
+from muster.runtime.config import Settings
+from muster.runtime.handle import Handler
+from muster.runtime.step import Step
+from muster.simulator.apiserver import ApiServer
+from muster.testing.cases import sweep
+
+SECONDS = 20.0
+"""How long `until` and `settle` wait."""
+_POLL_SECONDS = 0.02
+_USER = "kubectl"
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The answer of a function to an event.
+
+    Attributes:
+        status: the HTTP status: 202 done, 200 with a reply event, 400 unreadable, 409 or 503 come again, 500.
+        reason: the reason that was logged; of a sweep, `Swept`.
+        message: its message.
+        actions: how many writes were executed.
+        body: the data of the reply event, or reason and message as JSON.
+        headers: of the answer; those of a reply event begin with `ce-`.
+    """
+
+    status: int
+    reason: str
+    message: str
+    actions: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class ClusterAccess:
+    """Reads and writes of a test, on the objects of an embedded API server.
+
+    Attributes:
+        server: the embedded API server.
+        client: a client of it, with the requests of a step and more.
+    """
+
+    server: ApiServer
+    client: Client
+
+    @property
+    def url(self) -> str:
+        """URL of the API server; it asks nobody for credentials."""
+        return self.server.url
+
+    def kubeconfig(self, user: str = "") -> str:
+        """A kubeconfig as YAML, for kubectl and client libraries.
+
+        Args:
+            user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an
+                administrator.
+        """
+        return self.server.kubeconfig(user)
+
+    def create(self, body: Object, namespace: str = "") -> Object:
+        """Create an object as `kubectl create` does, admission included; return it as it is stored.
+
+        Raises:
+            ClusterError: the API server refused it.
+        """
+        resource = self._resource(body["apiVersion"], body["kind"])
+        if namespace and resource.namespaced:
+            body = {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+        elif resource.namespaced and not body["metadata"].get("namespace"):
+            body = {**body, "metadata": {**body["metadata"], "namespace": "default"}}
+        return self.client.create(resource, body, manager=_USER)
+
+    def create_namespace(self, name: str, **labels: str) -> Object:
+        """Create a namespace in which Jobs are grouped (label `muster.dev/gang-jobs: enabled`)."""
+        metadata = {"name": name, "labels": {"muster.dev/gang-jobs": "enabled", **labels}}
+        return self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+    def load(self, *objects: Object) -> None:
+        """Store objects unchanged, with uid and status and without admission, as those of a recording.
+
+        Raises:
+            LookupError: the kind of an object is not served.
+        """
+        self.server.load(objects)
+
+    def all(self, kind: str, namespace: str = "") -> Objects:
+        """A copy of the objects of a kind, in one namespace or in all, by namespace and name."""
+        found = [
+            copy.deepcopy(body)
+            for body in self.server.snapshot()
+            if body["kind"] == kind and namespace in {"", body["metadata"].get("namespace", "")}
+        ]
+        return sorted(
+            found, key=lambda body: (body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        )
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
+        """A copy of an object; None if there is none. The namespace may be left out if the name is unique."""
+        return next((body for body in self.all(kind, namespace) if body["metadata"]["name"] == name), None)
+
+    def until(self, what: str, condition: Callable[[], Any], seconds: float = SECONDS) -> None:
+        """Wait until a condition is true.
+
+        Raises:
+            AssertionError: it was not within these seconds; the message says `what` was expected.
+        """
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f"not within {seconds:g} seconds: {what}"
+            time.sleep(_POLL_SECONDS)
+
+    def deliver(self, step: Step, event: RecordedRequest, now: datetime | None = None) -> Delivered:
+        """Run a step for an event as its function does, with observe, plan and execute.
+
+        Args:
+            step: the step.
+            event: the event.
+            now: the time of the plan; without it the present.
+        """
+        cluster = Versioned(Client.for_server(self.url, user_agent=step.manager))
+        time_of_plan = now or datetime.now(UTC)  # noqa: TID251 - a test without a time of its own
+        settings = Settings(api_server=self.url, sweep_jitter_seconds=0)
+        activities: list[Activity] = []
+        with ActivityHandler(activities.append):
+            answer = Handler(step, cluster, settings, lambda: time_of_plan).handle(event.headers, event.body)
+        last = activities[-1]
+        return Delivered(
+            answer.status, last.reason, last.message, last.actions, answer.body, dict(answer.headers)
+        )
+
+    def _resource(self, api_version: str, kind: str) -> Resource:
+        """The resource of a kind: one that Muster knows, or one that the server's discovery has."""
+        try:
+            return by_kind(api_version, kind)
+        except LookupError:
+            group, _, version = api_version.rpartition("/")
+            path = f"/apis/{api_version}" if group else f"/api/{version}"
+            _, found = self.client.raw("GET", path)
+            for entry in (found or {}).get("resources", ()) if isinstance(found, dict) else ():
+                if entry["kind"] == kind and "/" not in entry["name"]:
+                    return Resource(group, version, entry["name"], kind, namespaced=entry["namespaced"])
+            raise
+
+
+class EmbeddedCluster(ClusterAccess):
+    """The embedded cluster without functions, for one test: `with EmbeddedCluster() as cluster`.
+
+    Args:
+        controllers: run the simulated Trainer, JobSet controller, Job controller, scheduler and kubelets.
+        admission: load Muster's admission policies.
+        release: the Kubernetes release, `1.37` or `1.36`.
+    """
+
+    def __init__(self, *, controllers: bool = False, admission: bool = True, release: str = "1.37") -> None:
+        self._cluster = ServerWithControllers(
+            controllers=controllers, policies=None if admission else (), release=release
+        )
+
+    def __enter__(self) -> Self:
+        self._cluster.start()
+        self.server, self.client = self._cluster.server, self._cluster.client
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cluster.stop()
+
+
+class RunningStack(ClusterAccess):
+    """The local stack of `muster run`, for one test: controllers, event sources, broker and functions.
+
+    Args:
+        overlay: the kustomization folder with functions, triggers and sources; None takes Muster's.
+
+    Attributes:
+        activities: what the functions did so far.
+        recorder: records every change of jobs, pods and groups.
+        stack: the stack itself.
+    """
+
+    def __init__(self, overlay: Path | None = None) -> None:
+        self.activities: list[Activity] = []
+        self.stack = Stack(StackOptions(overlay=overlay or CLUSTER), self.activities.append)
+        self.recorder: TimelineRecorder
+
+    def __enter__(self) -> Self:
+        self.stack.start()
+        assert self.stack.server is not None
+        self.server, self.client = self.stack.server, self.stack.client
+        self.recorder = TimelineRecorder(self.client).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.recorder.stop()
+        self.stack.stop()
+
+    def publish(self, event: RecordedRequest) -> None:
+        """Send an event to the broker, which delivers it to the functions whose triggers match."""
+        headers = dict(event.headers)
+        answer = urllib3.request("POST", self.stack.broker_url, body=event.body, headers=headers, timeout=10)
+        assert answer.status == HTTPStatus.ACCEPTED, (
+            f"the broker refused the event: {answer.status} {answer.data!r}"
+        )
+
+    def settle(self, seconds: float = SECONDS) -> None:
+        """Wait until every event was answered, those about the functions' own writes included.
+
+        Raises:
+            AssertionError: events are still in work.
+        """
+        assert self.stack.settle(seconds), f"events are still in work after {seconds:g} seconds"
+
+    def sweep(self) -> None:
+        """Send a sweep, and wait until every function that has done anything so far has finished it."""
+        before = len(self._swept())
+        self.publish(sweep())
+        steps = len({activity.step for activity in self.activities})
+        self.until("every function has swept", lambda: len(self._swept()) >= before + max(1, steps))
+        self.settle()
+
+    def reasons(self, step: str) -> set[str]:
+        """The reasons of all decisions of a function so far; `step` is its name, `create_workload`."""
+        return {activity.reason for activity in self.activities if activity.step == step}
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """The events that no retry could deliver, as JSON objects."""
+        return [letter.structured() for letter in self.stack.dead_letters]
+
+    def broken_laws(self, namespace: str = "") -> list[str]:
+        """The violations of the laws of every story, in one namespace or in all; empty if all were kept.
+
+        The laws: a gang is bound together or not at all, a Workload comes before its PodGroups and these
+        before bindings, and no gate is removed before its PodGroup exists.
+        """
+        entries = self.recorder.history(namespace)
+        return [violation for law in LAWS for violation in law(entries)]
+
+    def _swept(self) -> list[Activity]:
+        return [
+            activity for activity in self.activities if activity.trigger == "sweep" and not activity.about
+        ]

@@ -1,0 +1,178 @@
+"""Recordings in tests: the events of a cluster, and its objects at several moments."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from muster.files import RECORDINGS
+from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events
+from muster.replay.replay import event_of
+from muster.replay.snapshots import Object, Objects, RecordedObjects, choose, first, read_snapshots
+from muster.testing.cases import Case, envelope, sweep
+
+SWEEP = "sweep"
+"""The name of a sweep in place of a recorded event."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The events of a cluster, and its objects at several moments.
+
+    Attributes:
+        name: for messages.
+        events: in order of arrival.
+        moments: the objects at each moment, in their order; empty if only events were recorded.
+    """
+
+    name: str
+    events: tuple[RecordedRequest, ...]
+    moments: tuple[RecordedObjects, ...] = ()
+
+    @classmethod
+    def read(cls, events: Path, objects: Path | None = None) -> Recording:
+        """The recording in files that `muster record FILE --objects FILE` wrote.
+
+        Raises:
+            BadFileError: a file cannot be read, or has a value that is no event or object.
+        """
+        moments = () if objects is None else tuple(read_snapshots([objects]))
+        return cls(events.name, tuple(read_events(events)), moments)
+
+    def event(self, description: str, number: int = 1) -> RecordedRequest:
+        """An event by the kind of its object and the change, `PodGroup update`, and its number from 1.
+
+        Raises:
+            LookupError: there are fewer such events; the message counts the events of each description.
+        """
+        matching = [request for request, known in self._described if known == description]
+        if not 1 <= number <= len(matching):
+            known = sorted({known for _, known in self._described})
+            raise LookupError(
+                f"{self.name}: {description!r} was recorded {len(matching)} times, so there is no number "
+                f"{number}; recorded were {', '.join(known)}"
+            )
+        return matching[number - 1]
+
+    def at(self, moment: str = "") -> Objects:
+        """A copy of the objects at a moment; of the first moment without a name.
+
+        Raises:
+            LookupError: there is no such moment; the message lists their names.
+        """
+        if not self.moments:
+            raise LookupError(f"{self.name}: no objects were recorded; read it with its file of objects")
+        return copy.deepcopy(choose(self.moments, moment, first).objects)
+
+    def about(self, request: RecordedRequest) -> tuple[RecordedRequest, ...]:
+        """All events about the object of an event, that one included."""
+        return self._by_subject.get(_subject(request), ())
+
+    def case(
+        self, description: str, *, moment: str = "", number: int = 1, more: Iterable[Object] = ()
+    ) -> Case:
+        """The case of a step that handles an event at a moment.
+
+        Args:
+            description: kind and change, `PodGroup update`; or `sweep`, which is in no recording.
+            moment: the moment; the first without a name.
+            number: which of these events, from 1.
+            more: objects beside the recorded ones, such as nodes.
+
+        Raises:
+            LookupError: there is no such event or moment.
+        """
+        objects = [*self.at(moment), *more]
+        if description == SWEEP:
+            return Case.of(sweep(), objects)
+        request = self.event(description, number)
+        return Case.of(request, objects, older=self.about(request))
+
+    @cached_property
+    def _described(self) -> list[tuple[RecordedRequest, str]]:
+        return [(request, describe(request)) for request in self.events]
+
+    @cached_property
+    def _by_subject(self) -> dict[str, tuple[RecordedRequest, ...]]:
+        found: dict[str, tuple[RecordedRequest, ...]] = {}
+        for request in self.events:
+            found[_subject(request)] = (*found.get(_subject(request), ()), request)
+        return found
+
+
+def describe(request: RecordedRequest) -> str:
+    """Kind and change of an event, `PodGroup update`; the type of an event that is about no object."""
+    event = event_of(request)
+    kind, change = event["kind"], event["type"].rpartition(".")[2]
+    return f"{kind} {change}" if kind else event["type"]
+
+
+@cache
+def shipped(name: str, mode: str = "resource") -> Recording:
+    """A recording that comes with Muster, made on a real control plane.
+
+    Args:
+        name: `torch`, `torchtune`, `job-scaled`, `does-not-fit` or `runtime-annotated`; their stories are
+            told in the README beside them (`muster.files.RECORDINGS`).
+        mode: `resource`, or `reference` for events that only name their objects.
+
+    Raises:
+        LookupError: there is no such recording or mode; the message lists the names.
+    """
+    known = {path.name.partition(".")[0].partition("-")[2] for path in RECORDINGS.glob("*.jsonl*")}
+    paths = sorted(RECORDINGS.glob(f"?-{name}.{mode}.jsonl*"))
+    if name not in known or not paths:
+        raise LookupError(f"no recording {name!r} of mode {mode!r}; known: {', '.join(sorted(known))}")
+    (events,) = paths
+    return Recording.read(events, RECORDINGS / f"{events.name.partition('.')[0]}.objects.yaml.gz")
+
+
+def slim(data: Any) -> Any:
+    """A copy of JSON data without fields that no step of Muster reads.
+
+    These are details of containers, volumes, addresses and managedFields.
+    """
+    if isinstance(data, list):
+        return [slim(entry) for entry in data]
+    if not isinstance(data, dict):
+        return data
+    kept: Object = {}
+    for name, value in data.items():
+        if name in {"containers", "initContainers"}:
+            kept[name] = [
+                {key: container[key] for key in ("name", "image") if key in container} for container in value
+            ]
+        elif name not in _NOISE:
+            kept[name] = slim(value)
+    return kept
+
+
+def slim_event(request: RecordedRequest) -> RecordedRequest:
+    """A structured event with slim data."""
+    event = slim(envelope(request))
+    body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+    return RecordedRequest({"content-type": STRUCTURED}, body, request.location)
+
+
+def _subject(request: RecordedRequest) -> str:
+    return event_of(request)["subject"]
+
+
+_NOISE = frozenset(
+    {
+        "containerStatuses",
+        "initContainerStatuses",
+        "hostIP",
+        "hostIPs",
+        "podIP",
+        "podIPs",
+        "tolerations",
+        "volumes",
+        "managedFields",
+    }
+)

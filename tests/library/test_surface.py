@@ -1,0 +1,106 @@
+"""The public names of the library are those of docs/library.md; their signatures change on purpose only."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import muster
+from muster import library, testing
+from tests.support.installed import ROOT
+
+PAGE = (ROOT / "docs/library.md").read_text()
+TESTS = "## For tests: `muster.testing`"
+MODULES = {"muster": library, "muster.testing": testing}
+
+
+def _listed(text: str) -> list[str]:
+    """Return the names in the first cells of the tables of a text."""
+    rows = re.findall(r"^\| ((?:`\w+` ?)+) \| \S", text, re.MULTILINE)
+    return [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
+
+
+def test_every_public_name_is_on_the_page_and_every_name_there_is_public() -> None:
+    """Each once, with a sentence."""
+    for_steps, _, for_tests = PAGE.partition(TESTS)
+    assert sorted(_listed(for_steps)) == sorted(library.__all__)
+    assert sorted(_listed(for_tests)) == sorted(testing.__all__)
+
+
+@pytest.mark.parametrize("name", library.__all__)
+def test_a_public_name_is_found_in_the_package(name: str) -> None:
+    """`from muster import NAME` works, and is documented in the code."""
+    value = getattr(muster, name)
+    assert value is getattr(library, name)
+    assert isinstance(value, library.Resource) or inspect.getdoc(value)
+
+
+def test_other_names_are_not_in_the_package() -> None:
+    """A private name is an error, and modules are still imported by `from muster import ...`."""
+    with pytest.raises(AttributeError, match="no public name 'plan_workload'"):
+        _ = muster.plan_workload  # type: ignore[attr-defined]
+
+
+def test_the_signatures_are_those_that_were_released(muster_golden: Callable[..., None]) -> None:
+    """A change of the golden file belongs into CHANGELOG.md; of a removed or renamed part, under Breaking."""
+    muster_golden(
+        {
+            module: {name: _signature(getattr(found, name)) for name in sorted(found.__all__)}
+            for module, found in MODULES.items()
+        },
+        "golden/surface.yaml",
+    )
+
+
+def _signature(value: Any) -> Any:
+    if value is library.Reason:
+        return "the table of docs/operations.md"
+    if isinstance(value, type):
+        return [_unquoted(member) for member in _members(value)]
+    if inspect.isroutine(value):
+        return _unquoted(str(inspect.signature(value)))
+    return [law.__name__ for law in value] if isinstance(value, tuple) else repr(value)
+
+
+def _unquoted(signature: str) -> str:
+    """Return a signature with its annotations as they were written."""
+    return re.sub("'([^']+)'", r"\1", signature)
+
+
+def _members(kind: type) -> list[str]:
+    """Return the fields, methods and properties of a class without underscore, inherited ones included."""
+    if issubclass(kind, StrEnum):
+        return [f"{member.name} = {member.value}" for member in kind]
+    fields = _fields(kind)
+    members = {
+        name: member
+        for base in reversed(kind.__mro__)
+        if base.__module__.startswith("muster.")
+        for name, member in vars(base).items()
+        if not name.startswith("_") and name not in fields
+    }
+    shown = [_member(name, member) for name, member in members.items()]
+    return [*(f"{name}: {annotation}" for name, annotation in fields.items()), *filter(None, shown)]
+
+
+def _member(name: str, member: Any) -> str:
+    if isinstance(member, property):
+        return f"{name}: {inspect.signature(member.fget).return_annotation}"  # type: ignore[arg-type]
+    if isinstance(member, classmethod | staticmethod):
+        return f"{name}{inspect.signature(member.__func__)}"
+    return f"{name}{inspect.signature(member)}" if inspect.isfunction(member) else ""
+
+
+def _fields(kind: type) -> dict[str, str]:
+    if dataclasses.is_dataclass(kind):
+        return {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    if issubclass(kind, BaseModel):
+        return {name: inspect.formatannotation(field.annotation) for name, field in kind.model_fields.items()}
+    return {}
