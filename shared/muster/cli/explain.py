@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, progress
-from muster.cluster.client import Client
-from muster.cluster.errors import ClusterError
+from muster.cli.cluster import ClusterOptions, cluster_options, connected
+from muster.cli.output import CommandError, echo, progress
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.operator.explain import Explanation, as_mermaid, as_text, explain
@@ -27,15 +26,10 @@ _KINDS = {
 
 @click.command("explain")
 @click.argument("target", metavar="KIND/NAME|FILE")
-@click.option("-n", "--namespace", default="default", help="Namespace of the owner in a cluster.")
-@click.option(
-    "--kubeconfig",
-    envvar="KUBECONFIG",
-    type=click.Path(path_type=Path),
-    help="Kubeconfig of the cluster; default: $KUBECONFIG.",
-)
+@click.option("-n", "--namespace", default="", help="Namespace in the cluster; default: the context's.")
+@cluster_options
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart instead of text.")
-def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bool) -> None:
+def command(target: str, namespace: str, options: ClusterOptions, *, mermaid: bool) -> None:
     """Explain which policy applies to an owner, its groups, and what each step would do.
 
     KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests is explained without any: every
@@ -45,7 +39,7 @@ def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bo
     render = as_mermaid if mermaid else as_text
     with errors_as_bad_input():
         is_file = Path(target).is_file()
-        explanations = _of_file(Path(target)) if is_file else _of_cluster(target, namespace, kubeconfig)
+        explanations = _of_file(Path(target)) if is_file else _of_cluster(target, namespace, options)
         # Each as soon as it is known: a file may have thousands of jobs.
         for number, explanation in enumerate(explanations):
             echo(f"\n{render(explanation)}" if number else render(explanation), nl=False)
@@ -62,21 +56,17 @@ def _of_file(path: Path) -> Iterator[Explanation]:
             advance()
 
 
-def _of_cluster(target: str, namespace: str, kubeconfig: Path | None) -> Iterator[Explanation]:
+def _of_cluster(target: str, namespace: str, options: ClusterOptions) -> Iterator[Explanation]:
     kind, slash, name = target.partition("/")
     resource = _KINDS.get(kind.lower())
     if not slash or resource is None:
         raise BadInput(f"{target}: is neither a file nor trainjob/NAME, jobset/NAME or job/NAME")
-    if kubeconfig is None:
-        raise BadInput("no cluster: set --kubeconfig or $KUBECONFIG")
-    try:
-        client = Client.from_kubeconfig(str(kubeconfig), user_agent="muster-explain")
-        ref = ObjectRef(resource.api_version, resource.kind, namespace, name)
-        if client.get(resource, name, namespace) is None:
-            raise BadInput(f"{ref} does not exist")
-        yield explain(Versioned(client), ref, _now())
-    except ClusterError as error:
-        raise BadInput(f"{kubeconfig}: {error}") from None
+    with connected(options, "explain") as cluster:
+        ref = ObjectRef(resource.api_version, resource.kind, namespace or cluster.namespace, name)
+        if cluster.client.get(resource, name, ref.namespace) is None:
+            cluster.require_namespace(ref.namespace)
+            raise CommandError(f"{cluster.client.url}: {ref} does not exist")
+        yield explain(Versioned(cluster.client), ref, _now())
 
 
 def _now() -> datetime:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
 
 import click
 
@@ -15,10 +14,10 @@ _PROGRESS_FROM = 50
 """From this number of deliveries or jobs on, a command takes seconds and shows its progress."""
 
 
-def echo(text: str, *, err: bool = False, nl: bool = True, file: IO[Any] | None = None) -> None:
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines on standard output, or standard error with `err`; other control characters are escaped."""
     lines = "\n".join(map(printable, text.split("\n")))
-    click.echo(lines, err=err, nl=nl, file=file)  # noqa: TID251 - the one place that prints
+    click.echo(lines, err=err, nl=nl)  # noqa: TID251 - the one place that prints
 
 
 @contextmanager
@@ -29,9 +28,5 @@ def progress(length: int, label: str, *, hidden: bool = False) -> Iterator[Calla
         yield lambda: bar.update(1)
 
 
-class CommandError(click.ClickException):  # noqa: TID251 - its message is escaped
-    """A command failed: one line on standard error and exit status 1."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message on standard error."""
-        echo(f"Error: {self.message}", file=file, err=file is None)
+class CommandError(click.ClickException):  # noqa: TID251 - `main` escapes its message
+    """A command failed: `muster: MESSAGE` on standard error and exit status 1."""

@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import click
 
-from muster.cli.cluster import connected, kubeconfig_option, table
+from muster.cli.cluster import ClusterOptions, cluster_options, connected, table
 from muster.cli.output import echo
 from muster.cluster.versioned import Versioned
 from muster.operator.status import Waiting, waiting
@@ -21,15 +20,17 @@ HEADERS = ("NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE")
 @click.command("status")
 @click.option("-n", "--namespace", default="", help="Only this namespace; default: all.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@kubeconfig_option
-def command(namespace: str, output: str, kubeconfig: Path | None) -> None:
+@cluster_options
+def command(namespace: str, output: str, options: ClusterOptions) -> None:
     """List what waits for a PodGroup or for room, since when, and why.
 
     Looks at the conditions that Muster writes on TrainJobs, JobSets and Jobs, at fallback PodGroups, and at
     pods that are held by Muster's gate or belong to a PodGroup that does not exist. Nothing is written.
     """
-    with connected(kubeconfig, "status") as client:
-        items = waiting(Versioned(client), namespace)
+    with connected(options, "status") as cluster:
+        if namespace:
+            cluster.require_namespace(namespace)
+        items = waiting(Versioned(cluster.client), namespace)
     if output == "json":
         echo(json.dumps([asdict(item) for item in items], indent=2))
     elif items:

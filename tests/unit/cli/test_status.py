@@ -182,6 +182,7 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
     ]
     found = json.loads(muster("status", "--kubeconfig", path, "--output", "json").stdout)
     assert (found[1]["since"], found[1]["message"]) == (SINCE, "0 of 1 groups scheduled")
+    load([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-b"}}])
     assert muster("status", "--kubeconfig", path, "-n", "team-b").stdout == nothing
 
 
