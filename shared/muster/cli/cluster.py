@@ -1,4 +1,4 @@
-"""Connect a command to the cluster of a kubeconfig, as kubectl does, and print tables as kubectl does."""
+"""Connect a command to the cluster of a kubeconfig, as kubectl does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -21,7 +21,6 @@ from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
 from muster.objects.resources import NAMESPACES
-from muster.objects.text import printable
 
 _PATIENCE_SECONDS = 2.0
 """After this time without an answer a command says what it waits for."""
@@ -133,9 +132,9 @@ def cluster_errors(url: str) -> Iterator[None]:
     try:
         yield
     except Unauthorized as error:
-        raise CommandError(f"{url}: the credentials are not accepted: {_short(error)}") from None
+        raise CommandError(f"{url}: the credentials are not accepted: {brief(error)}") from None
     except ClusterError as error:
-        raise CommandError(f"{url}: {type(error).__name__}: {_short(error)}") from None
+        raise CommandError(f"{url}: {type(error).__name__}: {brief(error)}") from None
 
 
 def _require_api_server(client: Client) -> None:
@@ -168,7 +167,7 @@ def _patience(url: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _short(error: ClusterError) -> str:
+def brief(error: ClusterError) -> str:
     """Return the message of an error; of an error of the connection only its cause: `Connection refused`."""
     cause: BaseException | None = error.__cause__
     while cause is not None:
@@ -178,16 +177,3 @@ def _short(error: ClusterError) -> str:
             return getattr(cause, "strerror", None) or str(cause)
         cause = following
     return error.message
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text in aligned columns, as kubectl prints them; no cell is truncated.
-
-    Control characters are escaped, so that no cell continues in the next line.
-    """
-    rows = [list(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (headers, *rows)
-    )

@@ -27,7 +27,7 @@ from muster.cli.arguments import (
     stop_signals,
 )
 from muster.cli.cluster import ClusterOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo
+from muster.cli.output import CommandError, clear_line, echo
 from muster.cluster.client import Client
 from muster.kustomize import CLUSTER, of_kind
 from muster.local.serving import WsgiServer
@@ -267,14 +267,14 @@ def _wait(
 def _show_count(recorder: EventRecorder) -> None:
     """Update the line with the count if standard error is a terminal."""
     if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - clears the line
+        clear_line()
         echo(f"{recorder.recorded.total()} events, last: {recorder.last}", nl=False, err=True)
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
     """Print the number of recorded events by kind and verb, and of those left out by reason."""
     if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - clears the line
+        clear_line()
     echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
     counted = sorted(recorder.recorded.items())
     for kind in dict.fromkeys(kind for (kind, _), _ in counted):

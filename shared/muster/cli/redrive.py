@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.cluster import ClusterOptions, cluster_options, connected, table
+from muster.cli.cluster import ClusterOptions, cluster_options, connected
 from muster.cli.output import CommandError, echo
+from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
     NoBrokerError,
