@@ -20,7 +20,7 @@ POLICY = {"muster.dev/pod-group-policy": f"workload: {{}}\n{ESCAPE}"}
 FORBIDDEN = set("\x1b\x07\u202e\x9b")
 
 
-@pytest.mark.parametrize("options", [[], ["--mermaid"]])
+@pytest.mark.parametrize("options", [[], ["-o", "mermaid"]])
 def test_explain_escapes_a_policy(muster: Muster, filed: Filed, options: list[str]) -> None:
     """The error about the policy names its key."""
     job = b.a_job(b.annotated(POLICY))
