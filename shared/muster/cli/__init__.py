@@ -18,7 +18,7 @@ from muster.cli.output import echo
 COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
     "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
-    "explain": "Explain which groups a job gets, why, and what it waits for; or a pod, group, policy or runtime.",
+    "explain": "Explain how a job is grouped, why, and what it waits for; or a pod, group or policy.",
     "plan": "Print a function's plan for an event, without a server.",
     "record": "Record events of a cluster, or events sent to a port, into a file.",
     "redrive": "List events that no function accepted, or send them again.",
