@@ -203,11 +203,13 @@ class _Closed(Snapshot):
 
     errors: ClassVar[dict[str, Exception]] = {}
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> Any:
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Any:
         """Refuse, or return the objects."""
         if resource.plural in self.errors:
             raise self.errors[resource.plural]
-        return super().list(resource, namespace, labels=labels, fields=fields)
+        return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
 
 def test_a_kind_that_may_not_be_listed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

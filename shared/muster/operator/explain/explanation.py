@@ -106,9 +106,7 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
     if isinstance(resolved, NoOp):
         namespace = cluster.get(NAMESPACES, explanation.owner.namespace) or {"metadata": {}}
         notes = notes_on_skipped(live, resolved, namespace["metadata"].get("labels") or {})
-        return replace(
-            explanation, skipped=resolved, now=tuple(pods_now(cluster, live)), notes=tuple(notes)
-        )
+        return replace(explanation, skipped=resolved, now=tuple(pods_now(cluster, live)), notes=tuple(notes))
     return replace(
         explanation,
         tree=resolved.tree,
