@@ -6,6 +6,7 @@ After a deliberate change of wording, `make golden-update` rewrites the file; it
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the pinned messages once per process."""
+    """Read the pinned messages once per process; let `muster` print the trace of a bug."""
+    os.environ["MUSTER_TRACEBACK"] = "1"
     pinned: dict[str, list[str]] = yaml.safe_load(MESSAGES.read_text()) if MESSAGES.exists() else {}
     config.stash[_EXPECTED] = pinned or {}
     config.stash[_SEEN] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonpatch
+import yaml
 
 from muster.files import EVENTING
 from muster.objects import yaml_files
@@ -35,7 +36,9 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
     """Return all objects that a kustomization folder builds, in the order of its files.
 
     Raises:
-        UnsupportedManifestError: the kustomization has a field that is not implemented.
+        UnsupportedManifestError: a file is no kustomization or manifest, or has a field that is not
+            implemented.
+        OSError: a file cannot be read.
     """
     kustomization = _kustomization(folder)
     # A component adds its resources itself, below.
@@ -78,10 +81,22 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
-    kustomization: dict[str, Any] = yaml_files.load((folder / "kustomization.yaml").read_text())
-    if unknown := sorted(set(kustomization) - _KNOWN):
-        raise UnsupportedManifestError(f"{folder}/kustomization.yaml: {', '.join(unknown)} is not supported")
+    path = folder / "kustomization.yaml"
+    documents = _documents(path)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise UnsupportedManifestError(f"{path}: is not a kustomization")
+    kustomization: dict[str, Any] = documents[0]
+    if unknown := sorted(set(map(str, kustomization)) - _KNOWN):
+        raise UnsupportedManifestError(f"{path}: {', '.join(unknown)} is not supported")
     return kustomization
+
+
+def _documents(path: Path) -> list[Any]:
+    """Return the documents of a YAML file."""
+    try:
+        return yaml_files.load_all(path.read_text())
+    except (yaml.YAMLError, ValueError) as error:
+        raise UnsupportedManifestError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _customize(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
@@ -110,7 +125,12 @@ def _resources(folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
 def _resource(path: Path) -> list[Manifest]:
     if path.is_dir():
         return load(path.resolve())
-    return yaml_files.load_all(path.read_text())
+    documents = _documents(path)
+    for manifest in documents:
+        metadata = manifest.get("metadata") if isinstance(manifest, dict) and "kind" in manifest else None
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+            raise UnsupportedManifestError(f"{path}: has a document without kind and metadata.name")
+    return documents
 
 
 def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:

@@ -10,7 +10,7 @@ from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
-from muster.operator.status import Waiting, waiting
+from muster.operator.status import State, read_status
 from muster.policy.model import Action, Verb
 from tests.cluster.cluster import RealCluster
 
@@ -80,7 +80,7 @@ def test_every_kind_of_owner_group_and_pod(real_server: RealCluster) -> None:
     cluster.write(Action(Verb.CREATE, target, group), "tests")
     for pod in (_pod("held", "there", **GATE), _pod("lost", "nowhere")):
         client.create(PODS, pod, manager="tests")
-    entries = waiting(cluster, NAMESPACE)
+    entries = read_status(cluster, NAMESPACE).items
     assert {(one.what, one.reason, one.message) for one in entries} == {
         ("job/llama", "Unschedulable", "no room"),
         ("jobset/llama", "Unschedulable", "no room"),
@@ -89,4 +89,4 @@ def test_every_kind_of_owner_group_and_pod(real_server: RealCluster) -> None:
         ("podgroup/nowhere", "WaitingForPodGroup", "1 pod of a PodGroup that does not exist"),
     }
     assert {one.since for one in entries if one.reason == "Unschedulable"} == {SINCE}
-    assert all(isinstance(one, Waiting) and one.since for one in entries)
+    assert all(one.state is State.WAITING and one.since for one in entries)

@@ -77,7 +77,9 @@ def _config(url: str) -> dict[str, object]:
         "kind": "Config",
         "clusters": [{"name": "local", "cluster": {"server": url}}],
         "users": [{"name": "local", "user": {}}],
-        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+        "contexts": [
+            {"name": name, "context": {"cluster": "local", "user": "local"}} for name in ("local", "staging")
+        ],
         "current-context": "local",
     }
 

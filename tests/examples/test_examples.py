@@ -11,7 +11,8 @@ from muster.cluster.client import Client
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import by_kind
 from muster.operator.explain import as_mermaid, explain
-from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
+from muster.operator.explain.assumptions import assume_cluster
+from muster.operator.explain.dry_run import DryRunCluster
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.examples import golden
 from tests.support.holding import holds

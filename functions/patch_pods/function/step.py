@@ -15,7 +15,7 @@ from muster.events.predicates import ADD, UPDATE, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
-from muster.objects.scheduling import PodGroup
+from muster.objects.scheduling import ManagedPodGroup, PodGroup
 from muster.policy.group_labels import GATE
 from muster.policy.model import NoOp
 from muster.policy.ownership import is_musters
@@ -44,7 +44,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
             return NoOp(Reason.UP_TO_DATE, f"{ref} does not have Muster's gate")
         return AddedPod(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid, pod.pod_group_name)
     if ref.kind == POD_GROUPS.kind and event.happened == UPDATE:
-        group = PodGroup.read(event.object)
+        group = ManagedPodGroup.read(event.object)
         resized = not (is_musters(group.metadata.labels) and group.metadata.written_by_creator_alone)
         if not (in_tree(group) or (group.placed and resized)):
             return NoOp(

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
+
+from muster.__main__ import INTERRUPTED, missing
+from muster.cli.output import echo
 
 COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
     "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
-    "explain": "Explain which groups a job gets, and why.",
+    "explain": "Explain how a job is grouped, why, and what it waits for; or a pod, group or policy.",
     "new-step": "Write the folder of a step of your own, with manifests and a test.",
     "plan": "Print a function's plan for an event, without a server.",
     "record": "Record events of a cluster, or events sent to a port, into a file.",
@@ -19,9 +28,18 @@ COMMANDS = {
     "status": "List what waits in a cluster, since when, and why.",
 }
 
+BUG = 70
+"""The exit status of a bug in Muster (EX_SOFTWARE of sysexits.h)."""
+
+PIPE_CLOSED = 141
+"""The exit status when the reader of the output, such as `head`, has gone: 128 + SIGPIPE."""
+
+TRACEBACK = "MUSTER_TRACEBACK"
+"""The environment variable with which the stack trace of a bug is printed."""
+
 
 class _Subcommands(click.Group):
-    """A group that lists its commands without importing them."""
+    """A group that lists its commands without importing them, and prints every error as one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -36,8 +54,61 @@ class _Subcommands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
+        """Run a command and exit: 0, 1 if it failed, 2 for bad input, else one of the above."""
+        # Libraries log connection errors, which the commands report in their own words.
+        logging.getLogger().addHandler(logging.NullHandler())
+        try:
+            code = super().main(args, *rest, **{**options, "prog_name": "muster", "standalone_mode": False})
+            sys.stdout.flush()
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.ClickException as error:  # noqa: TID251 - those of click too
+            _show(error)
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _discard_output()
+            sys.exit(PIPE_CLOSED)
+        except ModuleNotFoundError as error:
+            sys.exit(missing(error))
+        except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
+            _report_bug(error)
+            sys.exit(BUG)
+        sys.exit(code if isinstance(code, int) else 0)
 
-@click.command(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+
+def _show(error: click.ClickException) -> None:  # noqa: TID251 - likewise
+    """Print an error as one line; where arguments are wrong, with the command that explains them."""
+    text = error.format_message()
+    if isinstance(error, click.BadParameter) and error.param and error.ctx and error.message:
+        name = error.param.get_error_hint(error.ctx).replace("'", "")
+        text = f"{name}: {error.message}"
+    text = " ".join(text.split())
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "muster"
+        text = f"{text.removesuffix('.')}; see {path} --help"
+    echo(f"muster: {text}", err=True)
+
+
+def _discard_output() -> None:
+    """Write the rest of the output to nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report_bug(error: Exception) -> None:
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+        return
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{place.filename}:{place.lineno}"
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    echo(f"muster: this is a bug: {text} ({where}); {TRACEBACK}=1 prints its trace", err=True)
+
+
+@click.command("muster", cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="muster-gangs")
 def main() -> None:
     """Gang scheduling for Kubernetes jobs: try it, plan it, replay it, on this machine."""

@@ -29,4 +29,4 @@ def command(port: int, kubeconfig_out: Path | None, release: str) -> None:
     try:
         serve(port, release, kubeconfig_out, echo)
     except OSError as error:
-        raise CommandError(f"port {port}: {error.strerror}") from None
+        raise CommandError(f"{error.filename or f'port {port}'}: {error.strerror}") from None

@@ -7,12 +7,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from muster.cli.output import CommandError, echo
+from muster.cli.output import CommandError
+from muster.kustomize import Manifest, UnsupportedManifestError, load
 from muster.replay.files import BadFileError
 
 _BEYOND_OPTION = "--beyond-this-machine"
@@ -20,13 +22,9 @@ _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 class BadInput(CommandError):
-    """An argument or file is invalid: one line on standard error and exit status 2."""
+    """An argument or file is invalid: `muster: MESSAGE` on standard error and exit status 2."""
 
     exit_code = 2
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message on standard error, as one line."""
-        echo(f"muster: {self.message}", file=file, err=file is None)
 
 
 @contextmanager
@@ -109,3 +107,22 @@ def stop_signals() -> Iterator[threading.Event]:
         waiter.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, handler)
+
+
+def load_overlay(folder: Path) -> list[Manifest]:
+    """Return the objects that a kustomization folder builds.
+
+    Raises:
+        BadInput: there is no such folder, it is no kustomization, or Muster cannot build it.
+    """
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: No such folder")
+    try:
+        objects = load(folder)
+    except OSError as error:
+        raise BadInput(f"{error.filename or folder}: {error.strerror}") from None
+    except UnsupportedManifestError as error:
+        raise BadInput(str(error)) from None
+    if not objects:
+        raise BadInput(f"{folder}: has no objects")
+    return objects

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
-from muster.cli.cluster import connected, kubeconfig_option
+from muster.cli.arguments import load_overlay
+from muster.cli.cluster import ClusterOptions, cluster_options, connected
 from muster.cli.output import echo
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
-from muster.kustomize import CLUSTER, load
+from muster.kustomize import CLUSTER, Manifest
 from muster.operator.check import (
     Finding,
     Level,
@@ -29,19 +30,18 @@ from muster.operator.check import (
 @click.option("--uninstall", is_flag=True, help="Check only whether Muster can be uninstalled.")
 @click.option(
     "--overlay",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path),
     default=CLUSTER,
     help="Kustomize folder that was installed; default: eventing/overlays/cluster.",
 )
 @click.option(
     "-n",
     "--namespace",
-    default="default",
-    show_default=True,
-    help="Namespace for dry runs of a pod and a Job.",
+    default="",
+    help="Namespace for dry runs of a pod and a Job; default: the context's.",
 )
-@kubeconfig_option
-def command(overlay: Path, namespace: str, kubeconfig: Path | None, *, before: bool, uninstall: bool) -> None:
+@cluster_options
+def command(overlay: Path, namespace: str, options: ClusterOptions, *, before: bool, uninstall: bool) -> None:
     """Check whether a cluster has what Muster needs, and whether Muster is installed correctly.
 
     A pod and a Job are created as a dry run, to see which fields the API server keeps; nothing is stored.
@@ -49,9 +49,12 @@ def command(overlay: Path, namespace: str, kubeconfig: Path | None, *, before: b
 
     Exits with 1 if a check fails.
     """
+    installed = [] if before or uninstall else load_overlay(overlay)
     failed = 0
-    with connected(kubeconfig, "check") as client:
-        for finding in _findings(client, overlay, namespace, before=before, uninstall=uninstall):
+    with connected(options, "check") as cluster:
+        namespace = namespace or cluster.namespace
+        cluster.require_namespace(namespace)
+        for finding in _findings(cluster.client, installed, namespace, uninstall=uninstall):
             echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
             failed += finding.level is Level.FAIL
     if failed:
@@ -59,13 +62,12 @@ def command(overlay: Path, namespace: str, kubeconfig: Path | None, *, before: b
 
 
 def _findings(
-    client: Client, overlay: Path, namespace: str, *, before: bool, uninstall: bool
+    client: Client, installed: list[Manifest], namespace: str, *, uninstall: bool
 ) -> Iterator[Finding]:
     if uninstall:
         yield from check_uninstall(Versioned(client))
         return
     yield from check_cluster(client, namespace)
-    if not before:
-        objects = load(overlay)
-        yield from check_installation(client, objects, datetime.now(UTC))  # noqa: TID251 - a command uses the real time
-        yield from check_policies(client, policy_namespace(objects))
+    if installed:
+        yield from check_installation(client, installed, datetime.now(UTC))  # noqa: TID251 - a command uses the real time
+        yield from check_policies(client, policy_namespace(installed))

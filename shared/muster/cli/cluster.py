@@ -1,60 +1,179 @@
-"""Connect a command to the cluster of a kubeconfig, and print tables as kubectl does."""
+"""Connect a command to the cluster of a kubeconfig, as kubectl does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError
+from muster.cli.output import CommandError, echo
 from muster.cluster.client import Client
-from muster.cluster.errors import ClusterError
-from muster.objects.text import printable
+from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
+from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
+from muster.objects.resources import NAMESPACES
+
+_PATIENCE_SECONDS = 2.0
+"""After this time without an answer a command says what it waits for."""
+
+_HINT = "; set --kubeconfig or $KUBECONFIG"
 
 
-def kubeconfig_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option --kubeconfig to a command."""
-    return click.option(
+@dataclass(frozen=True)
+class ClusterOptions:
+    """What --kubeconfig and --context say.
+
+    Attributes:
+        kubeconfig: of the option; None if it was not given.
+        context: of the option; "" if it was not given.
+    """
+
+    kubeconfig: Path | None = None
+    context: str = ""
+
+    @property
+    def given(self) -> bool:
+        """Whether one of the options was given; $KUBECONFIG does not count."""
+        return self.kubeconfig is not None or bool(self.context)
+
+    def read(self) -> Kubeconfig:
+        """Return the context of --kubeconfig, else of the files in $KUBECONFIG, else of ~/.kube/config.
+
+        Raises:
+            BadInput: there is no such file or context, or it cannot be used.
+        """
+        listed = [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+        default = [Path.home() / ".kube" / "config"]
+        paths = [self.kubeconfig] if self.kubeconfig is not None else listed or default
+        try:
+            return read_kubeconfig([path.expanduser() for path in paths], self.context)
+        except BadKubeconfigError as error:
+            hint = "" if self.kubeconfig or any(map(Path.exists, paths)) else _HINT
+            raise BadInput(f"{error}{hint}") from None
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A cluster that a command works on.
+
+    Attributes:
+        client: of its API server.
+        namespace: the one of the context.
+    """
+
+    client: Client
+    namespace: str
+
+    def require_namespace(self, name: str, *, hint: str = "") -> None:
+        """Refuse a namespace that does not exist; one that may not be read is not refused.
+
+        Raises:
+            CommandError: there is no such namespace.
+        """
+        try:
+            missing = self.client.get(NAMESPACES, name) is None
+        except Forbidden:
+            return
+        if missing:
+            raise CommandError(f"{self.client.url}: namespace {name!r} does not exist{hint}")
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --kubeconfig and --context to a command, which gets them as the argument `options`."""
+
+    @click.option(
         "--kubeconfig",
-        envvar="KUBECONFIG",
         type=click.Path(path_type=Path),
-        help="Kubeconfig of the cluster; default: $KUBECONFIG, else ~/.kube/config.",
-    )(command)
+        help="Kubeconfig of the cluster; default: the files in $KUBECONFIG, else ~/.kube/config.",
+    )
+    @click.option("--context", default="", help="Context of the kubeconfig; default: its current-context.")
+    @functools.wraps(command)
+    def with_options(*arguments: Any, kubeconfig: Path | None, context: str, **others: Any) -> Any:
+        return command(*arguments, options=ClusterOptions(kubeconfig, context), **others)
+
+    return with_options
 
 
 @contextmanager
-def connected(kubeconfig: Path | None, command: str) -> Iterator[Client]:
-    """Yield a client of the cluster; a ClusterError within the block becomes a one-line message.
+def connected(options: ClusterOptions, command: str) -> Iterator[Connection]:
+    """Yield a connection to the cluster; a ClusterError within the block becomes a one-line message.
 
     Raises:
         BadInput: the kubeconfig does not exist or is invalid.
+        CommandError: the server is no API server, refused a request, or did not answer.
+    """
+    kubeconfig = options.read()
+    try:
+        client = kubeconfig.client(f"muster-{command}")
+    except BadKubeconfigError as error:
+        raise BadInput(str(error)) from None
+    with cluster_errors(client.url):
+        with _patience(client.url):
+            _require_api_server(client)
+        yield Connection(client, kubeconfig.namespace)
+
+
+@contextmanager
+def cluster_errors(url: str) -> Iterator[None]:
+    """Turn a ClusterError within the block into a one-line message.
+
+    Raises:
         CommandError: the API server refused a request, or did not answer.
     """
-    path = kubeconfig or Path.home() / ".kube" / "config"
-    if not path.is_file():
-        raise BadInput(f"{path}: No such file; set --kubeconfig or $KUBECONFIG")
     try:
-        client = Client.from_kubeconfig(str(path), user_agent=f"muster-{command}")
-    except Exception as error:  # noqa: BLE001 - the kubernetes package raises any kind of error for an invalid kubeconfig
-        raise BadInput(f"{path}: {error}") from None
-    try:
-        yield client
+        yield
+    except Unauthorized as error:
+        raise CommandError(f"{url}: the credentials are not accepted: {brief(error)}") from None
     except ClusterError as error:
-        raise CommandError(f"{client.url}: {type(error).__name__}: {error.message}") from None
+        raise CommandError(f"{url}: {type(error).__name__}: {brief(error)}") from None
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text in aligned columns, as kubectl prints them; no cell is truncated.
+def _require_api_server(client: Client) -> None:
+    """Ask for the version, which everybody may read unless an administrator took the right away.
 
-    Control characters are escaped, so that no cell continues in the next line.
+    Raises:
+        CommandError: what answers is no API server.
+        ClusterError: nothing answers, or the credentials are not accepted.
     """
-    rows = [list(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (headers, *rows)
-    )
+    status, answer = client.raw("GET", "/version")
+    if status == HTTPStatus.UNAUTHORIZED:
+        raise Unauthorized(f"GET /version answered {status}", status=status)
+    if status == HTTPStatus.FORBIDDEN or (isinstance(answer, dict) and "gitVersion" in answer):
+        return
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
+        raise CommandError(f"{client.url}: is not available: GET /version answered {status}")
+    raise CommandError(f"{client.url}: is not a Kubernetes API server: GET /version answered {status}")
+
+
+@contextmanager
+def _patience(url: str) -> Iterator[None]:
+    """Print what is waited for if the block takes long and a person looks."""
+    timer = threading.Timer(_PATIENCE_SECONDS, lambda: echo(f"waiting for {url} ...", err=True))
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def brief(error: ClusterError) -> str:
+    """Return the message of an error; of an error of the connection only its cause: `Connection refused`."""
+    cause: BaseException | None = error.__cause__
+    while cause is not None:
+        inner = getattr(cause, "reason", None)
+        following = inner if isinstance(inner, BaseException) else cause.__cause__
+        if following is None:
+            return getattr(cause, "strerror", None) or str(cause)
+        cause = following
+    return error.message

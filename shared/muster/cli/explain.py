@@ -1,82 +1,140 @@
-"""`muster explain`: explain how an owner is grouped."""
+"""`muster explain`: explain how an owner is grouped, and what pods, groups, policies and runtimes are."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, progress
-from muster.cluster.client import Client
-from muster.cluster.errors import ClusterError
+from muster.cli.cluster import ClusterOptions, Connection, cluster_options, connected
+from muster.cli.output import CommandError, echo, echo_data, output_option, progress
+from muster.cluster.errors import ApiGone
+from muster.cluster.interface import Cluster
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import KubernetesObject, ObjectRef
-from muster.operator.explain import Explanation, as_mermaid, as_text, explain
-from muster.operator.explain.assumptions import DryRunCluster, assume_cluster
-from muster.policy.owners import KINDS
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import Resource
+from muster.operator.explain import Explanation, Facts, as_data, as_mermaid, as_text
+from muster.operator.explain.assumptions import DEFAULT_NAMESPACE, assume_cluster
+from muster.operator.explain.subjects import EXPLAINED, explain_live, explain_owners, facts_of_files
 from muster.replay.snapshots import first, read_snapshots
 
-_KINDS = {
-    name: kind.resource for kind in KINDS for name in (kind.resource.kind.lower(), kind.resource.plural)
-}
+STDIN = "-"
+_RENDERERS: Mapping[str, Callable[[Explanation | Facts], str]] = {"text": as_text, "mermaid": as_mermaid}
 
 
 @click.command("explain")
-@click.argument("target", metavar="KIND/NAME|FILE")
-@click.option("-n", "--namespace", default="default", help="Namespace of the owner in a cluster.")
-@click.option(
-    "--kubeconfig",
-    envvar="KUBECONFIG",
-    type=click.Path(path_type=Path),
-    help="Kubeconfig of the cluster; default: $KUBECONFIG.",
-)
-@click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart instead of text.")
-def command(target: str, namespace: str, kubeconfig: Path | None, *, mermaid: bool) -> None:
-    """Explain which policy applies to an owner, its groups, and what each step would do.
+@click.argument("targets", metavar="KIND/NAME | KIND NAME | FILE...", nargs=-1, required=True)
+@click.option("-n", "--namespace", default="", help="Namespace in the cluster; default: the context's.")
+@output_option("text", "json", "yaml", "mermaid")
+@cluster_options
+def command(targets: tuple[str, ...], namespace: str, output: str, options: ClusterOptions) -> None:
+    """Explain which policy applies to an owner, its groups, what each step would do, and what it waits for.
 
-    KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests is explained without any: every
-    job in it, as if it were applied together with the rest of the file; a runtime that the Trainer ships
-    need not be. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing is written.
+    KIND/NAME is a trainjob, jobset, job, pod, podgroup, workload, configmap, trainingruntime or
+    clustertrainingruntime of a cluster; of a pod or group its owner is explained too.
+
+    A FILE of manifests, or - for standard input, is explained as if it were applied, every job in it, without
+    any cluster: a runtime that the Trainer ships need not be in it. UIDs are not known then, so names of
+    groups end in xxxxxxxx. With --kubeconfig or --context it is explained as if it were applied to that
+    cluster. Nothing is written.
     """
-    render = as_mermaid if mermaid else as_text
     with errors_as_bad_input():
-        is_file = Path(target).is_file()
-        explanations = _of_file(Path(target)) if is_file else _of_cluster(target, namespace, kubeconfig)
-        # Each as soon as it is known: a file may have thousands of jobs.
-        for number, explanation in enumerate(explanations):
-            echo(f"\n{render(explanation)}" if number else render(explanation), nl=False)
+        if all(map(_is_file, targets)):
+            explained = _of_files([_path(target) for target in targets], namespace, options)
+        else:
+            explained = _of_cluster(*_named(targets), namespace, options)
+        _print(explained, output)
 
 
-def _of_file(path: Path) -> Iterator[Explanation]:
-    assumed = assume_cluster(first(read_snapshots([path])).objects)
+def _print(explained: Iterator[Explanation | Facts], output: str) -> None:
+    """Print each explanation as soon as it is known: a file may have thousands of jobs."""
+    render = _RENDERERS.get(output)
+    if render is None:
+        echo_data([as_data(one) for one in explained], output)
+        return
+    for number, one in enumerate(explained):
+        echo(f"\n{render(one)}" if number else render(one), nl=False)
+
+
+def _of_files(
+    paths: Sequence[Path], namespace: str, options: ClusterOptions
+) -> Iterator[Explanation | Facts]:
+    if not options.given:
+        yield from _as_applied(paths, None, namespace or DEFAULT_NAMESPACE)
+        return
+    with connected(options, "explain") as cluster:
+        yield from _as_applied(paths, Versioned(cluster.client), namespace or cluster.namespace)
+
+
+def _as_applied(
+    paths: Sequence[Path], below: Cluster | None, namespace: str
+) -> Iterator[Explanation | Facts]:
+    objects = first(read_snapshots(paths)).objects
+    with progress(len(objects), "objects") as advance:
+        assumed = assume_cluster(objects, below, namespace, advance)
+    if not (assumed.owners or assumed.others):
+        files = ", ".join(map(str, paths))
+        raise BadInput(f"{files}: has no TrainJob, JobSet, Job, runtime, pod, PodGroup, Workload or policy")
     for note in assumed.notes:
         echo(f"muster: {note}", err=True)
-    cluster = DryRunCluster(assumed.objects)
+    yield from facts_of_files(assumed, below)
     with progress(len(assumed.owners), "jobs", hidden=sys.stdout.isatty()) as advance:
-        for owner in assumed.owners:
-            yield explain(cluster, KubernetesObject.read(owner).ref, _now())
+        for explanation in explain_owners(assumed, below, _now()):
+            yield explanation
             advance()
 
 
-def _of_cluster(target: str, namespace: str, kubeconfig: Path | None) -> Iterator[Explanation]:
-    kind, slash, name = target.partition("/")
-    resource = _KINDS.get(kind.lower())
-    if not slash or resource is None:
-        raise BadInput(f"{target}: is neither a file nor trainjob/NAME, jobset/NAME or job/NAME")
-    if kubeconfig is None:
-        raise BadInput("no cluster: set --kubeconfig or $KUBECONFIG")
-    try:
-        client = Client.from_kubeconfig(str(kubeconfig), user_agent="muster-explain")
-        ref = ObjectRef(resource.api_version, resource.kind, namespace, name)
-        if client.get(resource, name, namespace) is None:
-            raise BadInput(f"{ref} does not exist")
-        yield explain(Versioned(client), ref, _now())
-    except ClusterError as error:
-        raise BadInput(f"{kubeconfig}: {error}") from None
+def _of_cluster(
+    resource: Resource, name: str, namespace: str, options: ClusterOptions
+) -> Iterator[Explanation | Facts]:
+    with connected(options, "explain") as cluster:
+        place = (namespace or cluster.namespace) if resource.namespaced else ""
+        reader = Versioned(cluster.client)
+        try:
+            body = reader.get(resource, name, place)
+        except ApiGone:
+            raise CommandError(f"{cluster.client.url}: does not serve {resource.plural}") from None
+        if body is None:
+            raise _missing(cluster, ObjectRef(resource.api_version, resource.kind, place, name))
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        yield from explain_live(reader, {**kind, **body}, _now())
+
+
+def _missing(cluster: Connection, ref: ObjectRef) -> CommandError:
+    if ref.namespace:
+        cluster.require_namespace(ref.namespace)
+    return CommandError(f"{cluster.client.url}: {ref} does not exist")
+
+
+def _named(targets: Sequence[str]) -> tuple[Resource, str]:
+    """Return the kind and the name of `KIND/NAME` or `KIND NAME`.
+
+    Raises:
+        BadInput: it has another form, or another kind.
+    """
+    kind, slash, name = targets[0].partition("/")
+    if len(targets) == 2 and not slash:  # noqa: PLR2004 - KIND NAME
+        name = targets[1]
+    elif len(targets) > 1:
+        missing = next((target for target in targets if not _is_file(target)), targets[0])
+        raise BadInput(f"{missing}: No such file; several arguments are files, or one kind and one name")
+    resource = EXPLAINED.get(kind.lower().partition(".")[0])
+    if resource is None or not name:
+        kinds = ", ".join(dict.fromkeys(resource.kind.lower() for resource in EXPLAINED.values()))
+        raise BadInput(f"{' '.join(targets)}: is neither a file nor KIND/NAME with one of {kinds}")
+    return resource, name
+
+
+def _is_file(target: str) -> bool:
+    return target == STDIN or Path(target).is_file()
+
+
+def _path(target: str) -> Path:
+    return Path("/dev/stdin" if target == STDIN else target)
 
 
 def _now() -> datetime:

@@ -2,23 +2,72 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 import click
+import yaml
 
 from muster.objects.text import printable
 
 _PROGRESS_FROM = 50
 """From this number of deliveries or jobs on, a command takes seconds and shows its progress."""
 
+_PATIENCE_SECONDS = 1.0
+"""After this time a command shows what it does."""
 
-def echo(text: str, *, err: bool = False, nl: bool = True, file: IO[Any] | None = None) -> None:
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines on standard output, or standard error with `err`; other control characters are escaped."""
     lines = "\n".join(map(printable, text.split("\n")))
-    click.echo(lines, err=err, nl=nl, file=file)  # noqa: TID251 - the one place that prints
+    click.echo(lines, err=err, nl=nl)  # noqa: TID251 - the one place that prints
+
+
+def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option -o with these formats; the first is the default."""
+    return click.option(
+        "-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True, help="Format."
+    )
+
+
+def echo_data(data: Any, output: str) -> None:
+    """Print plain data as `json` or `yaml`; control characters are escaped by the format itself."""
+    if output == "json":
+        echo(json.dumps(data, indent=2))
+    else:
+        echo(yaml.safe_dump(data, sort_keys=False, width=110), nl=False)
+
+
+@contextmanager
+def step_shown(text: str) -> Iterator[Callable[[str], None]]:
+    """Yield what shows the present step of slow work in one line, if standard error is a terminal.
+
+    The line appears after a second, and is cleared at the end.
+    """
+    began = time.monotonic()
+    shown = False
+
+    def show(step: str) -> None:
+        nonlocal shown
+        if sys.stderr.isatty() and time.monotonic() - began >= _PATIENCE_SECONDS:
+            clear_line()
+            echo(f"{text} {step} ...", nl=False, err=True)
+            shown = True
+
+    try:
+        yield show
+    finally:
+        if shown:
+            clear_line()
+
+
+def clear_line() -> None:
+    """Clear the present line of standard error, which is a terminal."""
+    click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - no text that comes from elsewhere
 
 
 @contextmanager
@@ -29,9 +78,5 @@ def progress(length: int, label: str, *, hidden: bool = False) -> Iterator[Calla
         yield lambda: bar.update(1)
 
 
-class CommandError(click.ClickException):  # noqa: TID251 - its message is escaped
-    """A command failed: one line on standard error and exit status 1."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message on standard error."""
-        echo(f"Error: {self.message}", file=file, err=file is None)
+class CommandError(click.ClickException):  # noqa: TID251 - `main` escapes its message
+    """A command failed: `muster: MESSAGE` on standard error and exit status 1."""

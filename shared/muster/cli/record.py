@@ -22,13 +22,14 @@ from muster.cli.arguments import (
     beyond_option,
     errors_as_bad_input,
     keep_to_this_machine,
+    load_overlay,
     parse_endpoint,
     stop_signals,
 )
-from muster.cli.cluster import connected, kubeconfig_option
-from muster.cli.output import CommandError, echo
+from muster.cli.cluster import ClusterOptions, cluster_options, connected
+from muster.cli.output import CommandError, clear_line, echo
 from muster.cluster.client import Client
-from muster.kustomize import CLUSTER, Manifest, UnsupportedManifestError, load, of_kind
+from muster.kustomize import CLUSTER, of_kind
 from muster.local.serving import WsgiServer
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
@@ -54,7 +55,7 @@ WATCH_SECONDS = 5
     metavar="HOST:PORT",
     help="Record events sent to this address instead of watching a cluster; port 0: any free port.",
 )
-@kubeconfig_option
+@cluster_options
 @click.option(
     "--sources",
     type=click.Path(path_type=Path, exists=True),
@@ -85,7 +86,7 @@ WATCH_SECONDS = 5
 def command(  # noqa: PLR0913 - one argument for each option
     file: Path,
     listen: str | None,
-    kubeconfig: Path | None,
+    options: ClusterOptions,
     sources: Path,
     objects_file: Path | None,
     every: float,
@@ -109,7 +110,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     if format_suffix(file) not in {".jsonl", ".ndjson"}:
         raise BadInput(f"{file}: file name must end in .jsonl or .jsonl.gz")
     with stop_signals() as stop, _write_errors(), ExitStack() as exits:
-        connect = partial(_connect, exits, kubeconfig, sources)
+        connect = partial(_connect, exits, options, sources)
         origin: Origin = connect() if listen is None else HttpSink.at(listen, beyond=beyond)
         cluster = None if objects_file is None else connect()
         recorder = EventRecorder(_open(exits, file, overwrite=overwrite), limit=count, full=stop.set)
@@ -182,17 +183,6 @@ class ClusterWatch:
     client: Client
     specs: tuple[SourceSpec, ...]
 
-    @classmethod
-    def of(cls, client: Client, sources: Path) -> ClusterWatch:
-        """Return a cluster with the sources of a kustomization folder or file.
-
-        Raises:
-            BadInput: the sources are missing or invalid, or one of them watches Secrets.
-            ClusterError: the API server does not answer.
-        """
-        client.served_versions("apps")
-        return cls(client, _source_specs(sources))
-
     @contextmanager
     def record(self, recorder: EventRecorder) -> Iterator[str]:
         """Record the events that Knative's ApiServerSource would send."""
@@ -215,9 +205,13 @@ class ClusterWatch:
 
 
 def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
-    """Return the ApiServerSources of a kustomization folder or a file."""
+    """Return the ApiServerSources of a kustomization folder or a file.
+
+    Raises:
+        BadInput: they are missing or invalid, or one of them watches Secrets.
+    """
     with errors_as_bad_input():
-        documents = _build(path) if path.is_dir() else yaml_documents(path, read_text(path))
+        documents = load_overlay(path) if path.is_dir() else yaml_documents(path, read_text(path))
     try:
         specs = tuple(map(SourceSpec.from_manifest, of_kind(documents, "ApiServerSource")))
     except (KeyError, TypeError, ValueError) as error:
@@ -231,15 +225,9 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
     return specs
 
 
-def _build(folder: Path) -> list[Manifest]:
-    try:
-        return load(folder)
-    except (OSError, UnsupportedManifestError) as error:
-        raise BadInput(f"{folder}: {error}") from None
-
-
-def _connect(exits: ExitStack, kubeconfig: Path | None, sources: Path) -> ClusterWatch:
-    return ClusterWatch.of(exits.enter_context(connected(kubeconfig, "record")), sources)
+def _connect(exits: ExitStack, options: ClusterOptions, sources: Path) -> ClusterWatch:
+    specs = _source_specs(sources)
+    return ClusterWatch(exits.enter_context(connected(options, "record")).client, specs)
 
 
 def _open(exits: ExitStack, path: Path, *, overwrite: bool) -> AppendedFile:
@@ -279,14 +267,14 @@ def _wait(
 def _show_count(recorder: EventRecorder) -> None:
     """Update the line with the count if standard error is a terminal."""
     if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - clears the line
+        clear_line()
         echo(f"{recorder.recorded.total()} events, last: {recorder.last}", nl=False, err=True)
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
     """Print the number of recorded events by kind and verb, and of those left out by reason."""
     if sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)  # noqa: TID251 - clears the line
+        clear_line()
     echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
     counted = sorted(recorder.recorded.items())
     for kind in dict.fromkeys(kind for (kind, _), _ in counted):

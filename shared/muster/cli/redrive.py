@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.cluster import connected, kubeconfig_option, table
+from muster.cli.cluster import ClusterOptions, cluster_options, connected
 from muster.cli.output import CommandError, echo
+from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
     NoBrokerError,
@@ -33,13 +33,13 @@ HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
 @click.option("--broker", default="muster", show_default=True, help="Name of the cluster's broker.")
 @click.option("--forget", "only_forget", is_flag=True, help="Delete without sending.")
 @click.option("-n", "--namespace", default="muster-system", show_default=True, help="Namespace of Muster.")
-@kubeconfig_option
+@cluster_options
 def command(
     names: tuple[str, ...],
     url: str,
     broker: str,
     namespace: str,
-    kubeconfig: Path | None,
+    options: ClusterOptions,
     *,
     everything: bool,
     only_forget: bool,
@@ -56,7 +56,9 @@ def command(
     """
     if everything and names:
         raise BadInput("--all: cannot be used with NAME")
-    with connected(kubeconfig, "redrive") as client:
+    with connected(options, "redrive") as cluster:
+        client = cluster.client
+        cluster.require_namespace(namespace, hint="; -n names the namespace of Muster")
         letters = list_letters(client, namespace)
         if not (everything or names):
             _print(letters)

@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.cluster import ClusterOptions, connected
 from muster.cli.output import CommandError
 from muster.cli.overlays import overlay_option
 from muster.cluster.errors import ClusterError
@@ -71,15 +72,17 @@ def command(
         stories = [story_named(name) for name in names] or list(STORIES)
     if kubeconfig is not None and names:
         raise BadInput("--story: cannot be used with --kubeconfig")
-    if kubeconfig is not None and not kubeconfig.is_file():
-        raise BadInput(f"{kubeconfig}: No such file")
     # A shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
     options = StackOptions(kubeconfig, processes, port, overlay)
     with _cluster_errors():
-        passed = _run_stories(options, stories, keep=keep) if kubeconfig is None else _serve_cluster(options)
+        if kubeconfig is None:
+            passed = _run_stories(options, stories, keep=keep)
+        else:
+            with connected(ClusterOptions(kubeconfig), "run"):
+                passed = _serve_cluster(options)
     if not passed:
         raise SystemExit(1)
 

@@ -1,48 +1,118 @@
-"""`muster status`: list what waits, since when, and why."""
+"""`muster status`: list what waits or runs without a gang, since when, and why."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import click
 
-from muster.cli.cluster import connected, kubeconfig_option, table
-from muster.cli.output import echo
+from muster.cli.arguments import BadInput
+from muster.cli.cluster import ClusterOptions, Connection, brief, cluster_options, connected
+from muster.cli.output import echo, echo_data, output_option, step_shown
+from muster.cli.tables import fitted, terminal_columns
+from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
-from muster.operator.status import Waiting, waiting
+from muster.operator.status import Item, State, Status, read_status
 
-HEADERS = ("NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE")
+HEADS = {State.WAITING: "WAITS", State.NO_GANG: "RUNS WITHOUT GANG"}
+"""The heading of the objects of a state; each state has a table of its own."""
+
+WATCH_SECONDS = 2.0
+"""The shortest time between two looks of --watch."""
+_SHARE_OF_TIME = 5
+"""A look of --watch may take one part in so many of the time: in a large cluster it looks less often."""
 
 
 @click.command("status")
-@click.option("-n", "--namespace", default="", help="Only this namespace; default: all.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@kubeconfig_option
-def command(namespace: str, output: str, kubeconfig: Path | None) -> None:
-    """List what waits for a PodGroup or for room, since when, and why.
+@click.option("-n", "--namespace", default="", help="Only this namespace; default: the context's.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
+@output_option("text", "json", "yaml")
+@cluster_options
+def command(namespace: str, output: str, options: ClusterOptions, *, everywhere: bool, watch: bool) -> None:
+    """List what waits for a PodGroup or for room, and what runs without a gang, since when, and why.
 
     Looks at the conditions that Muster writes on TrainJobs, JobSets and Jobs, at fallback PodGroups, and at
     pods that are held by Muster's gate or belong to a PodGroup that does not exist. Nothing is written.
+
+    Exits with 1 if a kind could not be listed, so that nothing is known of it.
     """
-    with connected(kubeconfig, "status") as client:
-        items = waiting(Versioned(client), namespace)
-    if output == "json":
-        echo(json.dumps([asdict(item) for item in items], indent=2))
-    elif items:
-        echo(table(HEADERS, _rows(items, datetime.now(UTC))))  # noqa: TID251 - a command uses the real time
+    if everywhere and namespace:
+        raise BadInput("-A: cannot be used with -n")
+    with connected(options, "status") as cluster:
+        place = "" if everywhere else namespace or cluster.namespace
+        if place:
+            cluster.require_namespace(place)
+        look = _looker(cluster, place)
+        if watch:
+            _watch(look, lambda status: _show(status, place, output))
+            return
+        status = look()
+        _show(status, place, output)
+    if status.not_read:
+        raise SystemExit(1)
+
+
+def _looker(cluster: Connection, namespace: str) -> Callable[[], Status]:
+    def look() -> Status:
+        with step_shown("reading") as reading:
+            return read_status(Versioned(cluster.client), namespace, reading=reading)
+
+    return look
+
+
+def _watch(look: Callable[[], Status], show: Callable[[Status], None]) -> None:
+    """Show each status that differs from the one before; wait where the API server does not answer.
+
+    Raises:
+        ClusterError: the first look failed.
+    """
+    shown: Status | None = None
+    while True:
+        began = time.monotonic()
+        try:
+            status = look()
+        except ClusterError as error:
+            if shown is None:
+                raise
+            echo(f"muster: {type(error).__name__}: {brief(error)}", err=True)
+        else:
+            if status != shown or sys.stdout.isatty():
+                if sys.stdout.isatty():
+                    click.clear()
+                show(status)
+            shown = status
+        time.sleep(max(WATCH_SECONDS, (_SHARE_OF_TIME - 1) * (time.monotonic() - began)))
+
+
+def _show(status: Status, namespace: str, output: str) -> None:
+    if output == "text":
+        tables = list(filter(None, (_table(status.items, state) for state in State)))
+        if tables:
+            echo("\n\n".join(tables))
+        elif not status.not_read:
+            place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
+            echo(f"nothing is waiting {place}")
     else:
-        echo("nothing is waiting")
+        echo_data([{**asdict(item), "state": str(item.state)} for item in status.items], output)
+    for kind, message in status.not_read.items():
+        echo(f"muster: {kind} could not be read: {message}", err=True)
 
 
-def _rows(items: Sequence[Waiting], now: datetime) -> list[tuple[str, ...]]:
-    return [
+def _table(items: Sequence[Item], state: State) -> str:
+    """Return the table of the items in a state; "" if there are none."""
+    now = datetime.now(UTC)  # noqa: TID251 - a command uses the real time
+    rows = [
         (item.namespace, item.what, _age(item.since, now), item.reason, " ".join(item.message.split()))
         for item in items
+        if item.state is state
     ]
+    headers = ("NAMESPACE", HEADS[state], "FOR", "REASON", "MESSAGE")
+    return fitted(headers, rows, terminal_columns()) if rows else ""
 
 
 def _age(since: str, now: datetime) -> str:

@@ -75,12 +75,6 @@ class ObjectMeta(View):
     annotations: dict[str, str] = Field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
-    managed_fields: tuple[ManagedFields, ...] = ()
-
-    @property
-    def written_by_creator_alone(self) -> bool:
-        """Whether nobody but its creator wrote it, other than a subresource; False without managedFields."""
-        return sum(not entry.subresource for entry in self.managed_fields) == 1
 
     @property
     def created_at(self) -> datetime | None:
@@ -91,6 +85,17 @@ class ObjectMeta(View):
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object."""
         return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class ManagedMeta(ObjectMeta):
+    """`metadata` with its managedFields, which are not kept of most objects."""
+
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+    @property
+    def written_by_creator_alone(self) -> bool:
+        """Whether nobody but its creator wrote it, other than a subresource; False without managedFields."""
+        return sum(not entry.subresource for entry in self.managed_fields) == 1
 
 
 class KubernetesObject(View):

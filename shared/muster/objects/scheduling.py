@@ -13,6 +13,7 @@ from pydantic import Field
 
 from muster.objects.meta import (
     KubernetesObject,
+    ManagedMeta,
     View,
     became_true_at,
     find_condition,
@@ -167,6 +168,12 @@ class PodGroup(KubernetesObject):
         if condition is None or condition.get("status") == "True":
             return None
         return condition.get("reason", ""), condition.get("message", "")
+
+
+class ManagedPodGroup(PodGroup):
+    """A PodGroup with its managedFields."""
+
+    metadata: ManagedMeta
 
 
 class CompositePodGroup(KubernetesObject):

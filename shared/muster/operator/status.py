@@ -1,22 +1,25 @@
-"""List the owners, groups and pods of Muster that wait in a cluster, since when and why."""
+"""List the owners, groups and pods of Muster that wait in a cluster, or run without a gang, and why."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-from muster.cluster.interface import Cluster, Object
-from muster.cluster.read import list_if_served
+from muster.cluster.errors import ApiGone, Forbidden
+from muster.cluster.interface import Cluster, Object, Objects
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
-from muster.objects.resources import POD_GROUPS, PODS
+from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GROUP
 from muster.policy.owner_status.conditions import READY, SCHEDULED
-from muster.policy.owners import KINDS
+from muster.policy.owners import KINDS, runs_as
+from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.ownership import MANAGED_BY, MUSTER
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
@@ -25,14 +28,28 @@ from muster.policy.reasons import Reason
 _NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
 """A DNS subdomain in a condition message, which may be the name of an object."""
 
+_ALWAYS_SERVED = (PODS, JOBS)
+"""Kinds of which a 404 means that no API server answered; the others may not be installed."""
+
+_POD_LABELS = frozenset(runs_as(kind).pod_label for kind in KINDS)
+"""The labels by which the pods of an owner are found."""
+
+
+class State(StrEnum):
+    """Whether something waits, or runs in another way than as a gang."""
+
+    WAITING = "Waiting"
+    NO_GANG = "NoGang"
+
 
 @dataclass(frozen=True)
-class Waiting:
-    """An owner, group or pod that waits; `muster status --output json` prints these fields.
+class Item:
+    """An owner, group or pod that waits or runs without a gang; `muster status -o json` prints these fields.
 
     Attributes:
         namespace: of the object.
         what: the object, as `job/llama`.
+        state: whether its pods wait, or run one by one.
         since: RFC 3339; "" if unknown.
         reason: a `muster.policy.reasons.Reason`, or the scheduler's.
         message: the message of the condition, or what it waits for.
@@ -40,6 +57,7 @@ class Waiting:
 
     namespace: str
     what: str
+    state: State
     since: str
     reason: str
     message: str
@@ -50,85 +68,176 @@ class Waiting:
         return self.what.partition("/")[2]
 
 
-def waiting(cluster: Cluster, namespace: str = "") -> list[Waiting]:
-    """Return all that waits, sorted by namespace and then by time, oldest first; "" means all namespaces.
+@dataclass
+class Status:
+    """What waits in a cluster or namespace.
+
+    Attributes:
+        items: sorted by namespace and then by time, oldest first.
+        not_read: the kinds that may not be listed, with the API server's message.
+    """
+
+    items: list[Item] = field(default_factory=list)
+    not_read: dict[str, str] = field(default_factory=dict)
+
+
+def read_status(
+    cluster: Cluster, namespace: str = "", *, reading: Callable[[str], object] = lambda _kind: None
+) -> Status:
+    """Return what waits or runs without a gang; "" means all namespaces.
 
     A group or pod is only listed if the condition message of no owner names it: before emit_conditions has
     run, or where that function is not installed.
+
+    Args:
+        cluster: where to look.
+        namespace: the only one to look at.
+        reading: called with the name of each kind before it is listed.
+
+    Raises:
+        ClusterError: the API server does not answer, or does not serve pods.
     """
-    owners = list(_owners(cluster, namespace))
+    status = Status()
+    lister = _Lister(cluster, namespace, status.not_read, reading)
+    pods = _PodStates([Pod.read(body) for body in lister.list(PODS, labels=GROUP)])
+    owners = [item for kind in KINDS for item in _of_owners(kind, lister.list(kind.resource), pods)]
     named = {name for owner in owners for name in _NAME.findall(owner.message)}
-    groups = [PodGroup.read(body) for body in list_if_served(cluster, POD_GROUPS, namespace)]
-    members = [*_groups(groups), *_pods(cluster, namespace, groups)]
+    groups = [PodGroup.read(body) for body in lister.list(POD_GROUPS)]
+    members = [*_of_groups(groups, pods), *_of_pods(pods.all, groups)]
     unnamed = [member for member in members if member.name not in named]
-    return sorted([*owners, *unnamed], key=lambda item: (item.namespace, item.since, item.what, item.reason))
+    status.items = sorted(
+        [*owners, *unnamed], key=lambda item: (item.namespace, item.since, item.what, item.reason)
+    )
+    return status
 
 
-def _owners(cluster: Cluster, namespace: str) -> Iterator[Waiting]:
-    """Yield each condition of Muster with status False of an owner that is still to run."""
-    for kind in KINDS:
-        for body in list_if_served(cluster, kind.resource, namespace):
-            owner = kind.view.read(body)
-            if owner.finished or owner.being_deleted:
-                continue
-            for name in (READY, SCHEDULED):
-                condition = find_condition(owner.status.conditions, f"{kind.condition_prefix}{name}")
-                if condition is not None and condition.get("status") == "False":
-                    yield _of_condition(body, condition)
+@dataclass(frozen=True)
+class _Lister:
+    """Lists kinds, and notes those that may not be listed."""
+
+    cluster: Cluster
+    namespace: str
+    not_read: dict[str, str]
+    reading: Callable[[str], object]
+
+    def list(self, resource: Resource, labels: str = "") -> Objects:
+        """Return the objects of a kind; none if it may not be listed, or is not installed."""
+        self.reading(resource.plural)
+        try:
+            return self.cluster.list(resource, self.namespace, labels=labels)
+        except Forbidden as error:
+            self.not_read[resource.plural] = error.message
+        except ApiGone:
+            if resource in _ALWAYS_SERVED:
+                raise
+        return []
 
 
-def _groups(groups: list[PodGroup]) -> Iterator[Waiting]:
-    """Yield basic groups that stand in for a policy that failed, and groups that cannot be scheduled."""
-    for group in groups:
-        metadata = group.metadata
-        name = f"podgroup/{metadata.name}"
-        fallback = metadata.annotations.get(FALLBACK)
-        if fallback is not None:
-            reason, _, message = fallback.partition(": ")
-            yield Waiting(metadata.namespace, name, "", reason, f"a fallback PodGroup, no gang: {message}")
-        elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
-            reason, message = group.refusal
-            condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
-            yield Waiting(metadata.namespace, name, condition.get("lastTransitionTime", ""), reason, message)
+class _PodStates:
+    """The pods with a group label, and which owners and groups have pods that run or are still to run."""
+
+    def __init__(self, pods: list[Pod]) -> None:
+        self.all = pods
+        self._running: set[tuple[str, str, str]] = set()
+        self._pending: set[tuple[str, str, str]] = set()
+        for pod in pods:
+            if not (pod.finished or pod.being_deleted):
+                (self._running if pod.bound else self._pending).update(_keys(pod))
+
+    def run(self, namespace: str, label: str, name: str) -> bool:
+        """Whether pods run that have a label or group, and none of them waits."""
+        key = (namespace, label, name)
+        return key in self._running and key not in self._pending
 
 
-def _pods(cluster: Cluster, namespace: str, groups: list[PodGroup]) -> Iterator[Waiting]:
-    """Yield an entry per group whose pods have Muster's gate, or whose PodGroup does not exist."""
-    existing = {(group.metadata.namespace, group.metadata.name) for group in groups}
-    pods_by_group: dict[tuple[str, str, bool], list[tuple[str, str]]] = {}
-    for body in list_if_served(cluster, PODS, namespace, labels=GROUP):
-        pod = Pod.read(body)
-        pod_namespace = pod.metadata.namespace
-        gated = GATE in pod.gates
-        orphaned = bool(pod.pod_group_name) and (pod_namespace, pod.pod_group_name) not in existing
-        if pod.finished or pod.being_deleted or pod.bound or not (gated or orphaned):
+_IN_GROUP = "schedulingGroup"
+
+
+def _keys(pod: Pod) -> Iterator[tuple[str, str, str]]:
+    namespace = pod.metadata.namespace
+    yield namespace, _IN_GROUP, pod.pod_group_name
+    for label in _POD_LABELS & pod.metadata.labels.keys():
+        yield namespace, label, pod.metadata.labels[label]
+
+
+def _of_owners(kind: OwnerKind, bodies: Objects, pods: _PodStates) -> Iterator[Item]:
+    """Yield the conditions of Muster with status False of the owners that are still to run."""
+    for body in bodies:
+        owner = kind.view.read(body)
+        if owner.finished or owner.being_deleted:
             continue
-        created = body["metadata"].get("creationTimestamp", "")
-        key = (pod_namespace, pod.pod_group_name, orphaned)
-        pods_by_group.setdefault(key, []).append((created, pod.metadata.name))
-    for (pod_namespace, group_name, orphaned), pods in pods_by_group.items():
-        since, oldest = min(pods)
-        count = f"{len(pods)} pod{'' if len(pods) == 1 else 's'}"
-        yield _of_pods(pod_namespace, group_name, since, count, oldest, orphaned=orphaned)
+        ready, scheduled = (_if_false(kind, owner, name) for name in (READY, SCHEDULED))
+        run = pods.run(owner.metadata.namespace, runs_as(kind).pod_label, owner.metadata.name)
+        state = State.NO_GANG if run and ready is not None else State.WAITING
+        if ready is not None and (scheduled is None or ready.get("reason") != scheduled.get("reason")):
+            yield _of_condition(body, ready, state)
+        if scheduled is not None:
+            yield _of_condition(body, scheduled, state)
 
 
-def _of_pods(namespace: str, group: str, since: str, count: str, oldest: str, *, orphaned: bool) -> Waiting:
-    if not group:
-        message = f"{count} with Muster's gate and no group: the API server dropped the field schedulingGroup"
-        return Waiting(namespace, f"pod/{oldest}", since, Reason.API_NOT_SERVED, message)
-    name = f"podgroup/{group}"
-    if orphaned:
-        message = f"{count} of a PodGroup that does not exist"
-        return Waiting(namespace, name, since, Reason.WAITING_FOR_POD_GROUP, message)
-    return Waiting(namespace, name, since, Reason.SCHEDULING_GATED, f"{count} with Muster's gate")
+def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, Any] | None:
+    condition = find_condition(owner.status.conditions, f"{kind.condition_prefix}{name}")
+    return condition if condition is not None and condition.get("status") == "False" else None
 
 
-def _of_condition(body: Object, condition: Mapping[str, Any]) -> Waiting:
+def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> Item:
     metadata = body["metadata"]
-    return Waiting(
+    return Item(
         metadata.get("namespace", ""),
         f"{body['kind'].lower()}/{metadata['name']}",
+        state,
         condition.get("lastTransitionTime", ""),
         condition.get("reason", ""),
         condition.get("message", ""),
     )
+
+
+def _of_groups(groups: list[PodGroup], pods: _PodStates) -> Iterator[Item]:
+    """Yield basic groups that stand in for a policy that failed, and groups that cannot be scheduled."""
+    for group in groups:
+        metadata = group.metadata
+        name, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
+        if fallback is not None:
+            reason, _, message = fallback.partition(": ")
+            run = pods.run(metadata.namespace, _IN_GROUP, metadata.name)
+            yield Item(
+                metadata.namespace,
+                name,
+                State.NO_GANG if run else State.WAITING,
+                metadata.creation_timestamp,
+                reason,
+                f"a fallback PodGroup, no gang: {message}",
+            )
+        elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
+            reason, message = group.refusal
+            condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
+            since = condition.get("lastTransitionTime", "")
+            yield Item(metadata.namespace, name, State.WAITING, since, reason, message)
+
+
+def _of_pods(pods: list[Pod], groups: list[PodGroup]) -> Iterator[Item]:
+    """Yield an entry per group whose pods have Muster's gate, or whose PodGroup does not exist."""
+    existing = {(group.metadata.namespace, group.metadata.name) for group in groups}
+    by_group: defaultdict[tuple[str, str, bool], list[tuple[str, str]]] = defaultdict(list)
+    for pod in pods:
+        namespace, group = pod.metadata.namespace, pod.pod_group_name
+        orphaned = bool(group) and (namespace, group) not in existing
+        if pod.finished or pod.being_deleted or pod.bound or not (GATE in pod.gates or orphaned):
+            continue
+        by_group[namespace, group, orphaned].append((pod.metadata.creation_timestamp, pod.metadata.name))
+    for (namespace, group, orphaned), members in by_group.items():
+        since, oldest = min(members)
+        count = f"{len(members)} pod{'' if len(members) == 1 else 's'}"
+        what, reason, message = _why_gated(group, count, oldest, orphaned=orphaned)
+        yield Item(namespace, what, State.WAITING, since, reason, message)
+
+
+def _why_gated(group: str, count: str, oldest: str, *, orphaned: bool) -> tuple[str, Reason, str]:
+    """Return what waits, the reason and the message of pods with Muster's gate, or without their group."""
+    if not group:
+        message = f"{count} with Muster's gate and no group: the API server dropped the field schedulingGroup"
+        return f"pod/{oldest}", Reason.API_NOT_SERVED, message
+    if orphaned:
+        message = f"{count} of a PodGroup that does not exist"
+        return f"podgroup/{group}", Reason.WAITING_FOR_POD_GROUP, message
+    return f"podgroup/{group}", Reason.SCHEDULING_GATED, f"{count} with Muster's gate"

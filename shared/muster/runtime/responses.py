@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
+from muster.objects.faults import fault, path_of
 from muster.policy.reasons import Reason
 from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings
@@ -118,11 +119,10 @@ def of_refusal(refusal: BodyRefusal, settings: Settings, length: int | None) -> 
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
-    """The path and message of the first fault, without the value and links that pydantic would print."""
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
-    path = ".".join(str(part) for part in faults[0]["loc"])
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return path, f"{faults[0]['msg']}{more}"
+    """The path and the words of the first fault, without the value."""
+    found = error.errors(include_url=False, include_input=False)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return path_of(found[0]["loc"]), f"{fault(found[0])}{more}"
 
 
 def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: float) -> HttpAnswer:

@@ -160,6 +160,45 @@ def test_bad_arguments_are_told_in_one_line(
     wording(line)
 
 
+OVERLAYS = [
+    pytest.param({}, ["overlay/kustomization.yaml"], id="an empty folder"),
+    pytest.param({"kustomization.yaml": "a: [1"}, ["kustomization.yaml", "YAML"], id="broken YAML"),
+    pytest.param({"kustomization.yaml": "[]"}, ["kustomization.yaml"], id="a list"),
+    pytest.param({"kustomization.yaml": "resources: []"}, ["overlay", "no objects"], id="nothing in it"),
+    pytest.param({"kustomization.yaml": "resources: [no.yaml]"}, ["no.yaml"], id="a missing resource"),
+    pytest.param({"kustomization.yaml": "helmCharts: []"}, ["helmCharts"], id="what kustomize can do only"),
+    pytest.param(
+        {"kustomization.yaml": "resources: [a.yaml]", "a.yaml": "kind: Pod"},
+        ["a.yaml", "metadata.name"],
+        id="a document that is no object",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "names"), OVERLAYS)
+def test_what_is_no_overlay_is_told(
+    muster: Muster, tmp_path: Path, wording: Wording, files: dict[str, str], names: list[str]
+) -> None:
+    """By `check` and `record` in the same line, before a cluster is asked."""
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    for name, text in files.items():
+        (overlay / name).write_text(text)
+    line = refusal(muster("check", "--overlay", str(overlay)))
+    assert line == refusal(muster("record", str(tmp_path / "e.jsonl"), "--sources", str(overlay)))
+    line = without_folder(line, tmp_path)
+    assert_names(line, *names)
+    wording(line)
+
+
+def test_an_overlay_is_a_folder(muster: Muster, filed: Filed, tmp_path: Path, wording: Wording) -> None:
+    """A file is none, and neither is what does not exist."""
+    for path in (filed("file", ""), str(tmp_path / "nowhere")):
+        line = without_folder(refusal(muster("check", "--overlay", path)), tmp_path)
+        assert_names(line, Path(path).name)
+        wording(line)
+
+
 def test_an_unknown_moment_is_told_with_those_there_are(
     muster: Muster, filed: Filed, wording: Wording
 ) -> None:

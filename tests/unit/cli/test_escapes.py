@@ -20,7 +20,7 @@ POLICY = {"muster.dev/pod-group-policy": f"workload: {{}}\n{ESCAPE}"}
 FORBIDDEN = set("\x1b\x07\u202e\x9b")
 
 
-@pytest.mark.parametrize("options", [[], ["--mermaid"]])
+@pytest.mark.parametrize("options", [[], ["-o", "mermaid"]])
 def test_explain_escapes_a_policy(muster: Muster, filed: Filed, options: list[str]) -> None:
     """The error about the policy names its key."""
     job = b.a_job(b.annotated(POLICY))
@@ -43,7 +43,7 @@ def test_status_escapes_a_condition(muster: Muster, tmp_path: Path) -> None:
         server.load([*resource_definitions(), b.a_namespace(), job])
         path = tmp_path / "kubeconfig"
         path.write_text(server.kubeconfig())
-        printed = muster("status", "--kubeconfig", str(path)).stdout
+        printed = muster("status", "-A", "--kubeconfig", str(path)).stdout
     assert r"a\x1b[2J\x9b\u202e" in printed
     assert not FORBIDDEN & set(printed)
 

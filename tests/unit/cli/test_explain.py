@@ -163,7 +163,7 @@ def test_a_gang_above_the_quota_is_a_warning(
 
 def test_a_file_as_a_flowchart() -> None:
     """Mermaid, for a README."""
-    result = run(EVENTING / "examples" / "prefill-and-decode.yaml", "--mermaid")
+    result = run(EVENTING / "examples" / "prefill-and-decode.yaml", "-o", "mermaid")
     assert result.stdout.startswith('flowchart TD\n  owner["JobSet example-inference/chat"]\n')
     assert "  owner --> g_chat\n" in result.stdout
     assert "  g_chat --> g_decode\n" in result.stdout
@@ -260,7 +260,7 @@ def test_notes_say_what_the_groups_do_not_guarantee(
 
 def test_a_live_owner_as_a_flowchart(kubeconfig: Path) -> None:
     """The same groups, in Mermaid."""
-    result = run("job/llama", "-n", "team-a", "--mermaid", "--kubeconfig", kubeconfig)
+    result = run("job/llama", "-n", "team-a", "-o", "mermaid", "--kubeconfig", kubeconfig)
     assert result.stdout.startswith('flowchart TD\n  owner["Job team-a/llama"]\n')
     assert "  owner --> g_main\n" in result.stdout
 
@@ -268,8 +268,9 @@ def test_a_live_owner_as_a_flowchart(kubeconfig: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        pytest.param(["job/other", "-n", "team-a"], "Job team-a/other", id="no such owner"),
-        pytest.param(["pod/llama"], "pod/llama", id="a kind without groups"),
+        pytest.param(["node/llama"], "node/llama", id="a kind that cannot be explained"),
+        pytest.param(["job/"], "job/", id="no name"),
+        pytest.param(["job", "llama", "qwen"], "several", id="several names"),
         pytest.param(["nowhere.yaml"], "nowhere.yaml", id="no such file"),
     ],
 )
@@ -282,8 +283,11 @@ def test_bad_input_is_one_line(kubeconfig: Path, wording: Wording, arguments: li
     wording(result.output.strip())
 
 
-def test_without_a_cluster_an_owner_cannot_be_found(wording: Wording) -> None:
+def test_without_a_cluster_an_owner_cannot_be_found(
+    wording: Wording, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The message says how to name one."""
+    monkeypatch.setenv("KUBECONFIG", "nowhere")
     output = run("job/llama").output
     assert_names(output, "--kubeconfig", "$KUBECONFIG")
     wording(output.strip())
@@ -341,7 +345,7 @@ def test_each_explanation_is_printed_as_soon_as_it_is_known(tmp_path: Path) -> N
             raise BadFileError("mistral", "cannot be explained")
         return explain(cluster, owner, now)
 
-    with patch("muster.cli.explain.explain", explained):
+    with patch("muster.operator.explain.subjects.explain", explained):
         result = run(written(tmp_path, first, second))
     assert result.exit_code == 2
     assert_names(result.stdout, "Job team-a/llama")

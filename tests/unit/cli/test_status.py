@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+import yaml
 
+from muster.cli import status
 from muster.cli.status import _age
+from muster.cli.tables import fitted
+from muster.cluster.errors import ApiGone, Forbidden, Unavailable
 from muster.cluster.snapshot import Snapshot
-from muster.operator.status import waiting
+from muster.objects.resources import Resource
+from muster.operator.status import State, Status, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
@@ -34,10 +39,15 @@ def a_condition(kind: str, reason: str, message: str, status: str = "False") -> 
     return add
 
 
+def since_eight(body: Any) -> None:
+    """Let an object have been created at eight o'clock."""
+    body["metadata"]["creationTimestamp"] = SINCE
+
+
 def a_member(*modifiers: b.Modifier, name: str = "llama-0") -> Any:
     """A pod of the Job's group that waits with our gate, since eight o'clock."""
     pod = b.a_pod(b.a_job(), 0, b.stamped(GROUP), b.gated(GATE), b.named(name), *modifiers)
-    pod["metadata"]["creationTimestamp"] = SINCE
+    since_eight(pod)
     return pod
 
 
@@ -93,8 +103,8 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
         pytest.param([b.a_pod_group(), a_member(b.gated("other"))], [], id="other people's gates are theirs"),
         pytest.param([a_member(b.bound)], [], id="a pod on a node does not wait"),
         pytest.param(
-            [b.a_pod_group(GROUP, b.annotated(INVALID), min_count=None)],
-            [(f"podgroup/{GROUP}", "", "InvalidPolicy")],
+            [b.a_pod_group(GROUP, b.annotated(INVALID), since_eight, min_count=None)],
+            [(f"podgroup/{GROUP}", SINCE, "InvalidPolicy")],
             id="a stand-in tells why there is no gang",
         ),
         pytest.param(
@@ -127,18 +137,102 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
 )
 def test_what_waits(wording: Wording, objects: list[Any], expected: list[tuple[str, str, str]]) -> None:
     """Each thing that waits is one row, and nothing else is."""
-    rows = waiting(Snapshot(objects))
+    rows = read_status(Snapshot(objects)).items
     assert [(row.what, row.since, row.reason) for row in rows] == expected
     assert {row.namespace for row in rows} <= {"team-a"}
     for row in rows:
         wording(row.message)
 
 
+NO_GANG = a_condition("muster.dev/PodGroupsReady", "InvalidPolicy", "groups[0].name: is no DNS label")
+PLACED = a_condition("muster.dev/PodGroupsScheduled", "Scheduled", "1 of 1", status="True")
+NOT_PLACED = a_condition(
+    "muster.dev/PodGroupsScheduled", "InvalidPolicy", "the pods are scheduled one by one"
+)
+UNGATED = b.with_spec(schedulingGates=[])
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(
+            [b.a_job(NO_GANG, PLACED), b.a_pod_group(), a_member(UNGATED, b.bound)],
+            {"job/llama": State.NO_GANG},
+            id="its pods run",
+        ),
+        pytest.param(
+            [b.a_job(NO_GANG, NOT_PLACED), a_member(UNGATED, b.bound)],
+            {"job/llama": State.NO_GANG},
+            id="it has no groups at all, and its pods run",
+        ),
+        pytest.param(
+            [
+                b.a_job(NO_GANG, NOT_PLACED),
+                b.a_pod_group(),
+                a_member(UNGATED, b.bound),
+                a_member(UNGATED, name="llama-1"),
+            ],
+            {"job/llama": State.WAITING},
+            id="one of its pods waits",
+        ),
+        pytest.param(
+            [b.a_job(NO_GANG, NOT_PLACED), a_member()],
+            {"job/llama": State.WAITING, f"podgroup/{GROUP}": State.WAITING},
+            id="its pods are held by the gate, with onFailure Hold",
+        ),
+        pytest.param([b.a_job(NO_GANG)], {"job/llama": State.WAITING}, id="it has no pods yet"),
+        pytest.param(
+            [b.a_pod_group(GROUP, b.annotated(INVALID), min_count=None), a_member(UNGATED, b.bound)],
+            {f"podgroup/{GROUP}": State.NO_GANG},
+            id="a fallback PodGroup whose pods run",
+        ),
+        pytest.param(
+            [b.a_pod_group(GROUP, b.annotated(INVALID), min_count=None), a_member(UNGATED)],
+            {f"podgroup/{GROUP}": State.WAITING},
+            id="a fallback PodGroup whose pods have no nodes",
+        ),
+    ],
+)
+def test_what_runs_without_a_gang_does_not_wait(objects: list[Any], expected: dict[str, State]) -> None:
+    """Both are told of, apart from each other."""
+    assert {item.what: item.state for item in read_status(Snapshot(objects)).items} == expected
+
+
+class _Closed(Snapshot):
+    """A cluster that refuses to list some kinds."""
+
+    errors: ClassVar[dict[str, Exception]] = {}
+
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Any:
+        """Refuse, or return the objects."""
+        if resource.plural in self.errors:
+            raise self.errors[resource.plural]
+        return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
+
+
+def test_a_kind_that_may_not_be_listed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are told of nevertheless."""
+    monkeypatch.setattr(_Closed, "errors", {"trainjobs": Forbidden("not yours", status=403)})
+    found = read_status(_Closed([b.a_trainjob(NO_ROOM), a_member()]))
+    assert found.not_read == {"trainjobs": "not yours"}
+    assert [item.what for item in found.items] == [f"podgroup/{GROUP}"]
+
+
+@pytest.mark.parametrize("kind", ["pods", "jobs"])
+def test_a_server_without_pods_or_jobs_is_none(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Nothing is not what waits there: nobody looked."""
+    monkeypatch.setattr(_Closed, "errors", {kind: ApiGone("no", status=404)})
+    with pytest.raises(ApiGone):
+        read_status(_Closed([]))
+
+
 def test_other_namespaces_are_left_out_when_one_is_named() -> None:
     """As with kubectl."""
     cluster = Snapshot([b.a_trainjob(NO_ROOM)])
-    assert waiting(cluster, "team-b") == []
-    assert len(waiting(cluster, "team-a")) == 1
+    assert read_status(cluster, "team-b").items == []
+    assert len(read_status(cluster, "team-a").items) == 1
 
 
 @pytest.mark.parametrize(
@@ -166,29 +260,88 @@ def kubeconfig(tmp_path: Path) -> Any:
 
 
 def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None:
-    """The table and the JSON of a cluster; nothing that waits is said too."""
+    """The tables and the data of a cluster; that nothing waits is said too."""
     path, load = kubeconfig
-    nothing = muster("status", "--kubeconfig", path).stdout
-    (line,) = nothing.splitlines()
-    wording(line)
-    load([b.a_namespace(), b.a_trainjob(NO_ROOM), a_member()])
-    result = muster("status", "--kubeconfig", path)
+    load([b.a_namespace()])
+    for options in (["-A"], ["-n", "team-a"]):
+        (line,) = muster("status", "--kubeconfig", path, *options).stdout.splitlines()
+        wording(line)
+    placed = b.a_pod_group()
+    load([b.a_job(NO_GANG, NOT_PLACED), placed, a_member(UNGATED, b.bound)])
+    load([b.a_trainjob(NO_ROOM, b.named("qwen"))])
+    result = muster("status", "--kubeconfig", path, "-n", "team-a")
     assert result.exit_code == 0
-    heads, *rows = [line.split() for line in result.stdout.splitlines()]
-    assert heads == ["NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE"]
-    assert [(row[1], row[3]) for row in rows] == [
-        (f"podgroup/{GROUP}", "WaitingForPodGroup"),
-        ("trainjob/llama", "Unschedulable"),
-    ]
-    found = json.loads(muster("status", "--kubeconfig", path, "--output", "json").stdout)
-    assert (found[1]["since"], found[1]["message"]) == (SINCE, "0 of 1 groups scheduled")
-    assert muster("status", "--kubeconfig", path, "-n", "team-b").stdout == nothing
+    waits, runs = (table.splitlines() for table in result.stdout.split("\n\n"))
+    assert waits[0].split() == ["NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE"]
+    assert [line.split()[1:4:2] for line in waits[1:]] == [["trainjob/qwen", "Unschedulable"]]
+    assert [line.split()[1:4:2] for line in runs[1:]] == [["job/llama", "InvalidPolicy"]]
+    wording(runs[0])
+    found = json.loads(muster("status", "--kubeconfig", path, "-A", "-o", "json").stdout)
+    assert found == yaml.safe_load(muster("status", "--kubeconfig", path, "-A", "-o", "yaml").stdout)
+    assert {(item["what"], item["state"], item["since"]) for item in found} == {
+        ("job/llama", "NoGang", SINCE),
+        ("trainjob/qwen", "Waiting", SINCE),
+    }
+    assert "nothing is waiting" in muster("status", "--kubeconfig", path).stdout
+
+
+def test_what_could_not_be_read_fails(
+    muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    """With the API server's message, and without a word of nothing waiting."""
+    unread = Status([], {"jobs": "jobs.batch is forbidden"})
+    monkeypatch.setattr(status, "read_status", lambda *_, **__: unread)
+    result = muster("status", "--kubeconfig", kubeconfig[0], "-A")
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    wording(line)
+
+
+def test_a_table_that_is_too_wide_is_folded() -> None:
+    """The text stands below its row, with whole names; in a file every row is one line."""
+    headers, row = ("WAITS", "MESSAGE"), ("job/llama", "word " * 20 + "llama-main-33333333")
+    assert len(fitted(headers, [row], None).splitlines()) == 2
+    lines = fitted(headers, [row], 40).splitlines()
+    assert lines[:2] == ["WAITS  MESSAGE", "job/llama"]
+    assert max(map(len, lines)) <= 40
+    assert lines[-1].endswith("llama-main-33333333")
+
+
+def test_watch_prints_again_what_changed(
+    muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until Ctrl-C; an API server that is away for a moment is told of and asked again."""
+    path, load = kubeconfig
+    load([b.a_namespace()])
+    looks = 0
+
+    def change(_seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            load([b.a_trainjob(NO_ROOM)])
+        elif looks == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("muster.cli.status.time.sleep", change)
+    errors = iter([None, None, Unavailable("away"), None])
+
+    def unsteady(*arguments: Any, **options: Any) -> Any:
+        if error := next(errors):
+            raise error
+        return read_status(*arguments, **options)
+
+    monkeypatch.setattr(status, "read_status", unsteady)
+    result = muster("status", "--kubeconfig", path, "-A", "--watch")
+    assert result.exit_code == 130
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["nothing", "NAMESPACE", "team-a"]
+    assert "away" in result.stderr
 
 
 def test_of_a_cluster_without_the_apis(muster: Muster, tmp_path: Path) -> None:
     """No Trainer, no JobSet: nothing of them waits."""
     with ApiServer() as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        status = muster("status", "--kubeconfig", str(tmp_path / "kubeconfig"))
-        found = muster("status", "--kubeconfig", str(tmp_path / "kubeconfig"), "--output", "json")
-    assert (status.exit_code, json.loads(found.stdout)) == (0, [])
+        text = muster("status", "-A", "--kubeconfig", str(tmp_path / "kubeconfig"))
+        found = muster("status", "-A", "--kubeconfig", str(tmp_path / "kubeconfig"), "-o", "json")
+    assert (text.exit_code, json.loads(found.stdout)) == (0, [])

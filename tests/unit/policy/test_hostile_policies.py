@@ -260,13 +260,15 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["workload: {onScale: Flag}", "workload: {onScal: Flag}"])
-@pytest.mark.parametrize("name", ["create_workload", "emit_conditions", "create_pod_groups"])
-def test_a_step_parses_a_policy_once(name: str, text: str, parsed: list[str]) -> None:
-    """An event may need it for the groups, for the failure and for whether pods are held."""
+@pytest.mark.parametrize(
+    ("name", "times"), [("create_workload", 1), ("emit_conditions", 1), ("create_pod_groups", 0)]
+)
+def test_a_step_parses_a_policy_once(name: str, times: int, text: str, parsed: list[str]) -> None:
+    """For the groups, the failure and whether pods are held; not at all before there is a Workload."""
     jobset, cluster = _world(text)
     step = step_named(name)
     step.plan(step.observe(cluster, ref(jobset)), NOW)
-    assert parsed == [text]
+    assert parsed == [text] * times
 
 
 def test_mark_runtime_parses_a_policy_once(parsed: list[str]) -> None:

@@ -182,7 +182,7 @@ def test_unreadable_object_in_the_cluster(wording: Wording) -> None:
     assert said(answer)[:2] == (500, "UnreadableObject")
     message = json.loads(answer.body)["message"]
     assert "JobSet" in message
-    assert "spec.replicatedJobs.0.replicas" in message
+    assert "spec.replicatedJobs[0].replicas" in message
     assert "hunter2" not in message
     assert "pydantic" not in message
     wording(message)
@@ -193,7 +193,7 @@ def test_unreadable_object_in_the_event(wording: Wording) -> None:
     answer = a_handler(a_step(predicate=raises(unreadable_jobset()))).handle(*an_event())
     assert said(answer)[:2] == (400, "UnreadableEvent")
     message = json.loads(answer.body)["message"]
-    assert "data.spec.replicatedJobs.0.replicas" in message
+    assert "data.spec.replicatedJobs[0].replicas" in message
     wording(message)
 
 

@@ -39,7 +39,7 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
             "pods with Muster's gate",
             f"{len(gated)} would wait forever: {first_names(gated)}; "
             "let the functions run until there are none, or delete their Jobs "
-            "(muster status says what they wait for)",
+            "(muster status -A says what they wait for)",
         )
     else:
         yield Finding(Level.OK, "pods with Muster's gate", "there are none")

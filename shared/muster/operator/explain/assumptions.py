@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.errors import ApiGone
+from muster.cluster.interface import Cluster
 from muster.objects.meta import KubernetesObject
-from muster.objects.resources import Resource
+from muster.objects.resources import NAMESPACES, by_kind
+from muster.operator.explain.dry_run import UID
+from muster.operator.explain.shape import check_shape
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
-from muster.policy.model import Plan, Verb
-from muster.policy.owners import kind_names
+from muster.policy.model import Plan
+from muster.policy.owners import owner_kind
 from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
+from muster.policy.sources.source import CONFIG_MAP
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.admitted import admitted
@@ -22,103 +27,204 @@ from muster.simulator.controllers.jobset.jobs import with_defaults
 from muster.simulator.controllers.trainer.controller import typed_runtime
 from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
 
-UID = "xxxxxxxx-0000-4000-8000-000000000000"
-"""Placeholder for the UIDs that the API server will assign; names of groups end in its first 8 characters."""
-
 DEFAULT_NAMESPACE = "default"
+EXAMPLE = "example"
+"""The name of the TrainJob that is assumed of a runtime alone."""
+
+RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
+_EXAMPLE_NODES = 2
+_CLUSTER_SCOPED = {"Namespace", "ClusterTrainingRuntime"}
 _ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 """The time in an Event that is not shown."""
 
 
-class DryRunCluster(Snapshot):
-    """A cluster of objects from files to which the creations of a plan can be applied."""
-
-    def __init__(self, objects: Objects) -> None:
-        super().__init__(objects)
-        self._created: Objects = []
-        self._later = Snapshot([])
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """Return the object of that name, or None."""
-        return self._later.get(resource, name, namespace) or super().get(resource, name, namespace)
-
-    def list(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
-    ) -> Objects:
-        """Return all objects of a kind that match the selectors."""
-        initial = super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
-        return initial + self._later.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
-
-    def after(self, plan: Plan) -> DryRunCluster:
-        """Return the cluster with the objects that a plan creates; both share the objects of the files."""
-        created = [
-            {**action.body, "metadata": {**action.body["metadata"], "uid": UID, "resourceVersion": "1"}}
-            for action in plan.actions
-            if action.verb == Verb.CREATE and action.body is not None
-        ]
-        after = copy.copy(self)
-        after._created = [*self._created, *created]  # noqa: SLF001 - of its own class
-        after._later = Snapshot(after._created)  # noqa: SLF001 - likewise
-        return after
-
-
-@dataclass(frozen=True)
+@dataclass
 class AssumedObjects:
     """The objects of a file as they would be in a cluster.
 
     Attributes:
         objects: with what the API server and the Trainer add.
-        owners: the TrainJobs, JobSets and Jobs among them that no other object controls.
+        owners: the TrainJobs, JobSets and Jobs among them that no other object controls, and a TrainJob for
+            each runtime that none of them uses.
+        others: pods, groups, Workloads, policies and runtimes, each without an owner among the objects.
         notes: what had to be assumed, as text.
     """
 
     objects: Objects
-    owners: Objects
-    notes: tuple[str, ...]
+    owners: Objects = field(default_factory=list)
+    others: Objects = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
-def assume_cluster(objects: Objects) -> AssumedObjects:
+def assume_cluster(
+    objects: Objects,
+    below: Cluster | None = None,
+    namespace: str = DEFAULT_NAMESPACE,
+    advance: Callable[[], object] = lambda: None,
+) -> AssumedObjects:
     """Add what a cluster adds to applied objects: namespaces, UIDs, the JobSets of TrainJobs, group labels.
 
+    Args:
+        objects: as they would be applied.
+        below: the cluster into which they would be applied; None for an empty one.
+        namespace: of objects without one.
+        advance: called after each object.
+
     Raises:
-        BadFileError: the file has no job, or a TrainJob of an unknown runtime.
+        BadFileError: an object has a wrong shape, or a runtime is not known.
+        ClusterError: the cluster below does not answer.
     """
-    assumed = [_stored(body) for body in copy.deepcopy(objects)]
-    owners = [body for body in assumed if body["kind"] in kind_names() and not _controlled(body)]
-    if not owners:
-        raise BadFileError("file", "has no TrainJob, JobSet or Job")
-    notes: list[str] = []
-    namespaces = {body["metadata"]["name"]: body for body in assumed if body["kind"] == "Namespace"}
-    for name in sorted({owner["metadata"]["namespace"] for owner in owners} - set(namespaces)):
-        notes.append(f"namespace {name} is not in the file: assumed to have {NAMESPACE_SWITCH}=enabled")
-        namespaces[name] = _namespace(name)
-        assumed.append(namespaces[name])
-    jobsets = {body["metadata"]["name"] for body in assumed if body["kind"] == "JobSet"}
-    for owner in owners:
-        if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
-            assumed += _made_by_trainer(owner, assumed, notes)
-        if owner["kind"] == "Job":
-            _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
-    return AssumedObjects(assumed, owners, tuple(notes))
+    assumer = _Assumer(below, namespace)
+    assumed = AssumedObjects([assumer.stored(body) for body in copy.deepcopy(objects)])
+    assumed.owners = [body for body in assumed.objects if _is_root_owner(body)]
+    assumed.others = _explained_alone(assumed.objects, bool(assumed.owners))
+    for runtime in [body for body in assumed.others if body["kind"] in RUNTIMES]:
+        example = assumer.example_of(runtime, assumed.notes)
+        assumed.objects.append(example)
+        assumed.owners.append(example)
+    assumer.add_what_owners_get(assumed, advance)
+    return assumed
 
 
-def _stored(body: Object) -> Object:
-    metadata = body["metadata"]
-    metadata.setdefault("uid", UID)
-    metadata.setdefault("resourceVersion", "1")
-    if body["kind"] not in {"Namespace", "ClusterTrainingRuntime"}:
-        metadata.setdefault("namespace", DEFAULT_NAMESPACE)
-    return with_defaults(body) if body["kind"] == "JobSet" else body
+def _is_root_owner(body: Object) -> bool:
+    references = body["metadata"].get("ownerReferences") or []
+    group = body["apiVersion"].rpartition("/")[0]
+    return owner_kind(group, body["kind"]) is not None and not any(
+        reference.get("controller") for reference in references
+    )
 
 
-def _controlled(body: Object) -> bool:
-    return any(owner.get("controller") for owner in body["metadata"].get("ownerReferences") or [])
+def _explained_alone(objects: Objects, beside_owners: bool) -> Objects:
+    """Return the objects that are explained by themselves.
+
+    These are the runtimes that no TrainJob uses, and without any owner also pods, groups and policies.
+    """
+    used = {
+        (body["spec"]["runtimeRef"].get("kind", RUNTIMES[0]), body["spec"]["runtimeRef"]["name"])
+        for body in objects
+        if body["kind"] == "TrainJob"
+    }
+    alone = [
+        body
+        for body in objects
+        if body["kind"] in RUNTIMES and (body["kind"], body["metadata"]["name"]) not in used
+    ]
+    if not beside_owners:
+        alone += [body for body in objects if body["kind"] in {"Pod", "PodGroup", "Workload"}]
+        alone += [
+            body for body in objects if body["kind"] == "ConfigMap" and body["metadata"]["name"] == CONFIG_MAP
+        ]
+    return alone
 
 
-def _namespace(name: str) -> Object:
-    labels = {NAMESPACE_SWITCH: "enabled"}
-    metadata = {"name": name, "uid": UID, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+class _Assumer:
+    """Knows the cluster into which the objects of a file would be applied."""
+
+    def __init__(self, below: Cluster | None, namespace: str) -> None:
+        self._below = below
+        self._namespace = namespace
+
+    def stored(self, body: Object) -> Object:
+        """Return an applied object with what the API server adds: of one that exists its own UID."""
+        check_shape(body)
+        metadata = body["metadata"]
+        if body["kind"] not in _CLUSTER_SCOPED:
+            metadata.setdefault("namespace", self._namespace)
+        live = self._live(body)
+        metadata.setdefault("uid", (live or {}).get("metadata", {}).get("uid", UID))
+        metadata.setdefault("resourceVersion", "1")
+        return with_defaults(body) if body["kind"] == "JobSet" else body
+
+    def example_of(self, runtime: Object, notes: list[str]) -> Object:
+        """Return a TrainJob of a runtime, with the runtime's number of nodes."""
+        metadata = runtime["metadata"]
+        nodes = (runtime["spec"].get("mlPolicy") or {}).get("numNodes") or _EXAMPLE_NODES
+        spec = {
+            "runtimeRef": {"kind": runtime["kind"], "name": metadata["name"]},
+            "trainer": {"numNodes": nodes},
+        }
+        notes.append(
+            f"{runtime['kind']} {metadata['name']}: "
+            f"a TrainJob {EXAMPLE} of {nodes} node{'' if nodes == 1 else 's'} is assumed"
+        )
+        return self.stored(
+            {
+                "apiVersion": runtime["apiVersion"],
+                "kind": "TrainJob",
+                "metadata": {"name": EXAMPLE, "namespace": metadata.get("namespace", self._namespace)},
+                "spec": spec,
+            }
+        )
+
+    def add_what_owners_get(self, assumed: AssumedObjects, advance: Callable[[], object]) -> None:
+        """Add namespaces, the JobSets of TrainJobs, and the group labels of Jobs."""
+        namespaces = {
+            body["metadata"]["name"]: body for body in assumed.objects if body["kind"] == "Namespace"
+        }
+        for name in sorted({owner["metadata"]["namespace"] for owner in assumed.owners} - set(namespaces)):
+            namespaces[name] = self._assumed_namespace(name, assumed.notes)
+            assumed.objects.append(namespaces[name])
+        jobsets = {body["metadata"]["name"] for body in assumed.objects if body["kind"] == "JobSet"}
+        for owner in assumed.owners:
+            if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
+                assumed.objects += self._made_by_trainer(owner, assumed.objects, assumed.notes)
+            if owner["kind"] == "Job":
+                _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
+            advance()
+
+    def _live(self, body: Object) -> Object | None:
+        """Return the object as it is in the cluster below, if it exists there."""
+        if self._below is None:
+            return None
+        metadata = body["metadata"]
+        try:
+            resource = by_kind(body["apiVersion"], body["kind"])
+            return self._below.get(resource, metadata["name"], metadata.get("namespace", ""))
+        except (LookupError, ApiGone):
+            return None
+
+    def _assumed_namespace(self, name: str, notes: list[str]) -> Object:
+        live = None if self._below is None else self._below.get(NAMESPACES, name)
+        if live is not None:
+            return live
+        place = "the file" if self._below is None else "the cluster"
+        notes.append(f"namespace {name} is not in {place}: assumed to have {NAMESPACE_SWITCH}=enabled")
+        metadata = {"name": name, "uid": UID, "labels": {NAMESPACE_SWITCH: "enabled"}}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+    def _made_by_trainer(self, trainjob: Object, objects: Objects, notes: list[str]) -> Objects:
+        """Return the JobSet of a TrainJob, and its runtime if the file has none."""
+        metadata, ref = trainjob["metadata"], trainjob["spec"]["runtimeRef"]
+        kind, name = ref.get("kind", RUNTIMES[0]), ref["name"]
+        runtimes = [body for body in objects if body["kind"] == kind and body["metadata"]["name"] == name]
+        added: Objects = []
+        if not runtimes:
+            runtimes = added = [self._runtime(trainjob, kind, name, notes)]
+        runtime = typed_runtime(_marked(runtimes[0], notes))
+        try:
+            jobset = build_jobset(trainjob, copy.deepcopy(runtime["spec"]))
+        except UnknownNumNodes:
+            raise BadFileError(f"TrainJob {metadata['name']}", "Flux needs spec.trainer.numNodes") from None
+        return [*added, self.stored(jobset)]
+
+    def _runtime(self, trainjob: Object, kind: str, name: str, notes: list[str]) -> Object:
+        """Return a runtime of the cluster below, else one that the Trainer ships."""
+        metadata = {"name": name}
+        if kind == RUNTIMES[1]:
+            metadata["namespace"] = trainjob["metadata"]["namespace"]
+        live = self._live({"apiVersion": trainjob["apiVersion"], "kind": kind, "metadata": metadata})
+        if live is not None:
+            return live
+        place = "in the file" if self._below is None else "in file or cluster"
+        try:
+            shipped = shipped_runtime(name)
+        except FileNotFoundError:
+            raise BadFileError(
+                f"TrainJob {trainjob['metadata']['name']}",
+                f"{kind} {name} is neither {place} nor shipped by the Trainer",
+            ) from None
+        notes.append(f"runtime {name} is assumed as shipped by Trainer 2.3.0")
+        return self.stored(shipped)
 
 
 def _label_pod_template(job: Object, namespace: Object) -> None:
@@ -134,43 +240,22 @@ def _label_pod_template(job: Object, namespace: Object) -> None:
         metadata["labels"] = {**(metadata.get("labels") or {}), GROUP: group}
 
 
-def _made_by_trainer(trainjob: Object, objects: Objects, notes: list[str]) -> Objects:
-    """Return the JobSet of a TrainJob, and its runtime if the file has none."""
-    ref = trainjob["spec"]["runtimeRef"]
-    kind, name = ref.get("kind", "ClusterTrainingRuntime"), ref["name"]
-    runtimes = [body for body in objects if body["kind"] == kind and body["metadata"]["name"] == name]
-    added: Objects = []
-    if not runtimes:
-        try:
-            runtimes = added = [_stored(shipped_runtime(name))]
-        except FileNotFoundError:
-            raise BadFileError(
-                f"TrainJob {trainjob['metadata']['name']}",
-                f"{kind} {name} is neither in the file nor shipped by the Trainer",
-            ) from None
-        notes.append(f"runtime {name} is assumed as shipped by Trainer 2.3.0")
-    runtime = typed_runtime(_marked(runtimes[0], notes))
-    try:
-        jobset = build_jobset(trainjob, copy.deepcopy(runtime["spec"]))
-    except UnknownNumNodes:
-        raise BadFileError(
-            f"TrainJob {trainjob['metadata']['name']}", "Flux needs spec.trainer.numNodes"
-        ) from None
-    return [*added, _stored(jobset)]
-
-
 def _marked(runtime: Object, notes: list[str]) -> Object:
     """Return a runtime with the group labels that mark_runtime writes before a TrainJob uses it."""
     named = f"{runtime['kind']} {runtime['metadata']['name']}"
     policy = runtime["spec"].get("podGroupPolicy") or {}
     patched = sorted({"workload", "kaiScheduler"} & set(policy))
     if patched:
-        field = f"spec.podGroupPolicy.{patched[0]}"
-        notes.append(f"{named}: {field} is assumed to be kept, by CRDs patched with runtime-policy-crd")
+        field_path = f"spec.podGroupPolicy.{patched[0]}"
+        notes.append(f"{named}: {field_path} is assumed to be kept, by CRDs patched with runtime-policy-crd")
     view = KubernetesObject.read(runtime)
     decision = plan_runtime(RuntimeInputs(view.ref, runtime), _ANY_TIME)
-    updates = (action.body for action in decision.actions) if isinstance(decision, Plan) else ()
-    marked = next((dict(body) for body in updates if body and body["kind"] == runtime["kind"]), None)
+    updates: Iterator[Object] = (
+        dict(action.body)
+        for action in (decision.actions if isinstance(decision, Plan) else ())
+        if action.body
+    )
+    marked = next((body for body in updates if body["kind"] == runtime["kind"]), None)
     if marked is None:
         return runtime
     notes.append(f"{named} is assumed to have the group labels of its policy before the TrainJob is created")

@@ -13,8 +13,9 @@ from muster.cluster.members import read_members
 from muster.cluster.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAMESPACES
-from muster.operator.explain.assumptions import DryRunCluster
+from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.notes import notes_on_groups, notes_on_skipped
+from muster.operator.explain.present import Now, groups_now, pods_now
 from muster.operator.explain.quota import quota_warnings
 from muster.policy.model import Decision, GroupingFailure, NoOp, Plan
 from muster.policy.owners import kind_of
@@ -59,6 +60,8 @@ class Explanation:
         failure: why its groups cannot be made; None if they can.
         skipped: why it is not grouped; None if it is.
         steps: what each step would do.
+        held: whether its pods keep their gate while its groups cannot be made.
+        now: what its groups and pods wait for; empty if it has none yet.
         labels: labels that the policy asks for and a pod template lacks, as (path, label, value).
         warnings: ResourceQuotas that will keep a gang from having all its pods.
         notes: what its groups do not guarantee, or why it has none.
@@ -73,6 +76,8 @@ class Explanation:
     failure: GroupingFailure | None
     skipped: NoOp | None
     steps: tuple[StepPreview, ...]
+    held: bool = False
+    now: tuple[Now, ...] = ()
     labels: tuple[tuple[str, str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -101,12 +106,14 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
     if isinstance(resolved, NoOp):
         namespace = cluster.get(NAMESPACES, explanation.owner.namespace) or {"metadata": {}}
         notes = notes_on_skipped(live, resolved, namespace["metadata"].get("labels") or {})
-        return replace(explanation, skipped=resolved, notes=tuple(notes))
+        return replace(explanation, skipped=resolved, now=tuple(pods_now(cluster, live)), notes=tuple(notes))
     return replace(
         explanation,
         tree=resolved.tree,
         pod_sets=resolved.pod_sets,
         failure=resolved.failure,
+        held=resolved.failure is not None and resolved.policy.holds,
+        now=tuple(groups_now(cluster, live, resolved, now)),
         labels=tuple(_missing_labels(resolved)) if resolved.own is None else (),
         warnings=tuple(quota_warnings(cluster, resolved)),
         notes=tuple(notes_on_groups(resolved)),

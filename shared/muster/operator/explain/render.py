@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from muster.objects.text import printable
 from muster.operator.explain.explanation import Explanation, StepPreview
+from muster.operator.explain.facts import Facts
+from muster.operator.explain.present import Now
 from muster.policy.group_labels import SINGLE
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.tree.groups import Group
@@ -14,14 +16,25 @@ NAMES_SHOWN = 4
 """Up to so many PodGroups of a template are listed by name; of more only the first and the last."""
 
 
-def as_text(explanation: Explanation) -> str:
+def as_text(explained: Explanation | Facts) -> str:
     """Return the explanation in lines: policy, groups, steps, labels to add, warnings."""
-    return "\n".join(map(printable, _text_lines(explanation))) + "\n"
+    lines = _fact_lines(explained) if isinstance(explained, Facts) else _text_lines(explained)
+    return "\n".join(map(printable, lines)) + "\n"
 
 
-def as_mermaid(explanation: Explanation) -> str:
+def as_mermaid(explained: Explanation | Facts) -> str:
     """Return a flowchart of the owner, its groups, and the reason if they cannot be made."""
-    return "\n".join(["flowchart TD", *(f"  {line}" for line in _chart_lines(explanation))]) + "\n"
+    lines = _fact_chart(explained) if isinstance(explained, Facts) else _chart_lines(explained)
+    return "\n".join(["flowchart TD", *(f"  {line}" for line in lines)]) + "\n"
+
+
+def _fact_lines(facts: Facts) -> Iterator[str]:
+    yield str(facts.subject)
+    yield from (f"  {line}" for line in facts.lines)
+
+
+def _fact_chart(facts: Facts) -> Iterator[str]:
+    yield f"object[{_quoted('<br/>'.join([str(facts.subject), *facts.lines]))}]"
 
 
 def _text_lines(explanation: Explanation) -> Iterator[str]:
@@ -31,17 +44,8 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
         yield f"          (not used: {source.where})"
     if explanation.locked:
         yield f"  locked: {explanation.locked}"
-    if explanation.skipped is not None:
-        yield f"  not grouped: {explanation.skipped.reason}: {explanation.skipped.message}"
-    if explanation.failure is not None:
-        yield f"  cannot be made: {explanation.failure.reason}: {explanation.failure.message}"
-        names = "of the same names" if explanation.tree else "for the existing pods"
-        yield f"  instead of these groups, fallback PodGroups {names}:"
-    elif explanation.tree:
-        yield "  groups:"
-    if explanation.pod_sets is not None:
-        for root in explanation.tree:
-            yield from _text_tree(root, explanation.pod_sets, "    ", "    ")
+    yield from _tree_lines(explanation)
+    yield from _now_lines(explanation.now)
     yield "  steps:"
     for step in explanation.steps:
         yield from _step_lines(step)
@@ -50,6 +54,36 @@ def _text_lines(explanation: Explanation) -> Iterator[str]:
         yield from (f"    {path}: {label}: {value}" for path, label, value in explanation.labels)
     yield from (f"  warning: {warning}" for warning in explanation.warnings)
     yield from (f"  note: {note}" for note in explanation.notes)
+
+
+def _tree_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the groups, or why there are none."""
+    if explanation.skipped is not None:
+        yield f"  not grouped: {explanation.skipped.reason}: {explanation.skipped.message}"
+    if explanation.failure is not None:
+        yield f"  cannot be made: {explanation.failure.reason}: {explanation.failure.message}"
+        yield f"  {_instead(explanation)}"
+    elif explanation.tree:
+        yield "  groups:"
+    if explanation.pod_sets is not None:
+        for root in explanation.tree:
+            yield from _text_tree(root, explanation.pod_sets, "    ", "    ")
+
+
+def _instead(explanation: Explanation) -> str:
+    """Return what becomes of the pods of groups that cannot be made."""
+    if explanation.held:
+        return "its pods keep their gate until its groups can be made (onFailure: Hold); by its labels alone:"
+    names = "of the same names" if explanation.tree else "for the existing pods"
+    return f"instead of these groups, fallback PodGroups {names}, in which the pods run one by one:"
+
+
+def _now_lines(present: Sequence[Now]) -> Iterator[str]:
+    if present:
+        yield "  now:"
+    for now in present:
+        since = f" since {now.since}" if now.since else ""
+        yield "    " + ": ".join(filter(None, (now.about, f"{now.reason}{since}", now.message)))
 
 
 def _text_tree(group: Group, pod_sets: OwnerPodSets, prefix: str, indent: str) -> Iterator[str]:

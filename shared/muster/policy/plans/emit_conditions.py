@@ -78,14 +78,8 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
         return resolved
-    ready, scheduled = conditions_of(resolved, members, inputs.failed_create)
-    if scheduled.reason == Reason.WAITING_FOR_SCHEDULER:
-        scheduled = _groups_ignored(members, scheduled, now) or scheduled
-    timeout = scheduling_timeout(resolved, members, now)
-    if timeout is not None:
-        message = f"{timeout}; {scheduled.message}"
-        scheduled = Condition(SCHEDULED, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=message)
-    conditions = (ready, scheduled)
+    conditions = current_conditions(resolved, members, inputs.failed_create, now)
+    scheduled = conditions[1]
     patch = conditions_patch(resolved.owner, conditions, now)
     waits = _is_binding(inputs.subject, members, now) or _has_new_replacements(members, now)
     requeue = not scheduled.true and waits
@@ -110,6 +104,20 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
         {"reason": scheduled.reason, "message": scheduled.message},
     )
     return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, (patch, *events), reply, requeue=requeue)
+
+
+def current_conditions(
+    resolved: ResolvedOwner, members: LiveMembers, failed_create: str, now: datetime
+) -> tuple[Condition, Condition]:
+    """PodGroupsReady and PodGroupsScheduled of an owner, with what depends on the time."""
+    ready, scheduled = conditions_of(resolved, members, failed_create)
+    if scheduled.reason == Reason.WAITING_FOR_SCHEDULER:
+        scheduled = _groups_ignored(members, scheduled, now) or scheduled
+    timeout = scheduling_timeout(resolved, members, now)
+    if timeout is not None:
+        message = f"{timeout}; {scheduled.message}"
+        scheduled = Condition(SCHEDULED, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=message)
+    return ready, scheduled
 
 
 def conditions_of(

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from muster.objects.faults import fault
 from muster.policy.sources import strict_yaml
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -382,8 +383,6 @@ def _path(location: Sequence[str | int]) -> str:
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown field"
     if error["type"] == "string_pattern_mismatch":
         return strict_yaml.shortened(f"{error['input']!r} is not a valid name")
-    return strict_yaml.shortened(str(error["msg"]).removeprefix("Value error, "))
+    return strict_yaml.shortened(fault(error))

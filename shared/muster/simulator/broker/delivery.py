@@ -110,4 +110,4 @@ def seconds_of(text: str) -> float:
     try:
         return _DURATION.validate_python(text).total_seconds()
     except ValidationError as error:
-        raise UnsupportedManifestError(f"{text!r}: {error.errors()[0]['msg']}") from error
+        raise UnsupportedManifestError(f"{text!r} is not an ISO 8601 duration") from error

@@ -1,0 +1,190 @@
+"""Kubeconfig files as kubectl reads them: several are merged, and a context chooses server and credentials.
+
+The `kubernetes` package loads certificates, tokens and exec plugins. It takes the last of several
+current-contexts, does without a user that is not there, and goes on without credentials where a plugin fails;
+kubectl takes the first one and fails in the other two cases, and so does this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from kubernetes.client.configuration import Configuration
+from kubernetes.config.kube_config import load_kube_config
+
+from muster.cluster.client import Client
+from muster.objects import yaml_files
+
+_LISTS = {"contexts": "context", "clusters": "cluster", "users": "user"}
+"""The lists of a kubeconfig, and the field of an entry beside its name."""
+
+
+class BadKubeconfigError(Exception):
+    """A kubeconfig cannot be used; the message is one line that begins with the file."""
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """One context of one or several files.
+
+    Attributes:
+        files: the files that exist, in order of precedence.
+        context: its name.
+        namespace: the namespace of the context; "default" if it has none.
+        server: the URL of the API server.
+        plugin: the command of the exec plugin that gets credentials; "" if there is none.
+    """
+
+    files: tuple[Path, ...]
+    context: str
+    namespace: str
+    server: str
+    plugin: str = ""
+
+    def client(self, user_agent: str) -> Client:
+        """Return a client with the credentials of the context; runs the exec plugin, if there is one.
+
+        Raises:
+            BadKubeconfigError: a certificate cannot be read, or the plugin failed.
+        """
+        configuration = Configuration()
+        paths = os.pathsep.join(map(str, self.files))
+        with _logged_errors() as failures:
+            try:
+                load_kube_config(paths, context=self.context, client_configuration=configuration)
+                client = Client(configuration, user_agent=user_agent)
+            except Exception as error:  # noqa: BLE001 - the package raises any kind of error for an invalid kubeconfig
+                raise BadKubeconfigError(f"{paths}: context {self.context!r}: {_one_line(error)}") from None
+        if failures:
+            source = f"exec plugin {self.plugin!r}: " if self.plugin else ""
+            raise BadKubeconfigError(
+                f"{paths}: context {self.context!r}: {source}{_one_line(failures[0].removeprefix('exec: '))}"
+            )
+        return client
+
+
+def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
+    """Return a context of kubeconfig files; of entries with the same name the first one counts.
+
+    Args:
+        paths: the files; those that do not exist are skipped.
+        context: its name; "" for the current-context.
+
+    Raises:
+        BadKubeconfigError: no file exists, one cannot be read, or the context is missing or incomplete.
+    """
+    files = tuple(path for path in paths if path.exists())
+    named = ", ".join(map(str, files or paths))
+    if not files:
+        raise BadKubeconfigError(f"{named}: No such file")
+    documents = [_read(path) for path in files]
+    entries = {name: _merged(name, zip(files, documents, strict=True)) for name in _LISTS}
+    chosen = context or next(filter(None, (_text(document, "current-context") for document in documents)), "")
+    contexts = entries["contexts"]
+    known = f"--context chooses from {', '.join(map(repr, contexts))}" if contexts else "nor any context"
+    if not chosen:
+        raise BadKubeconfigError(f"{named}: has no current-context; {known}")
+    if chosen not in contexts:
+        raise BadKubeconfigError(f"{named}: has no context {chosen!r}; {known}")
+    found = contexts[chosen]
+    user = _entry(named, chosen, entries["users"], "user", _text(found, "user"))
+    cluster = _entry(named, chosen, entries["clusters"], "cluster", _text(found, "cluster"))
+    server = _text(cluster, "server") or ""
+    if urlsplit(server).scheme not in {"http", "https"}:
+        raise BadKubeconfigError(
+            f"{named}: cluster {_text(found, 'cluster')!r}: server {server!r} is not a URL"
+            if server
+            else f"{named}: cluster {_text(found, 'cluster')!r} has no server"
+        )
+    plugin = user.get("exec")
+    command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
+    return Kubeconfig(files, chosen, _text(found, "namespace") or "default", server, command or "")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Return the content of a file."""
+    try:
+        documents = yaml_files.load_all(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise BadKubeconfigError(f"{path}: is not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise BadKubeconfigError(f"{path}: {error.strerror}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
+        raise BadKubeconfigError(f"{place}: is not YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadKubeconfigError(f"{path}: is not YAML: {_one_line(error)}") from None
+    if not documents:
+        raise BadKubeconfigError(f"{path}: is empty")
+    if not isinstance(documents[0], Mapping):
+        raise BadKubeconfigError(f"{path}: is not a kubeconfig")
+    return documents[0]
+
+
+def _merged(name: str, documents: Iterator[tuple[Path, Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
+    """Return the entries of a list of all files by name."""
+    merged: dict[str, Mapping[str, Any]] = {}
+    for path, document in documents:
+        entries = document.get(name) or []
+        if not isinstance(entries, list):
+            raise BadKubeconfigError(f"{path}: {name}: must be a list")
+        for number, entry in enumerate(entries):
+            content = entry.get(_LISTS[name]) or {} if isinstance(entry, Mapping) else None
+            if not isinstance(content, Mapping) or not _text(entry, "name"):
+                raise BadKubeconfigError(f"{path}: {name}[{number}]: must have name and {_LISTS[name]}")
+            merged.setdefault(entry["name"], content)
+    return merged
+
+
+def _entry(
+    named: str, context: str, entries: Mapping[str, Mapping[str, Any]], kind: str, name: str | None
+) -> Mapping[str, Any]:
+    """Return the user or cluster that a context names; a context without a user has no credentials."""
+    if name is None and kind == "user":
+        return {}
+    if name is None:
+        raise BadKubeconfigError(f"{named}: context {context!r}: names no {kind}")
+    if name not in entries:
+        raise BadKubeconfigError(f"{named}: context {context!r}: there is no {kind} {name!r}")
+    return entries[name]
+
+
+def _text(mapping: Any, field: str) -> str | None:
+    value = mapping.get(field)
+    return value if isinstance(value, str) and value else None
+
+
+@contextmanager
+def _logged_errors() -> Iterator[list[str]]:
+    """Yield the messages of errors that are logged within the block.
+
+    The package logs the failure of an exec plugin and goes on without credentials.
+    """
+    messages: list[str] = []
+
+    class _Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    handler = _Collect(logging.ERROR)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield messages
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def _one_line(error: object) -> str:
+    """Return the text of an error as one line, without the number of a system error."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return re.sub(r"^\[Errno \d+\] ", "", " ".join(text.split()))

@@ -1,0 +1,57 @@
+"""What is wrong with a value, in the words of Kubernetes rather than of pydantic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_INTEGER, _BOOLEAN, _MAPPING = "must be an integer", "must be true or false", "must be a mapping"
+_BY_TYPE: Mapping[str, str] = {
+    "missing": "is missing",
+    "extra_forbidden": "unknown field",
+    "int_type": _INTEGER,
+    "int_parsing": _INTEGER,
+    "int_from_float": _INTEGER,
+    "int_parsing_size": _INTEGER,
+    "bool_type": _BOOLEAN,
+    "bool_parsing": _BOOLEAN,
+    "string_type": "must be a string",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": _MAPPING,
+    "mapping_type": _MAPPING,
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+}
+"""The words by pydantic's type of an error (pydantic_core, errors.rs)."""
+
+_WITH_VALUE: Mapping[str, str] = {
+    "literal_error": "must be {expected}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "has {actual_length} entries, at least {min_length} must be there",
+    "too_long": "has {actual_length} entries, at most {max_length} are allowed",
+}
+
+
+def fault(error: Mapping[str, Any]) -> str:
+    """Return the words for one of the errors of a `pydantic.ValidationError`."""
+    kind = str(error["type"])
+    if kind in _WITH_VALUE:
+        # Literals are given as `'Follow' or 'Flag'`.
+        return _WITH_VALUE[kind].format_map(
+            {name: str(value).replace("'", "") for name, value in error["ctx"].items()}
+        )
+    return _BY_TYPE.get(kind) or str(error["msg"]).removeprefix("Value error, ")
+
+
+def path_of(location: Sequence[str | int]) -> str:
+    """Return the path of a field: `spec.replicatedJobs[0].replicas`."""
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return path.removeprefix(".")

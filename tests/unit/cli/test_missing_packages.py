@@ -1,0 +1,45 @@
+"""Where an installation lacks packages, `muster` says which command installs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import Wording
+
+WITHOUT = """
+import sys
+for name in sys.argv[1].split(","):
+    sys.modules[name] = None  # as if it were not installed
+from muster.__main__ import main
+sys.argv = ["muster", *sys.argv[2:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        pytest.param("click", ["--help"], id="the command line itself"),
+        pytest.param("rich", ["run"], id="the display of run"),
+        pytest.param("cel_expr_python", ["explain", "eventing/examples/racks.yaml"], id="admission policies"),
+        pytest.param("jsonpatch", ["check"], id="kustomizations"),
+        pytest.param("cronsim", ["run"], id="the local stack"),
+    ],
+)
+def test_the_pip_command_is_told(wording: Wording, package: str, arguments: list[str]) -> None:
+    """One line with the extra to install, and exit status 1."""
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT, package, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    (line,) = ran.stderr.splitlines()
+    assert package in line
+    assert "pip install 'muster-gangs[local]'" in line
+    wording(line)
