@@ -129,10 +129,10 @@ def install_as_func(step: str, environment: Path, staged: Path, folder: Path) ->
 
 
 def lay_out_as_container(step: str, environment: Path, _staged: Path, folder: Path) -> list[str]:
-    """Make the image's folder, and tell what the image starts."""
-    containerfile.lay_out(step, folder)
+    """Make the image's folder, and tell what a container of the function starts."""
+    containerfile.lay_out(folder)
     containerfile.run(containerfile.of_word("RUN")[1], folder, environment)
-    return containerfile.of_word("CMD")[0].command
+    return [*containerfile.of_word("ENTRYPOINT")[0].command, step.replace("_", "-")]
 
 
 Install = Callable[[str, Path, Path, Path], list[str]]
