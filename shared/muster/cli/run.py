@@ -16,6 +16,7 @@ from rich.console import Console
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.output import CommandError
 from muster.cluster.errors import ClusterError
+from muster.kustomize import CLUSTER, UnsupportedManifestError, load
 from muster.local import display
 from muster.local.functions import FunctionDownError
 from muster.local.stack import Stack, StackOptions
@@ -53,10 +54,22 @@ _NAMES = ", ".join(story.name for story in STORIES)
     type=click.Path(path_type=Path),
     help="Work on this cluster instead of the embedded one.",
 )
-@click.option("--processes", is_flag=True, help="Run each function as a process of its own.")
+@click.option(
+    "--overlay",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=CLUSTER,
+    help="Kustomize folder with functions, triggers and sources; default: eventing/overlays/cluster.",
+)
+@click.option("--processes", is_flag=True, help="Run each Service as a process of its own.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
 def command(
-    names: tuple[str, ...], kubeconfig: Path | None, port: int, *, keep: bool, processes: bool
+    names: tuple[str, ...],
+    kubeconfig: Path | None,
+    overlay: Path,
+    port: int,
+    *,
+    keep: bool,
+    processes: bool,
 ) -> None:
     """Run the stack; the help text is in the decorator because it lists the stories."""
     with errors_as_bad_input():
@@ -65,11 +78,17 @@ def command(
         raise BadInput("--story: cannot be used with --kubeconfig")
     if kubeconfig is not None and not kubeconfig.is_file():
         raise BadInput(f"{kubeconfig}: No such file")
+    try:
+        load(overlay)
+    except OSError as error:
+        raise BadInput(f"--overlay: {error.filename}: {error.strerror}") from None
+    except UnsupportedManifestError as error:
+        raise BadInput(f"--overlay: {error}") from None
     # A shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    options = StackOptions(kubeconfig, processes, port)
+    options = StackOptions(kubeconfig, processes, port, overlay)
     with _cluster_errors():
         passed = _run_stories(options, stories, keep=keep) if kubeconfig is None else _serve_cluster(options)
     if not passed:

@@ -65,22 +65,25 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
     return app
 
 
-def app_of_several(
-    apps: Mapping[str, WSGIApplication], ask: Callable[[], State], metrics: Sequence[Metrics]
-) -> WSGIApplication:
-    """The app of several functions; what is not below a function's path is about all of them.
+def app_of_all(paths: Sequence[str], ask: Callable[[], State], metrics: Sequence[Metrics]) -> Flask:
+    """The app of a process with several functions: probes and metrics of all of them, and no events.
 
     Args:
-        apps: the apps of the functions by the first part of the path, `create-workload`.
+        paths: the paths of the functions, `create-workload`, which the answer to an event names.
         ask: checks the readiness of all functions.
         metrics: the metrics of all functions.
     """
-    others = Flask("muster", static_folder=None)
-    paths = ", ".join(f"/{path}" for path in apps)
-    _add_probes(others, ask, metrics)
+    app = Flask("muster", static_folder=None)
+    named = ", ".join(f"/{path}" for path in paths)
+    _add_probes(app, ask, metrics)
     _explain(
-        others, f"Muster's functions: POST one CloudEvent to {paths}.", f"events are accepted by POST {paths}"
+        app, f"Muster's functions: POST one CloudEvent to {named}.", f"events are accepted by POST {named}"
     )
+    return app
+
+
+def by_path(apps: Mapping[str, WSGIApplication], others: WSGIApplication) -> WSGIApplication:
+    """The app that gives a request to the app of the first part of its path, else to `others`."""
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         first, _, rest = environ["PATH_INFO"].removeprefix("/").partition("/")

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C, then wait for the events in work."""
     parser = argparse.ArgumentParser(
         prog="python -m muster.runtime.serve",
-        description="Serve a step over HTTP at /, or several, each at its name.",
+        description="Serve a step over HTTP at /, or several, each at /NAME.",
     )
     parser.add_argument(
         "code", nargs="+", help="the path of a step.py, or the module muster.runtime.dead_letter"

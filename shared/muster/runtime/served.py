@@ -1,14 +1,14 @@
-"""The functions that one process serves: a single one at `/`, or several, each at a path of its own."""
+"""The functions that one process serves: each at a path of its own, a single one also at `/`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from muster.cluster.interface import RawCluster
 from muster.runtime import config, dead_letter
-from muster.runtime.app import app_of, app_of_several, wall_clock
+from muster.runtime.app import app_of, app_of_all, by_path, wall_clock
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
@@ -16,9 +16,6 @@ from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
 from muster.runtime.step import Step
 from muster.runtime.turns import Workers
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
 
 NAME = "muster"
 """The name of a process with several functions."""
@@ -40,15 +37,13 @@ class Served:
         self._receivers = [receiver for receiver, _ in functions]
         self._readiness = {receiver.name: Readiness.of(receiver, cluster) for receiver, cluster in functions}
         self.settings = self._receivers[0].settings
-        self.app: WSGIApplication
+        apps = {path_of(one.name): app_of(one, self._readiness[one.name]) for one in self._receivers}
         if len(functions) == 1:
-            (receiver,) = self._receivers
-            self.name = receiver.name
-            self.app = app_of(receiver, self._readiness[receiver.name])
+            self.name, others = self._receivers[0].name, *apps.values()
         else:
             self.name = NAME
-            apps = {path_of(one.name): app_of(one, self._readiness[one.name]) for one in self._receivers}
-            self.app = app_of_several(apps, self.ask, [one.metrics for one in self._receivers])
+            others = app_of_all(list(apps), self.ask, [one.metrics for one in self._receivers])
+        self.app = by_path(apps, others)
 
     @classmethod
     def connected(cls, steps: Sequence[Step], settings: Settings, *, dead_letters: bool = False) -> Self:

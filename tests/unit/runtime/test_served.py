@@ -74,12 +74,12 @@ def test_another_path_takes_no_event(path: str, status: int) -> None:
     assert [cluster.calls for cluster in clusters] == [[], []]
 
 
-def test_a_function_alone_is_at_the_root() -> None:
-    """As in a container of its own."""
+@pytest.mark.parametrize(("path", "status"), [("/", 200), ("/patch-pods", 200), ("/emit-conditions", 404)])
+def test_a_function_alone_is_at_the_root_too(path: str, status: int) -> None:
+    """As in a container of its own; its path works all the same."""
     cluster = FakeCluster()
     alone = Served((Handler(a_step(), cluster, Settings(), lambda: NOW), cluster))
-    assert (alone.name, send(alone, "/").status_code) == ("patch_pods", 200)
-    assert send(alone, "/patch-pods").status_code == 404
+    assert (alone.name, send(alone, path).status_code) == ("patch_pods", status)
 
 
 def test_metrics_of_all_are_one_text() -> None:
