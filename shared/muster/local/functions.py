@@ -24,7 +24,7 @@ from muster.files import FUNCTIONS
 from muster.local.serving import WsgiServer
 from muster.replay.activity import Activity, ActivityHandler
 from muster.runtime.config import Settings
-from muster.runtime.served import Served
+from muster.runtime.served import ServedFunctions
 
 Listener = Callable[[Activity], None]
 
@@ -69,7 +69,7 @@ class InThreads:
         self._stops.enter_context(ActivityHandler(listener))
         for service, functions in _by_service(subscribers).items():
             chosen = [steps.step_named(_name(subscriber)) for subscriber in functions]
-            served = Served.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
+            served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
             server = WsgiServer(served.app, service, threads=settings.threads)
             self._stops.callback(server.stop)
             self.urls |= _urls(f"http://127.0.0.1:{server.port}", functions)

@@ -19,14 +19,14 @@ from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 from muster.runtime import config, func_server, logs
 from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
 from muster.runtime.readiness import State
-from muster.runtime.served import Served
+from muster.runtime.served import ServedFunctions
 from muster.runtime.step import Step
 
 
 class Function:
     """The ASGI function that func's middleware serves; its Flask apps run in threads."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServedFunctions) -> None:
         settings = served.settings
         self._served = served
         self._connections_are_cut = Event()
@@ -89,7 +89,7 @@ def serve(steps: Sequence[Step], *, dead_letters: bool = False) -> Function:
     settings = config.from_environment()
     logs.configure(settings.log_level)
     func_server.set_limits(settings)
-    return Function(Served.connected(steps, settings, dead_letters=dead_letters))
+    return Function(ServedFunctions.connected(steps, settings, dead_letters=dead_letters))
 
 
 async def _body(receive: Receive, size: BodySize, seconds: float) -> list[bytes] | BodyRefusal | None:

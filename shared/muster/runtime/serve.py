@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from muster.runtime import config, dead_letter, logs
-from muster.runtime.served import Served
+from muster.runtime.served import ServedFunctions
 from muster.runtime.step import Step
 from muster.runtime.waitress_server import LimitedServer
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = config.from_environment()
         steps = [_step_of(file) for file in files]
-        served = Served.connected(steps, settings, dead_letters=dead_letter.__name__ in options.code)
+        served = ServedFunctions.connected(steps, settings, dead_letters=dead_letter.__name__ in options.code)
     except config.BadSettingError as error:
         parser.exit(2, f"{error}\n")
     logs.configure(settings.log_level)

@@ -21,7 +21,7 @@ NAME = "muster"
 """The name of a process with several functions."""
 
 
-class Served:
+class ServedFunctions:
     """Functions behind one server.
 
     Args:

@@ -22,7 +22,7 @@ from muster.runtime.bodies import BodyMemory
 from muster.runtime.func_server import LimitedConnection
 from muster.runtime.knative import Function
 from muster.runtime.receiver import Receiver
-from muster.runtime.served import Served as ServedFunctions
+from muster.runtime.served import ServedFunctions
 from muster.runtime.waitress_server import LimitedServer
 
 

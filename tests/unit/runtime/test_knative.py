@@ -14,7 +14,7 @@ from muster.objects.meta import ObjectRef
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.knative import Function
-from muster.runtime.served import Served
+from muster.runtime.served import ServedFunctions
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event, observe
 from tests.unit.runtime.test_readiness import wait_for_answer
 
@@ -76,7 +76,7 @@ def made() -> Iterator[Any]:
         )
         cluster = cluster or FakeCluster()
         handler = Handler(a_step(**parts), cluster, settings, lambda: NOW)
-        functions.append(Function(Served((handler, cluster))))
+        functions.append(Function(ServedFunctions((handler, cluster))))
         return functions[-1]
 
     yield make

@@ -19,7 +19,7 @@ from muster.objects.resources import JOBS, PODS
 from muster.policy.model import Plan
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
-from muster.runtime.served import Served
+from muster.runtime.served import ServedFunctions
 from muster.runtime.turns import Workers
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_step, an_event
 from tests.unit.runtime.test_readiness import Authorizer
@@ -27,11 +27,11 @@ from tests.unit.runtime.test_readiness import Authorizer
 STEPS = ("patch_pods", "emit_conditions")
 
 
-def served(*clusters: Any, settings: Settings | None = None, **parts: Any) -> Served:
+def served(*clusters: Any, settings: Settings | None = None, **parts: Any) -> ServedFunctions:
     """Both steps, each with a cluster of its own."""
     used = settings or Settings()
     workers = Workers(used.workers, used.waiting)
-    return Served(
+    return ServedFunctions(
         *(
             (Handler(a_step(name=name, **parts), cluster, used, lambda: NOW, workers=workers), cluster)
             for name, cluster in zip(STEPS, clusters or (FakeCluster(), FakeCluster()), strict=True)
@@ -39,13 +39,13 @@ def served(*clusters: Any, settings: Settings | None = None, **parts: Any) -> Se
     )
 
 
-def send(functions: Served, path: str, **change: Any) -> TestResponse:
+def send(functions: ServedFunctions, path: str, **change: Any) -> TestResponse:
     """Send an event to a path."""
     headers, body = an_event(**change)
     return Client(functions.app).post(path, headers=headers, data=body)
 
 
-def get(functions: Served, path: str) -> TestResponse:
+def get(functions: ServedFunctions, path: str) -> TestResponse:
     """Get a path."""
     return Client(functions.app).get(path)
 
@@ -78,7 +78,7 @@ def test_another_path_takes_no_event(path: str, status: int) -> None:
 def test_a_function_alone_is_at_the_root_too(path: str, status: int) -> None:
     """As in a container of its own; its path works all the same."""
     cluster = FakeCluster()
-    alone = Served((Handler(a_step(), cluster, Settings(), lambda: NOW), cluster))
+    alone = ServedFunctions((Handler(a_step(), cluster, Settings(), lambda: NOW), cluster))
     assert (alone.name, send(alone, path).status_code) == ("patch_pods", status)
 
 
@@ -149,7 +149,7 @@ def test_functions_share_their_workers() -> None:
 def test_connected_functions_share_workers_and_have_their_own_names() -> None:
     """To the API server each is itself: its client has its field manager as user agent."""
     steps = [a_step(name=name) for name in STEPS]
-    functions = Served.connected(steps, Settings(api_server="http://127.0.0.1:1"), dead_letters=True)
+    functions = ServedFunctions.connected(steps, Settings(api_server="http://127.0.0.1:1"), dead_letters=True)
     handlers = [one for one in functions._receivers if isinstance(one, Handler)]
     assert len({id(handler._workers) for handler in handlers}) == 1
     assert [one.name for one in functions._receivers] == [*STEPS, "dead_letter"]
