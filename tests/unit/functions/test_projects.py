@@ -118,6 +118,7 @@ def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
     pod = service["spec"]["template"]["spec"]
     settings = from_environment({entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]})
     assert 0 < pod["containerConcurrency"] <= settings.threads
+    assert pod["containerConcurrency"] < settings.connection_limit, "a connection would be closed for another"
 
 
 @each_function
