@@ -55,34 +55,36 @@ class Start:
 
 @dataclass(frozen=True)
 class Image:
-    """The folder of a function, laid out as its image.
+    """A function in the folder that is laid out as the image.
 
     Attributes:
         step: the function.
-        folder: its files, with compiled bytecode.
+        folder: the files of the image, with compiled bytecode.
     """
 
     step: str
     folder: Path
 
     @classmethod
-    def laid_out(cls, step: str, folder: Path) -> Image:
-        """Copy and compile what the Containerfile copies and compiles."""
-        folder.mkdir()
-        containerfile.lay_out(step, folder)
+    def laid_out(cls, folder: Path) -> dict[str, Image]:
+        """Copy and compile what the Containerfile copies and compiles; the functions by name."""
+        containerfile.lay_out(folder)
         _, compileall = containerfile.of_word("RUN")
         containerfile.run(compileall, folder, PYTHON.parent)
-        return cls(step, folder)
+        return {step: cls(step, folder) for step in STAGES}
 
     @property
     def command(self) -> list[str]:
-        """The image's command, with this interpreter."""
-        (instruction,) = containerfile.of_word("CMD")
-        return [str(PYTHON), *instruction.command[1:]]
+        """The command of the function's container, with this interpreter."""
+        (instruction,) = containerfile.of_word("ENTRYPOINT")
+        return [str(PYTHON), *instruction.command[1:], self.step.replace("_", "-")]
 
     def imports(self) -> Profile:
         """Import everything that a start imports; return milliseconds and modules by package."""
-        code = "import func_python.http, function; function.new()"
+        code = (
+            "from muster import image, steps; from muster.runtime import knative; "
+            f"knative.serve([steps.step_named({self.step!r})])"
+        )
         return imports(code, self.folder, {"MUSTER_API_SERVER": "http://127.0.0.1:9"})
 
 
@@ -90,7 +92,7 @@ def measure() -> Figure:
     """Return start times, CPU times, and what is imported."""
     environment = Environment.now()
     with control_plane() as plane, TemporaryDirectory() as name:
-        images = {step: Image.laid_out(step, Path(name) / step) for step in STAGES}
+        images = Image.laid_out(Path(name))
         subjects: dict[str, Callable[[], Start]] = {FLOOR: _floor(plane), EMPTY: _empty(plane)}
         subjects |= {step: _function(plane, image) for step, image in images.items()}
         subjects[KOPF] = partial(_watcher, plane, kopf_command)

@@ -8,7 +8,7 @@ import pytest
 
 from muster import kustomize
 from tests.cluster.knative import edits
-from tests.cluster.knative.serving import step_of
+from tests.cluster.knative.serving import code_of
 
 
 def test_edits_are_made_in_copies(tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_every_function_of_the_overlay_is_run_whatever_its_registry() -> None:
     services = kustomize.of_kind(kustomize.load(), "Service")
     for service in services:
         (container,) = service["spec"]["template"]["spec"]["containers"]
-        assert step_of(service)
+        assert code_of(service)
         container["image"] = f"registry.example.com/{container['image']}:1.0"
-        assert step_of(service)
+        assert code_of(service)
         container["image"] = "example.com/other"
-        assert step_of(service) == ""
+        assert code_of(service) == []
     assert len(services) == 7

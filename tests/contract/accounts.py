@@ -15,15 +15,16 @@ from tests.contract.case import Conversation
 
 NAMESPACE = "muster-system"
 POLICIES = load(EVENTING / "security" / "accounts")
-ROLES = [
-    manifest
-    for manifest in load(EVENTING / "rbac")
-    if manifest["kind"] in {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-]
+RBAC = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+ROLES = [manifest for manifest in load(EVENTING / "rbac") if manifest["kind"] in RBAC]
 REFUSED_BY = "ValidatingAdmissionPolicy"
 PATIENCE = 60
 """Seconds to wait until a real server has read new roles and policies."""
 
+
+SHARED = "muster"
+"""The account of all functions in the overlay one-service."""
+ONE_SERVICE = load(EVENTING / "overlays" / "one-service")
 
 SUSPENDING = [
     manifest
@@ -38,6 +39,28 @@ def of_account(name: str, objects: list[Manifest]) -> list[Manifest]:
     return [one for one in objects if one["metadata"]["name"].removeprefix("muster-") == name]
 
 
+def roles_of(name: str) -> list[Manifest]:
+    """Return a service account of Muster's with its roles and their bindings."""
+    if name == SHARED:
+        return [one for one in ONE_SERVICE if one["kind"] in RBAC and "source" not in one["metadata"]["name"]]
+    return of_account(name, ROLES) + (SUSPENDING if name == "resize-gang" else [])
+
+
+def shared_account(api: Conversation, *misuses: tuple[Any, ...]) -> Conversation:
+    """Return a conversation with the token of the shared account, once the server limits what it writes.
+
+    Args:
+        api: the conversation as administrator.
+        misuses: as of `account`, one for each policy that the case is about.
+    """
+    policies = [one for one in ONE_SERVICE if one["kind"].startswith(REFUSED_BY)]
+    manifests.apply(api.api, policies)
+    user = api.as_user(api.token_of(NAMESPACE, SHARED))
+    for misuse in misuses:
+        _wait_until_refused(user, *misuse)
+    return user
+
+
 def account(api: Conversation, name: str, *misuse: Any) -> Conversation:
     """Return a conversation with the token of a function's account, once the server limits what it writes.
 
@@ -49,6 +72,12 @@ def account(api: Conversation, name: str, *misuse: Any) -> Conversation:
     """
     manifests.apply(api.api, of_account(name, POLICIES))
     user = api.as_user(api.token_of(NAMESPACE, name))
+    _wait_until_refused(user, *misuse)
+    return user
+
+
+def _wait_until_refused(user: Conversation, *misuse: Any) -> None:
+    """Send a request of `account` as a dry run until a policy refuses it."""
     method, path, body, content_type = (*misuse, JSON)[:4]
 
     def refused() -> bool:
@@ -56,7 +85,6 @@ def account(api: Conversation, name: str, *misuse: Any) -> Conversation:
         return REFUSED_BY in answer.message
 
     assert until(refused, PATIENCE), f"{method} {path} is not refused"
-    return user
 
 
 def grant(api: Conversation, component: str) -> None:

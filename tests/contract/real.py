@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.cluster import controllers, manifests
 from tests.cluster.cluster import RealCluster
-from tests.contract.accounts import ROLES, SUSPENDING, of_account
+from tests.contract.accounts import roles_of
 from tests.contract.answers import Entries
 from tests.contract.case import ContractCase, Conversation
 
@@ -30,8 +30,7 @@ def of_service_account(cluster: RealCluster) -> Callable[[str, str], str]:
 
     def token(namespace: str, name: str) -> str:
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        component = SUSPENDING if name == "resize-gang" else []
-        manifests.apply(cluster.api, [home, *of_account(name, ROLES), *component])
+        manifests.apply(cluster.api, [home, *roles_of(name)])
         return controllers.service_account_token(cluster.api, namespace, name)
 
     return token

@@ -129,16 +129,23 @@ def install_as_func(step: str, environment: Path, staged: Path, folder: Path) ->
 
 
 def lay_out_as_container(step: str, environment: Path, _staged: Path, folder: Path) -> list[str]:
-    """Make the image's folder, and tell what the image starts."""
-    containerfile.lay_out(step, folder)
+    """Make the image's folder, and tell what a container of the function starts."""
+    containerfile.lay_out(folder)
     containerfile.run(containerfile.of_word("RUN")[1], folder, environment)
-    return containerfile.of_word("CMD")[0].command
+    return [*containerfile.of_word("ENTRYPOINT")[0].command, step.replace("_", "-")]
+
+
+def lay_out_with_all_functions(step: str, environment: Path, staged: Path, folder: Path) -> list[str]:
+    """Make the image's folder, and tell what a container of all functions starts."""
+    others = (function.replace("_", "-") for function in FUNCTIONS if function != step)
+    return [*lay_out_as_container(step, environment, staged, folder), *others]
 
 
 Install = Callable[[str, Path, Path, Path], list[str]]
 INSTALLS = [
     pytest.param(install_as_func, id="staged for func"),
     pytest.param(lay_out_as_container, id="by Containerfile"),
+    pytest.param(lay_out_with_all_functions, id="by Containerfile, with all functions in one process"),
 ]
 
 
@@ -158,7 +165,8 @@ def serving(
     }
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=output)
-    served = ServedFunction(f"http://{address}", process, server, log)
+    path = f"/{step.replace('_', '-')}" if install is lay_out_with_all_functions else ""
+    served = ServedFunction(f"http://{address}{path}", process, server, log)
     try:
         served.wait_until_ready(60)
         yield served

@@ -12,7 +12,7 @@ from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import Release
 from tests.cluster.processes import until
-from tests.contract.accounts import POLICIES, account
+from tests.contract.accounts import ONE_SERVICE, POLICIES, account
 from tests.contract.bodies import core, gated, job, jobs, pod_spec
 from tests.contract.case import Conversation
 from tests.contract.real import of_service_account
@@ -38,8 +38,9 @@ def test_the_api_server_has_no_warnings(release: str) -> None:
     """A controller checks the types of the expressions, and writes the result in a policy's status."""
     options = cluster.ClusterOptions(Release(release), controllers=("controller-manager",))
     with cluster.running(options) as managed:
-        manifests.apply(managed.api, POLICIES)
-        policies = [one for one in POLICIES if one["kind"] == "ValidatingAdmissionPolicy"]
+        shared = [one for one in ONE_SERVICE if one["metadata"]["name"] == "muster-events"]
+        manifests.apply(managed.api, [*POLICIES, *shared])
+        policies = [one for one in (*POLICIES, *shared) if one["kind"] == "ValidatingAdmissionPolicy"]
 
         def checked() -> bool:
             stored = [managed.api.must("GET", manifests.path(one)) for one in policies]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
@@ -30,15 +32,20 @@ Write = tuple[str, str, str]
 
 
 def _writes(objects: list[Manifest], account: str) -> Iterator[Write]:
-    """Every write that the roles in these objects grant to a service account."""
-    for role in (one for one in objects if one["kind"] in {"ClusterRole", "Role"}):
-        if role["metadata"]["name"] != f"muster-{account}":
-            continue
-        for rule in role["rules"]:
-            for verb in OPERATIONS.keys() & set(rule["verbs"]):
-                for group in rule["apiGroups"]:
-                    for resource in rule["resources"]:
-                        yield OPERATIONS[verb], group, resource
+    """Every write that the roles in these objects grant to a service account, by their bindings."""
+    roles = {(one["kind"], one["metadata"]["name"]): one for one in objects if "rules" in one}
+    for binding in (one for one in objects if "roleRef" in one):
+        if account in {subject["name"] for subject in binding["subjects"]}:
+            yield from _granted(roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]])
+
+
+def _granted(role: Manifest) -> Iterator[Write]:
+    """Every write that a role grants."""
+    for rule in role["rules"]:
+        for verb in OPERATIONS.keys() & set(rule["verbs"]):
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    yield OPERATIONS[verb], group, resource
 
 
 def _judged(policy: Manifest) -> set[Write]:
@@ -54,20 +61,19 @@ def _judged(policy: Manifest) -> set[Write]:
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str(path.name))
 def test_every_account_that_may_write_has_its_policy(overlay: Path) -> None:
-    """In every overlay: all that its role grants is judged, and a policy is there for each such account."""
+    """In every overlay: all that its roles grant is judged, and a policy is there for each such account."""
     objects = load(overlay)
-    accounts = of_kind(objects, "ServiceAccount")
-    policies = {one["spec"]["matchConditions"][0]["expression"]: one for one in of_kind(objects, POLICY)}
-    writing = 0
-    for account in accounts:
+    judged: dict[str, set[Write]] = {}
+    for policy in of_kind(objects, POLICY):
+        user = policy["spec"]["matchConditions"][0]["expression"]
+        judged[user] = judged.get(user, set()) | _judged(policy)
+    granted = {}
+    for account in of_kind(objects, "ServiceAccount"):
         name, namespace = account["metadata"]["name"], account["metadata"]["namespace"]
-        if not (granted := set(_writes(objects, name))):
-            continue
-        user = f"request.userInfo.username == 'system:serviceaccount:{namespace}:{name}'"
-        assert granted == _judged(policies.pop(user)), name
-        writing += 1
-    assert writing >= 6
-    assert policies == {}, "a policy of an account that is not installed, or may write nothing"
+        if writes := set(_writes(objects, name)):
+            granted[f"request.userInfo.username == 'system:serviceaccount:{namespace}:{name}'"] = writes
+    assert granted == judged
+    assert len(set().union(*granted.values())) >= 12
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: str(path.name))
@@ -142,6 +148,37 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
         assert [key for key in needed if f"'{key}'" not in text] == [], account
 
 
+def test_the_policies_of_one_service_are_the_union() -> None:
+    """The rules of every account's policy hold for the shared one; those of Events are one policy for all."""
+    objects = of_kind(load(EVENTING / "overlays" / "one-service"), POLICY)
+    shared = {one["metadata"]["name"].removeprefix("muster-"): one for one in objects}
+    events = shared.pop("events")
+    assert shared.keys() == POLICIES.keys()
+    for account, policy in POLICIES.items():
+        theirs, ours = policy["spec"], shared[account]["spec"]
+        assert ours["validations"] == theirs["validations"]
+        assert ours["variables"] == theirs["variables"]
+        assert _judged(shared[account]) == _judged(policy) - {("CREATE", "", EVENTS.plural)}
+    assert _judged(events) == {("CREATE", "", EVENTS.plural)}
+    writers = {account for account in POLICIES if ("CREATE", "", EVENTS.plural) in _judged(POLICIES[account])}
+    named = set(re.findall(r"'muster-([a-z-]+)'", str(events["spec"]["validations"])))
+    assert named == writers
+
+
+def test_the_component_to_suspend_goes_with_one_service(tmp_path: Path) -> None:
+    """Named before it, its role and its policy are those of the shared account."""
+    components = [str(EVENTING / "components" / name) for name in ("suspend-after-timeout", "one-service")]
+    overlay = {"resources": [str(EVENTING / "overlays" / "cluster")], "components": components}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    objects = load(tmp_path)
+    users = {one["spec"]["matchConditions"][0]["expression"] for one in of_kind(objects, POLICY)}
+    assert users == {"request.userInfo.username == 'system:serviceaccount:muster-system:muster'"}
+    bindings = of_kind(objects, "ClusterRoleBinding")
+    assert "muster-suspend-after-timeout" in {binding["metadata"]["name"] for binding in bindings}
+    bound = {subject["name"] for binding in bindings for subject in binding["subjects"]}
+    assert bound == {"muster", "muster-source"}
+
+
 def test_events_carry_the_name_of_the_step() -> None:
     """The component of an Event is the field manager of the step."""
     for account, policy in POLICIES.items():
@@ -153,7 +190,7 @@ def test_the_component_that_lets_owners_be_suspended_judges_all_it_grants() -> N
     """Added to an overlay, its role and its policy are for resize-gang, and of the same writes."""
     objects = load(EVENTING / "components" / "suspend-after-timeout")
     (role, policy, binding) = (of_kind(objects, kind)[0] for kind in ("ClusterRole", POLICY, BINDING))
-    assert set(_writes(objects, "suspend-after-timeout")) == _judged(policy)
+    assert set(_granted(role)) == _judged(policy)
     assert {role["metadata"]["name"], binding["spec"]["policyName"]} == {policy["metadata"]["name"]}
     judged = POLICIES["resize-gang"]["spec"]["matchConditions"][0]["expression"]
     assert policy["spec"]["matchConditions"][0]["expression"] == judged

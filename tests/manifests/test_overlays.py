@@ -10,9 +10,11 @@ import yaml
 from muster.files import EVENTING
 from muster.kustomize import CLUSTER, Manifest, load, of_kind
 from muster.simulator.broker import Wiring
+from muster.simulator.broker.delivery import destination
 
 ONE_NAMESPACE = load(EVENTING / "overlays" / "one-namespace")
 INSIDE = load(EVENTING / "overlays" / "one-namespace" / "inside")
+ONE_SERVICE = load(EVENTING / "overlays" / "one-service")
 EXAMPLE = load(EVENTING / "overlays" / "example")
 WHOLE = load(CLUSTER)
 TEAM = "team-a"
@@ -110,6 +112,59 @@ class TestOneNamespace:
             assert {"name": "MUSTER_NAMESPACE", "value": TEAM} in container["env"]
 
 
+class TestOneService:
+    """All functions in one Service; what each of them does is as in the overlay cluster."""
+
+    def test_nothing_else_changes(self) -> None:
+        """Roles, sources, admission policies and filters are those of the overlay cluster."""
+        kinds = {"ClusterRole", "Role", "ApiServerSource", "PingSource", "NetworkPolicy"}
+        kinds |= {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+        for kind in sorted(kinds):
+            assert of_kind(ONE_SERVICE, kind) == of_kind(WHOLE, kind), kind
+        passes = {
+            trigger["metadata"]["name"]: trigger["spec"]["filters"] for trigger in of_kind(WHOLE, "Trigger")
+        }
+        assert passes == {
+            trigger["metadata"]["name"]: trigger["spec"]["filters"]
+            for trigger in of_kind(ONE_SERVICE, "Trigger")
+        }
+
+    def test_each_trigger_names_the_path_of_its_step(self) -> None:
+        """The path is the function's name among the arguments of the container; dead letters have theirs."""
+        (service,) = of_kind(ONE_SERVICE, "Service")
+        (container,) = service["spec"]["template"]["spec"]["containers"]
+        triggers = Wiring.from_manifests(ONE_SERVICE).triggers
+        assert {trigger.subscriber for trigger in triggers} == {
+            f"muster/{trigger.name}" for trigger in triggers
+        }
+        assert {trigger.delivery.dead_letter for trigger in triggers} == {"muster/dead-letter"}
+        assert set(container["args"]) == {trigger.name for trigger in triggers} | {"dead-letter"}
+        (broker,) = of_kind(ONE_SERVICE, "Broker")
+        assert destination(broker["spec"]["delivery"]["deadLetterSink"]) == "muster/dead-letter"
+
+    def test_the_one_account_has_every_role(self) -> None:
+        """Each binding of the overlay cluster is there, for the shared account."""
+        for kind in ("ClusterRoleBinding", "RoleBinding"):
+            bindings = {one["metadata"]["name"]: one for one in of_kind(ONE_SERVICE, kind)}
+            for theirs in of_kind(WHOLE, kind):
+                ours = bindings.pop(theirs["metadata"]["name"])
+                (subject,) = ours["subjects"]
+                account = "muster-source" if "source" in theirs["metadata"]["name"] else "muster"
+                assert (ours["roleRef"], subject["name"]) == (theirs["roleRef"], account)
+            assert bindings == {}
+
+    def test_its_pod_is_as_careful_as_the_others(self) -> None:
+        """Probes, security context and environment of the functions' own pods, and at most one pod."""
+        (service,) = of_kind(ONE_SERVICE, "Service")
+        usual = of_kind(WHOLE, "Service")[0]
+        (ours,), (theirs,) = (one["spec"]["template"]["spec"]["containers"] for one in (service, usual))
+        for field in ("image", "livenessProbe", "ports", "readinessProbe", "securityContext"):
+            assert ours[field] == theirs[field]
+        assert [entry for entry in theirs["env"] if entry not in ours["env"]] == []
+        annotations = service["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["autoscaling.knative.dev/max-scale"] == "1"
+
+
 class TestExample:
     """The overlay that a team copies."""
 
@@ -200,7 +255,9 @@ class TestSecurity:
         assert [manifest for manifest in objects if manifest["kind"] != "ApiServerSource"] == unchanged
 
     @pytest.mark.parametrize(
-        "service", of_kind(WHOLE, "Service"), ids=lambda manifest: str(manifest["metadata"]["name"])
+        "service",
+        [*of_kind(WHOLE, "Service"), *of_kind(ONE_SERVICE, "Service")],
+        ids=lambda manifest: str(manifest["metadata"]["name"]),
     )
     def test_services_are_cluster_local(self, service: Manifest) -> None:
         """No function has a public address."""

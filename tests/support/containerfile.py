@@ -7,9 +7,7 @@ import json
 import os
 import re
 import shutil
-import string
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +23,7 @@ class Instruction:
 
     @property
     def command(self) -> list[str]:
-        """The arguments of RUN or CMD in exec form (a JSON list, which no shell interprets).
+        """The arguments of RUN or ENTRYPOINT in exec form (a JSON list, which no shell interprets).
 
         Raises:
             ValueError: they are in shell form.
@@ -33,9 +31,10 @@ class Instruction:
         arguments: list[str] = json.loads(self.rest)
         return arguments
 
-    def copied(self, arguments: Mapping[str, str]) -> tuple[str, str]:
-        """Return the source of a COPY in the repository and its path in the image."""
-        source, target = string.Template(self.rest).substitute(arguments).split()
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The source of a COPY in the repository and its path in the image."""
+        source, target = self.rest.split()
         return source, target
 
 
@@ -57,15 +56,13 @@ def of_word(word: str) -> list[Instruction]:
     return [instruction for instruction in read() if instruction.word == word]
 
 
-def lay_out(step: str, folder: Path) -> None:
-    """Copy into a folder what each COPY copies into the image of a step."""
+def lay_out(folder: Path) -> None:
+    """Copy into a folder what each COPY copies into the image, without what .dockerignore excludes."""
     for instruction in of_word("COPY"):
-        source, target = instruction.copied({"STEP": step})
+        source, target = instruction.copied
         path = ROOT / source
         if path.is_dir():
-            shutil.copytree(
-                path, folder / target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-            )
+            shutil.copytree(path, folder / target, ignore=_outside_the_context, dirs_exist_ok=True)
         else:
             shutil.copy(path, folder / target)
 

@@ -36,5 +36,5 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
                 raise LookupError(f"{path}: the step {name!r} must have the name of its folder, {service!r}")
         for trigger in wiring.triggers:
             if trigger.subscriber not in own:
-                steps.step_file(trigger.subscriber)
+                steps.step_file(trigger.subscriber.rpartition("/")[2])
     return folder

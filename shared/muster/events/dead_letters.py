@@ -35,6 +35,8 @@ _NAMING = (*REQUIRED, "subject", "apiversion", "kind", "namespace", "name", REDR
 _CUT = 256
 """Characters of each of them that are kept then: 12 such attributes have at most 43 KiB in a ConfigMap."""
 _STATUSES = range(100, 600)
+_NAME = 63
+"""Characters that are kept of a Service's name, which has no more, and of the path on it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class DeadLetter:
 
     Attributes:
         event: the event as a JSON object (CloudEvents JSON format), without the broker's extensions.
-        function: the name of the Service that failed; "" if unknown.
+        function: the name of the Service that failed, with the path if it has one; "" if unknown.
         code: the HTTP status of its answer as text; "" if unknown.
         answer: the body of its answer, at most 768 characters.
         whole: False if the event was too large to keep its data.
@@ -161,12 +163,14 @@ def _number(value: Any, largest: int) -> int | None:
 
 
 def _service(url: str) -> str:
-    """The name of the Service in a URL inside the cluster; "" if the URL has none."""
+    """The Service in a URL inside the cluster, with the path: `muster/create-workload`; "" without a host."""
     try:
-        host = urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
     except ValueError:
         return ""
-    return host.partition(".")[0][:63]
+    service, path = host.partition(".")[0][:_NAME], parts.path.strip("/")[:_NAME]
+    return f"{service}/{path}" if service and path else service
 
 
 def _event(headers: Mapping[str, str], body: bytes, limits: EventLimits) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Run the functions on one machine behind waitress, in threads of this process or as processes."""
+"""Run the functions on one machine behind waitress, in threads of this process or as processes.
+
+A subscriber is the name of a function's Service, `create-workload`, or, where several functions share a
+Service, that of the Service with the path: `muster/create-workload`.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,8 @@ from typing import IO, Protocol
 from muster import steps
 from muster.local.serving import WsgiServer
 from muster.replay.activity import Activity, ActivityHandler
-from muster.runtime.app import app_of, wall_clock
-from muster.runtime.config import Settings, connect
-from muster.runtime.handle import Handler
-from muster.runtime.readiness import Readiness
+from muster.runtime.config import Settings
+from muster.runtime.served import ServedFunctions
 
 Listener = Callable[[Activity], None]
 
@@ -35,7 +37,7 @@ class Functions(Protocol):
 
     @property
     def urls(self) -> dict[str, str]:
-        """The URL of each function by the name of its Service, `create-workload`."""
+        """The URL of each function by its subscriber."""
         ...
 
     def stop(self) -> None:
@@ -44,10 +46,10 @@ class Functions(Protocol):
 
 
 class InThreads:
-    """Runs each function in threads of this process, where it starts within milliseconds.
+    """Runs each Service in threads of this process, where it starts within milliseconds.
 
     Args:
-        services: the names of their Services.
+        subscribers: the functions.
         settings: of all functions.
         listener: called for each activity.
         kubeconfigs: of the service accounts of functions, by the names of their Services; a function that is
@@ -60,7 +62,7 @@ class InThreads:
 
     def __init__(
         self,
-        services: Iterable[str],
+        subscribers: Iterable[str],
         settings: Settings,
         listener: Listener,
         kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
@@ -69,15 +71,14 @@ class InThreads:
         self.urls: dict[str, str] = {}
         self._stops = ExitStack()
         self._stops.enter_context(ActivityHandler(listener))
-        for service in services:
-            step = steps.load_step(steps.step_file(service, own_steps))
-            cluster = connect(_with_account(settings, kubeconfigs.get(service)), user_agent=step.manager)
-            handler = Handler(step, cluster, settings, wall_clock)
-            server = WsgiServer(
-                app_of(handler, Readiness.of(handler, cluster)), service, threads=settings.threads
-            )
+        for service, functions in _by_service(subscribers).items():
+            chosen = [
+                steps.load_step(steps.step_file(_name(subscriber), own_steps)) for subscriber in functions
+            ]
+            served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
+            server = WsgiServer(served.app, service, threads=settings.threads)
             self._stops.callback(server.stop)
-            self.urls[service] = f"http://127.0.0.1:{server.port}"
+            self.urls |= _urls(f"http://127.0.0.1:{server.port}", functions)
 
     def stop(self) -> None:
         """Stop all functions."""
@@ -85,14 +86,14 @@ class InThreads:
 
 
 class AsProcesses:
-    """Runs each function in a process of its own, as in a container, and parses its log lines.
+    """Runs each Service in a process of its own, as in a container, and parses its log lines.
 
     The arguments are those of `InThreads`.
     """
 
     def __init__(
         self,
-        services: Iterable[str],
+        subscribers: Iterable[str],
         settings: Settings,
         listener: Listener,
         kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
@@ -100,11 +101,13 @@ class AsProcesses:
     ) -> None:
         self.urls: dict[str, str] = {}
         self._listener = listener
+        functions = _by_service(subscribers)
         self._processes = {
             service: _start(
-                steps.step_file(service, own_steps), _with_account(settings, kubeconfigs.get(service))
+                [steps.step_file(_name(subscriber), own_steps) for subscriber in subscribers],
+                _with_account(settings, kubeconfigs.get(service)),
             )
-            for service in services
+            for service, subscribers in functions.items()
         }
         for service, process in self._processes.items():
             assert process.stdout is not None  # noqa: S101 - it was started with a pipe
@@ -113,7 +116,7 @@ class AsProcesses:
             if " on http://" not in first_line:
                 self.stop()
                 raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a message'}")
-            self.urls[service] = first_line.split()[-1]
+            self.urls |= _urls(first_line.split()[-1], functions[service])
             threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
 
     def stop(self) -> None:
@@ -137,7 +140,27 @@ def _with_account(settings: Settings, kubeconfig: Path | None) -> Settings:
     return settings if kubeconfig is None else replace(settings, api_server="", kubeconfig=str(kubeconfig))
 
 
-def _start(step: Path, settings: Settings) -> subprocess.Popen[str]:
+def _by_service(subscribers: Iterable[str]) -> dict[str, list[str]]:
+    """The subscribers of each Service, by its name."""
+    functions: dict[str, list[str]] = {}
+    for subscriber in subscribers:
+        functions.setdefault(subscriber.partition("/")[0], []).append(subscriber)
+    return functions
+
+
+def _name(subscriber: str) -> str:
+    """The name of a function: the path, else the name of the Service."""
+    return subscriber.rpartition("/")[2]
+
+
+def _urls(url: str, subscribers: Iterable[str]) -> dict[str, str]:
+    """The URLs of the functions of a Service, which is at `url`."""
+    return {
+        subscriber: url + subscriber.removeprefix(subscriber.partition("/")[0]) for subscriber in subscribers
+    }
+
+
+def _start(files: Iterable[Path], settings: Settings) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "MUSTER_API_SERVER": settings.api_server,
@@ -146,7 +169,7 @@ def _start(step: Path, settings: Settings) -> subprocess.Popen[str]:
         "MUSTER_LOG_LEVEL": "INFO",
     }
     return subprocess.Popen(  # noqa: S603 - the command is this interpreter
-        [sys.executable, "-m", "muster.runtime.serve", str(step), "--port", "0"],
+        [sys.executable, "-m", "muster.runtime.serve", *map(str, files), "--port", "0"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -79,6 +79,7 @@ class Stack:
         server: the embedded API server; None with a real cluster.
         client: a client of the API server.
         dead_letters: the last MAX_DEAD_LETTERS events that no retry could deliver.
+        function_urls: the URL of each function by its subscriber, see `muster.local.functions`.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Stack:
         self._url = ""
         self.server: ApiServer | None = None
         self.dead_letters: list[CloudEvent] = []
+        self.function_urls: dict[str, str] = {}
 
     def start(self) -> Self:
         """Start all parts, each after those that it needs.
@@ -142,15 +144,16 @@ class Stack:
         objects = load_beside_muster(self._options.overlay)
         settings = self._connect(objects)
         wiring = Wiring.from_manifests(objects)
-        services = sorted({trigger.subscriber for trigger in wiring.triggers})
+        names = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = (AsProcesses if self._options.processes else InThreads)(
-            services,
+            names,
             settings,
             self._listener,
             self._kubeconfigs(objects),
             step_files(self._options.overlay),
         )
         self._stops.callback(functions.stop)
+        self.function_urls = functions.urls
         subscribers: dict[str, Target | str] = {**functions.urls, **self._dead_letter_sinks(wiring)}
         self._broker = broker = Broker(wiring, subscribers, observe=self._reporter)
         self._ingress = Ingress(broker)

@@ -1,8 +1,10 @@
-"""The Flask app of a step: events, health probes and metrics over HTTP. The only module that uses Flask."""
+"""The Flask app of a function: events, probes and metrics over HTTP. The only module that uses Flask."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
@@ -11,11 +13,14 @@ from muster.cluster.interface import Cluster
 from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.handle import Clock, Handler
-from muster.runtime.metrics import CONTENT_TYPE
-from muster.runtime.readiness import Readiness
+from muster.runtime.metrics import CONTENT_TYPE, Metrics, exposition_of
+from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
 from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 def wall_clock() -> datetime:
@@ -55,32 +60,70 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
             return _response(handler.refuse(headers, body, request.content_length))
         return _response(handler.handle(headers, body))
 
-    @app.get("/")
-    def explain() -> Response:
-        return _text(200, f"Muster's step {handler.name}: POST one CloudEvent here.")
+    _add_probes(app, readiness.ask, [handler.metrics])
+    _explain(app, f"Muster's step {handler.name}: POST one CloudEvent here.", "events are accepted by POST /")
+    return app
 
+
+def app_of_all(paths: Sequence[str], ask: Callable[[], State], metrics: Sequence[Metrics]) -> Flask:
+    """The app of a process with several functions: probes and metrics of all of them, and no events.
+
+    Args:
+        paths: the paths of the functions, `create-workload`, which the answer to an event names.
+        ask: checks the readiness of all functions.
+        metrics: the metrics of all functions.
+    """
+    app = Flask("muster", static_folder=None)
+    named = ", ".join(f"/{path}" for path in paths)
+    _add_probes(app, ask, metrics)
+    _explain(
+        app, f"Muster's functions: POST one CloudEvent to {named}.", f"events are accepted by POST {named}"
+    )
+    return app
+
+
+def by_path(apps: Mapping[str, WSGIApplication], others: WSGIApplication) -> WSGIApplication:
+    """The app that gives a request to the app of the first part of its path, else to `others`."""
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        first, _, rest = environ["PATH_INFO"].removeprefix("/").partition("/")
+        if first not in apps:
+            return others(environ, start_response)
+        below = {"SCRIPT_NAME": f"{environ.get('SCRIPT_NAME', '')}/{first}", "PATH_INFO": f"/{rest}"}
+        return apps[first]({**environ, **below}, start_response)
+
+    return app
+
+
+def _add_probes(app: Flask, ask: Callable[[], State], metrics: Sequence[Metrics]) -> None:
     @app.get("/health/liveness")
     def liveness() -> Response:
         return _text(200, "OK")
 
     @app.get("/health/readiness")
     def readiness_now() -> Response:
-        ready, message = readiness.ask()
+        ready, message = ask()
         return _text(200 if ready else 503, message)
 
     @app.get("/metrics")
-    def metrics() -> Response:
-        return Response(handler.metrics.exposition(), content_type=CONTENT_TYPE)
+    def metrics_now() -> Response:
+        return Response(exposition_of(metrics), content_type=CONTENT_TYPE)
+
+
+def _explain(app: Flask, greeting: str, accepted: str) -> None:
+    """Add the answers to what is no event."""
+
+    @app.get("/")
+    def explain() -> Response:
+        return _text(200, greeting)
 
     @app.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> Response:
-        refusal = _text(error.code or 500, f"{error.name}: events are accepted by POST / only.")
+        refusal = _text(error.code or 500, f"{error.name}: {accepted} only.")
         allowed = error.get_response().headers.get("Allow")
         if allowed:
             refusal.headers["Allow"] = allowed
         return refusal
-
-    return app
 
 
 def _body(limit: int) -> bytes | BodyRefusal:

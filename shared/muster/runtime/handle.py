@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from threading import BoundedSemaphore, Condition
+from threading import Condition
 from types import TracebackType
 from typing import Any
 
@@ -31,7 +31,7 @@ from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
-from muster.runtime.turns import NamespaceBusyError, Turns
+from muster.runtime.turns import NamespaceBusyError, Workers
 
 Clock = Callable[[], datetime]
 
@@ -120,6 +120,7 @@ class Handler:
         settings: limits, and the cluster name for logs and replies.
         clock: returns the time, with a time zone.
         spans: the factory of trace spans; None takes the one that the settings select.
+        workers: those of the process, if it serves several functions; None takes workers of its own.
 
     Attributes:
         name: the step's name, which is the function's.
@@ -131,7 +132,13 @@ class Handler:
     """
 
     def __init__(
-        self, step: Step, cluster: Cluster, settings: Settings, clock: Clock, spans: Spans | None = None
+        self,
+        step: Step,
+        cluster: Cluster,
+        settings: Settings,
+        clock: Clock,
+        spans: Spans | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self.step = step
         self.name = step.name
@@ -145,8 +152,7 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._reading = BoundedSemaphore(settings.workers)
-        self._turns = Turns(settings.workers, settings.waiting)
+        self._workers = workers or Workers(settings.workers, settings.waiting)
         self._sweeps = Sweeps(
             step,
             settings.sweep_limit,
@@ -171,7 +177,7 @@ class Handler:
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
             try:
-                with self._reading:  # parsed, a body takes many times its memory
+                with self._workers.reading:  # parsed, a body takes many times its memory
                     event = parse(headers, body, self._limits)
                     about = logs.about(event)
                     subject = _subject(self.step, event)
@@ -200,7 +206,7 @@ class Handler:
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
         try:
-            with self._turns.turn(subject.namespace, cluster.seconds_left):
+            with self._workers.turns.turn(subject.namespace, cluster.seconds_left):
                 return self._run(cluster, subject)
         except NamespaceBusyError as error:
             return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)

@@ -1,4 +1,4 @@
-"""A step for func's Python middleware: an instance with `handle`, `alive`, `ready` and `stop`.
+"""Functions for func's Python middleware: an instance with `handle`, `alive`, `ready` and `stop`.
 
 func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event loop. It calls `alive`,
 `ready` and `stop` on that loop without awaiting them, and ignores a failing `start`; hence no `start` here.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from threading import Event
 from typing import Any, cast
 
@@ -15,38 +16,32 @@ from a2wsgi import WSGIMiddleware
 from a2wsgi.asgi_typing import Receive, Scope, Send
 from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 
-from muster.cluster.interface import Cluster, RawCluster
-from muster.runtime import config, dead_letter, func_server, logs
-from muster.runtime.app import app_of, wall_clock
+from muster.runtime import config, func_server, logs
 from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
-from muster.runtime.config import Settings
-from muster.runtime.dead_letter import DeadLetters
-from muster.runtime.handle import Handler
-from muster.runtime.readiness import Readiness, State
-from muster.runtime.receiver import Receiver
+from muster.runtime.readiness import State
+from muster.runtime.served import ServedFunctions
 from muster.runtime.step import Step
 
 
 class Function:
-    """The ASGI function that func's middleware serves; its Flask app runs in threads."""
+    """The ASGI function that func's middleware serves; its Flask apps run in threads."""
 
-    def __init__(self, handler: Receiver, cluster: RawCluster) -> None:
-        settings = handler.settings
-        self._handler = handler
+    def __init__(self, served: ServedFunctions) -> None:
+        settings = served.settings
+        self._served = served
         self._connections_are_cut = Event()
-        self._readiness = Readiness.of(handler, cluster)
         self._bodies = BodyMemory(settings.bodies_limit_bytes)
         self._asgi = WSGIMiddleware(
-            _answering(app_of(self._handler, self._readiness), self._connections_are_cut),
-            workers=settings.threads,
+            _answering(cast(WSGIApp, served.app), self._connections_are_cut), workers=settings.threads
         )
-        self._readiness.last_known()  # begins the check before the first probe
+        self._served.last_known()  # begins the check before the first probe
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; health probes are not among them."""
-        size = BodySize(self._handler.settings.body_limit_bytes, self._bodies)
+        settings = self._served.settings
+        size = BodySize(settings.body_limit_bytes, self._bodies)
         try:
-            body = await _body(receive, size, self._handler.settings.body_seconds)
+            body = await _body(receive, size, settings.body_seconds)
             if body is None:
                 return
             chunks = deque([b""] if isinstance(body, BodyRefusal) else body)
@@ -67,39 +62,34 @@ class Function:
 
     def ready(self) -> State:
         """Whether the API server answers, with missing APIs and permissions as text."""
-        return self._readiness.last_known()
+        return self._served.last_known()
 
     def stop(self) -> None:
         """Wait for events in work: the middleware closes connections after 3 s, but does not end threads."""
         self._connections_are_cut.set()
-        self._handler.in_flight.wait_until_none(self._handler.settings.deadline_seconds)
+        self._served.wait_until_idle()
 
 
 def serve_step(step: Step) -> Function:
-    """The function of a step, configured by the environment.
-
-    Raises:
-        BadSettingError: the environment names no cluster, or has a value that cannot be used.
-    """
-    settings, cluster = _set_up(step.manager)
-    return Function(Handler(step, cluster, settings, wall_clock), cluster)
+    """The function of a step; see `serve`."""
+    return serve([step])
 
 
 def serve_dead_letters() -> Function:
-    """The function that keeps dead letters, configured by the environment.
+    """The function that keeps dead letters; see `serve`."""
+    return serve([], dead_letters=True)
+
+
+def serve(steps: Sequence[Step], *, dead_letters: bool = False) -> Function:
+    """The functions of one process, configured by the environment.
 
     Raises:
         BadSettingError: the environment names no cluster, or has a value that cannot be used.
     """
-    settings, cluster = _set_up(dead_letter.MANAGER)
-    return Function(DeadLetters(cluster, settings, wall_clock), cluster)
-
-
-def _set_up(user_agent: str) -> tuple[Settings, Cluster]:
     settings = config.from_environment()
     logs.configure(settings.log_level)
     func_server.set_limits(settings)
-    return settings, config.connect(settings, user_agent=user_agent)
+    return Function(ServedFunctions.connected(steps, settings, dead_letters=dead_letters))
 
 
 async def _body(receive: Receive, size: BodySize, seconds: float) -> list[bytes] | BodyRefusal | None:

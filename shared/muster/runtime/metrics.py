@@ -8,7 +8,7 @@ object name is a label.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from prometheus_client import (
@@ -17,9 +17,11 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.registry import Collector
 
 from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.objects.resources import ALL
@@ -32,6 +34,9 @@ OTHER = "other"
 UNREADABLE = "unreadable"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Bounds of the latency buckets: from an event without a call up to the timeout of the triggers."""
+
+_OF_PROCESS = "process_"
+"""How the names of ProcessCollector's metrics begin; they have no label `function`."""
 
 _KINDS = frozenset(resource.kind for resource in ALL)
 
@@ -129,7 +134,36 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """All metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
+        return exposition_of([self])
+
+    def collect(self) -> Iterable[Metric]:
+        """The current values of all metrics."""
+        return self._registry.collect()
+
+
+def exposition_of(functions: Sequence[Metrics]) -> bytes:
+    """The metrics of the functions of one process, in Prometheus' text format.
+
+    Samples of all functions stand together below the name of their metric, as the format wants it. Those of
+    the process are the same for all functions, and stand there once.
+    """
+    families: dict[str, Metric] = {}
+    for family in (family for metrics in functions for family in metrics.collect()):
+        known = families.setdefault(family.name, family)
+        if known is not family and not family.name.startswith(_OF_PROCESS):
+            known.samples += family.samples
+    return generate_latest(_Collected(families.values()))
+
+
+class _Collected(Collector):
+    """Metrics that were collected already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Those metrics."""
+        return self._families
 
 
 def _labels(event: Event | None) -> tuple[str, str]:

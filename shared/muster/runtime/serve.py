@@ -1,26 +1,22 @@
-"""A step served by waitress: in a container image of its own, and in the local stack.
+"""Functions served by waitress: in a container image of a step of one's own, and in the local stack.
 
 python -m muster.runtime.serve functions/create_workload/function/step.py --port 8080
-python -m muster.runtime.serve muster.runtime.dead_letter --port 8080
+python -m muster.runtime.serve functions/*/function/step.py muster.runtime.dead_letter --port 8080
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import runpy
 import signal
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 from muster.runtime import config, dead_letter, logs
-from muster.runtime.app import app_of, wall_clock
-from muster.runtime.dead_letter import DeadLetters
-from muster.runtime.handle import Handler
-from muster.runtime.readiness import Readiness
-from muster.runtime.receiver import Receiver
+from muster.runtime.served import ServedFunctions
 from muster.runtime.step import Step
 from muster.runtime.waitress_server import LimitedServer
 
@@ -28,41 +24,41 @@ from muster.runtime.waitress_server import LimitedServer
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C, then wait for the events in work."""
     parser = argparse.ArgumentParser(
-        prog="python -m muster.runtime.serve", description="Serve a step over HTTP."
+        prog="python -m muster.runtime.serve",
+        description="Serve a step over HTTP at /, or several, each at /NAME.",
     )
-    parser.add_argument("code", help="the path of a step.py, or the module muster.runtime.dead_letter")
+    parser.add_argument(
+        "code", nargs="+", help="the path of a step.py, or the module muster.runtime.dead_letter"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
     parser.add_argument("--port", type=int, default=8080, help="0: any free port, which is printed")
     options = parser.parse_args(arguments)
+    files = [code for code in options.code if code != dead_letter.__name__]
+    for file in files:
+        if not Path(file).is_file():
+            parser.error(f"there is no file {file}")
     try:
         settings = config.from_environment()
-        step = _step_of(options.code)
-        cluster = config.connect(settings, user_agent=step.manager if step else dead_letter.MANAGER)
+        steps = [_step_of(file) for file in files]
+        served = ServedFunctions.connected(steps, settings, dead_letters=dead_letter.__name__ in options.code)
     except config.BadSettingError as error:
         parser.exit(2, f"{error}\n")
     logs.configure(settings.log_level)
-    handler: Receiver = (
-        Handler(step, cluster, settings, wall_clock) if step else DeadLetters(cluster, settings, wall_clock)
-    )
-    readiness = Readiness.of(handler, cluster)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.create_server((options.host, options.port), family=family)
-    server = LimitedServer(app_of(handler, readiness), settings, listener)
+    server = LimitedServer(served.app, settings, listener)
     signal.signal(signal.SIGTERM, _interrupt)
     address = f"http://{options.host}:{server.effective_port}"
-    print(f"{handler.name} listens on {address}", flush=True)  # noqa: T201 - the starting process waits for this line
-    readiness.last_known()  # begins the check before the first probe, so that problems are logged at once
+    print(f"{served.name} listens on {address}", flush=True)  # noqa: T201 - the starting process waits for this line
+    served.last_known()  # begins the check before the first probe, so that problems are logged at once
     server.run()
-    handler.in_flight.wait_until_none(settings.deadline_seconds)
+    served.wait_until_idle()
     return 0
 
 
-def _step_of(code: str) -> Step | None:
-    """The `STEP` of a file; None for a module, which is the store of dead letters."""
-    if not code.endswith(".py"):
-        importlib.import_module(code)
-        return None
-    step: Step = runpy.run_path(code)["STEP"]
+def _step_of(path: str) -> Step:
+    """The `STEP` of a file."""
+    step: Step = runpy.run_path(path)["STEP"]
     return step
 
 

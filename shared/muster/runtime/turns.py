@@ -1,11 +1,11 @@
-"""Turns of events: the workers of a function are shared fairly between namespaces."""
+"""Turns of events: the workers of a process are shared fairly between namespaces."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Lock
+from threading import BoundedSemaphore, Event, Lock
 
 
 class NamespaceBusyError(Exception):
@@ -92,3 +92,20 @@ class Turns:
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:
             del self._waiting[namespace]
+
+
+class Workers:
+    """The workers of one process, which all of its functions share.
+
+    Args:
+        workers: the most events of one namespace in work, and the most bodies that are parsed at once.
+        waiting: the most events that wait.
+
+    Attributes:
+        turns: the turns of events.
+        reading: places to parse a body.
+    """
+
+    def __init__(self, workers: int, waiting: int) -> None:
+        self.turns = Turns(workers, waiting)
+        self.reading = BoundedSemaphore(workers)

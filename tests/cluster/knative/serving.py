@@ -58,11 +58,11 @@ class FunctionRunner:
         for key in self._running.keys() - services.keys():
             self._running.pop(key).stop(grace=2.0)
         for key, service in services.items():
-            step = step_of(service)
-            if step and (key not in self._running or not self._running[key].alive()):
-                self._running[key] = self._start(service, step)
+            code = code_of(service)
+            if code and (key not in self._running or not self._running[key].alive()):
+                self._running[key] = self._start(service, code)
 
-    def _start(self, service: Object, step: str) -> ComponentProcess:
+    def _start(self, service: Object, code: list[str]) -> ComponentProcess:
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
         spec = service["spec"]["template"]["spec"]
         account = spec.get("serviceAccountName", "default")
@@ -78,20 +78,24 @@ class FunctionRunner:
                 if "value" in variable
             },
         }
-        command = [sys.executable, "-m", "muster.runtime.serve", step, "--port", str(port)]
+        command = [sys.executable, "-m", "muster.runtime.serve", *code, "--port", str(port)]
         process = start(f"{namespace}-{name}", command, self._folder, environment, own_session=False)
         self._knative.serve(self._api, namespace, name, f"127.0.0.1:{port}")
         return process
 
 
-def step_of(service: Object) -> str:
-    """Return what `muster.runtime.serve` is given for a Service's image; empty if it is none of Muster's."""
-    image = service["spec"]["template"]["spec"]["containers"][0]["image"]
-    name = re.sub(r"[:@].*", "", image.rsplit("/", 1)[-1])
-    if name == "dead-letter":
+def code_of(service: Object) -> list[str]:
+    """Return what `muster.runtime.serve` is given for a Service; nothing if its image is not Muster's."""
+    (container,) = service["spec"]["template"]["spec"]["containers"]
+    image = re.sub(r"[:@].*", "", container["image"].rsplit("/", 1)[-1])
+    return [served_as(name) for name in container["args"]] if image == "muster" else []
+
+
+def served_as(function: str) -> str:
+    """Return how `muster.runtime.serve` is told to serve a function, which the image knows by its name."""
+    if function == "dead-letter":
         return "muster.runtime.dead_letter"
-    step = FUNCTIONS / name.replace("-", "_") / "function" / "step.py"
-    return str(step) if step.exists() else ""
+    return str(FUNCTIONS / function.replace("-", "_") / "function" / "step.py")
 
 
 def main(folder: str, proxy: str) -> None:

@@ -106,7 +106,8 @@ def events_are_the_components_own(api: Conversation, ns: str) -> None:
     try_events(function, ns, api.must("POST", jobs(ns), job()), "emit-conditions")
 
 
-def _runtime(**more: Any) -> Object:
+def a_runtime(**more: Any) -> Object:
+    """A TrainingRuntime of two replicatedJobs."""
     pods: Object = {"metadata": {"labels": {"team": "a"}}, "spec": pod_spec(restartPolicy="Never")}
     entries = [
         {"name": name, "template": {"spec": {"template": pods}}} for name in ("dataset-initializer", "node")
@@ -124,12 +125,13 @@ def _mark_runtime(api: Conversation, ns: str) -> tuple[Conversation, str, Object
     """The token of mark-runtime, with the path of a runtime and its stored object."""
     serve(api.api, "trainer")
     path = f"{RUNTIMES.format(ns)}/torch"
-    stored = api.must("POST", RUNTIMES.format(ns), _runtime())
+    stored = api.must("POST", RUNTIMES.format(ns), a_runtime())
     misuse = {**stored, "metadata": {**stored["metadata"], "labels": {"a": "b"}}}
     return account(api, "mark-runtime", "PUT", path, misuse), path, stored
 
 
-def _pods(runtime: Object, number: int = 0) -> Any:
+def pods_of(runtime: Object, number: int = 0) -> Any:
+    """The pod template of a replicatedJob."""
     entry = runtime["spec"]["template"]["spec"]["replicatedJobs"][number]
     return entry["template"]["spec"]["template"]
 
@@ -140,18 +142,18 @@ def runtimes_are_marked(api: Conversation, ns: str) -> None:
     function, path, _ = _mark_runtime(api, ns)
     marked = api.must("GET", path)
     group = {"muster.dev/group": "trainer", "muster.dev/group-size": "2", "kai.scheduler/queue": "a"}
-    _pods(marked, 1)["metadata"]["labels"].update(group)
-    _pods(marked, 1)["spec"]["schedulerName"] = "kai-scheduler"
+    pods_of(marked, 1)["metadata"]["labels"].update(group)
+    pods_of(marked, 1)["spec"]["schedulerName"] = "kai-scheduler"
     marked["spec"]["template"]["metadata"] = {
         "labels": {"kai.scheduler/queue": "a"},
         "annotations": {"kai.scheduler/batch-min-member": "1"},
     }
     unmarked = function.must("PUT", path, marked)
     for label in group:
-        del _pods(unmarked, 1)["metadata"]["labels"][label]
-    del _pods(unmarked, 1)["spec"]["schedulerName"]
+        del pods_of(unmarked, 1)["metadata"]["labels"][label]
+    del pods_of(unmarked, 1)["spec"]["schedulerName"]
     del unmarked["spec"]["template"]["metadata"]
-    assert _pods(function.must("PUT", path, unmarked), 1)["metadata"]["labels"] == {"team": "a"}
+    assert pods_of(function.must("PUT", path, unmarked), 1)["metadata"]["labels"] == {"team": "a"}
 
 
 @case(releases=BOTH)
@@ -159,7 +161,7 @@ def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
     """mark-runtime may change neither an image nor anything else of a runtime that is not a group label."""
     function, path, _ = _mark_runtime(api, ns)
     for misuse in (
-        _with_image,
+        with_image,
         _with_another_label,
         _with_another_scheduler,
         _with_another_job,
@@ -174,17 +176,18 @@ def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
         assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
 
 
-def _with_image(runtime: Object) -> None:
-    _pods(runtime)["metadata"]["labels"]["muster.dev/group"] = "trainer"
-    _pods(runtime)["spec"]["containers"][0]["image"] = "evil:1"
+def with_image(runtime: Object) -> None:
+    """Give the first replicatedJob a group and another image."""
+    pods_of(runtime)["metadata"]["labels"]["muster.dev/group"] = "trainer"
+    pods_of(runtime)["spec"]["containers"][0]["image"] = "evil:1"
 
 
 def _with_another_label(runtime: Object) -> None:
-    _pods(runtime)["metadata"]["labels"]["team"] = "b"
+    pods_of(runtime)["metadata"]["labels"]["team"] = "b"
 
 
 def _with_another_scheduler(runtime: Object) -> None:
-    _pods(runtime)["spec"]["schedulerName"] = "mine"
+    pods_of(runtime)["spec"]["schedulerName"] = "mine"
 
 
 def _with_another_job(runtime: Object) -> None:

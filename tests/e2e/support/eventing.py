@@ -23,7 +23,7 @@ class Eventing(Protocol):
         """Stop everything that was started."""
 
     def serve(self, name: str, url: str) -> None:
-        """Deliver the events of a function to this URL from now on."""
+        """Deliver the events of a Service's functions to this URL, and paths on it, from now on."""
 
     def start_adapters(self) -> None:
         """Start the adapters of all sources whose kinds are served, and wait until they watch."""

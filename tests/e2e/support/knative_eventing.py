@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from muster import kustomize
-from muster.simulator.broker import CloudEvent, NoAnswerError, Target
+from muster.simulator.broker import Answer, CloudEvent, HttpTarget, NoAnswerError, Target
 from tests.cluster import audit, event_source, kubectl, manifests
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
@@ -31,7 +31,7 @@ class KnativeEventing:
         cluster: a cluster with Knative.
         objects: the objects of the overlay, which have been applied.
         namespace: Muster's own namespace.
-        targets: functions that are called in place of their Service.
+        targets: functions that are called in place of a subscriber, which is a Service, or a path on one.
     """
 
     def __init__(
@@ -52,7 +52,10 @@ class KnativeEventing:
             for manifest in kustomize.of_kind(list(objects), kind)
         ]
         (self._broker,) = (manifest["metadata"]["name"] for manifest in self._of_kind("Broker"))
-        self._doubles = {name: TargetServer(target) for name, target in targets.items()}
+        self._doubles = {
+            subscriber.partition("/")[0]: TargetServer(target, f"/{subscriber.partition('/')[2]}")
+            for subscriber, target in targets.items()
+        }
         self._watched: dict[str, float] = {}
         self._audited = 0
         self.redrive_options: list[str] = []
@@ -74,9 +77,11 @@ class KnativeEventing:
             double.stop()
 
     def serve(self, name: str, url: str) -> None:
-        """Route the function's Service to this URL."""
-        address = (self._doubles[name].url if name in self._doubles else url).removeprefix("http://")
-        self._knative.serve(self._api, self._namespace, name, address)
+        """Route the Service to this URL."""
+        if name in self._doubles:
+            self._doubles[name].others = url
+            url = self._doubles[name].url
+        self._knative.serve(self._api, self._namespace, name, url.removeprefix("http://"))
 
     def start_adapters(self) -> None:
         """Create the sources again, and wait until they are Ready and their adapters watch."""
@@ -203,28 +208,43 @@ _LONGEST_PREFIX = 58
 
 
 class TargetServer:
-    """A function of this process at a URL on loopback, which the broker calls in place of a Service."""
+    """A function of this process at a URL on loopback, which the broker calls in place of a Service.
 
-    def __init__(self, target: Target) -> None:
+    Args:
+        target: the function.
+        path: the path that it is called for, `/` for a Service of its own.
+
+    Attributes:
+        url: its URL.
+        others: the URL of the Service, to which requests with another path are passed on.
+    """
+
+    def __init__(self, target: Target, path: str) -> None:
+        server = self
+
         class TargetHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                """Answer as the target does."""
+                """Answer as the target does, or as the Service does."""
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                asked = target if self.path == path else HttpTarget(f"{server.others}{self.path}")
                 try:
-                    answer = target(dict(self.headers.items()), body, None)
-                    status, payload = answer.status, answer.body
+                    answer = asked(dict(self.headers.items()), body, None)
                 except NoAnswerError as error:
-                    status, payload = 502, str(error).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(payload)))
+                    answer = Answer(502, body=str(error).encode())
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    if name.lower() not in _OF_A_SERVER:
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(payload)
+                self.wfile.write(answer.body)
 
             def log_message(self, *_args: object) -> None:
                 """Log nothing."""
 
+        self.others = ""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), TargetHandler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -234,6 +254,10 @@ class TargetServer:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
+
+
+_OF_A_SERVER = {"connection", "content-length", "date", "server", "transfer-encoding"}
+"""Headers that each server writes itself."""
 
 
 def _is_rolled_out(deployment: Object) -> bool:

@@ -24,7 +24,7 @@ class LocalEventing:
         cluster: the cluster.
         objects: the objects of the overlay.
         namespace: Muster's own namespace.
-        targets: functions that are called in place of their Service.
+        targets: functions that are called in place of a subscriber, which is a Service, or a path on one.
     """
 
     def __init__(
@@ -39,14 +39,18 @@ class LocalEventing:
         self._namespace = namespace
         self._wiring = Wiring.from_manifests(list(map(dict, objects)))
         self._targets: dict[str, Target] = dict(targets)
-        self._services: dict[str, _Service] = {}
+        self._functions: dict[str, _Function] = {
+            subscriber: _Function()
+            for trigger in self._wiring.triggers
+            for subscriber in (trigger.subscriber, trigger.delivery.dead_letter)
+        }
         self._adapters: dict[str, ComponentProcess] = {}
         self._stops = contextlib.ExitStack()
         self.redrive_options: list[str] = []
 
     def start(self) -> None:
         """Start broker, sweeps and adapters."""
-        self._broker = Broker(self._wiring, {**self._services, **self._targets})
+        self._broker = Broker(self._wiring, {**self._functions, **self._targets})
         self._ingress = Ingress(self._broker)
         for part in (self._broker, self._ingress):
             part.start()
@@ -62,8 +66,11 @@ class LocalEventing:
         self._stops.close()
 
     def serve(self, name: str, url: str) -> None:
-        """Deliver the events of a function to this URL from now on."""
-        self._services.setdefault(name, _Service()).target = HttpTarget(url)
+        """Deliver the events of a Service's functions to this URL, and paths on it, from now on."""
+        for subscriber, function in self._functions.items():
+            service, slash, path = subscriber.partition("/")
+            if service == name:
+                function.target = HttpTarget(f"{url}{slash}{path}")
 
     def start_adapters(self) -> None:
         """Start the receive adapter of every source that has none yet and whose kinds are all served.
@@ -109,7 +116,7 @@ class LocalEventing:
         """Return at once: the adapters watch all namespaces, new ones too."""
 
 
-class _Service:
+class _Function:
     """The broker's target for one function; the address changes when the function restarts."""
 
     target: HttpTarget

@@ -17,11 +17,13 @@ from pathlib import Path
 from muster import kustomize
 from muster.events.dead_letters import of_request
 from muster.events.parse import UnreadableEvent
-from muster.files import EVENTING, FUNCTIONS
+from muster.files import EVENTING
 from muster.simulator.broker import Answer, CloudEvent, HttpTarget
+from muster.simulator.broker.delivery import destination
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
+from tests.cluster.knative.serving import code_of
 from tests.cluster.processes import ComponentProcess, start, wait_ready
 from tests.e2e.support.eventing import Eventing
 from tests.e2e.support.knative_eventing import KnativeEventing
@@ -38,7 +40,7 @@ class Muster:
     """An installation of Muster.
 
     Attributes:
-        functions: the process of each function, by the name of its Service.
+        functions: the process of each Service, by its name: of one function, or of several.
         manifests: the objects of the overlay.
         namespace: Muster's own namespace in the overlay.
         dead_letters: a line for each event that no function accepted, with the last answer.
@@ -52,16 +54,14 @@ class Muster:
         self._sweeps = itertools.count(1)
         self.dead_letters: list[str] = []
         self.manifests = kustomize.load(overlay)
-        self._containers = {
-            service["metadata"]["name"]: service["spec"]["template"]["spec"]["containers"][0]
-            for service in kustomize.of_kind(self.manifests, "Service")
+        self._services = {
+            service["metadata"]["name"]: service for service in kustomize.of_kind(self.manifests, "Service")
         }
         (broker,) = kustomize.of_kind(self.manifests, "Broker")
         self.namespace: str = broker["metadata"]["namespace"]
+        self._sink = destination(broker["spec"]["delivery"]["deadLetterSink"])
         eventing = KnativeEventing if cluster.knative else LocalEventing
-        self._eventing: Eventing = eventing(
-            cluster, self.manifests, self.namespace, {DEAD_LETTER: self._bury}
-        )
+        self._eventing: Eventing = eventing(cluster, self.manifests, self.namespace, {self._sink: self._bury})
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
         self._stopped = False
@@ -70,7 +70,7 @@ class Muster:
         """Apply the manifests, and start functions, broker and adapters."""
         self.install()
         self._stops.callback(self._stop_functions)
-        for name in self._containers:
+        for name in self._services:
             self.start_function(name)
         self._stops.callback(self._eventing.stop)
         self._eventing.start()
@@ -96,23 +96,23 @@ class Muster:
                 self._cluster.api.must("DELETE", manifests.path(manifest))
 
     def start_function(self, name: str, **settings: str) -> None:
-        """Start a function and wait until it listens; each start has another port.
+        """Start the functions of a Service and wait until they listen; each start has another port.
 
         Args:
             name: name of its Service.
             settings: environment variables that override those of its Service.
         """
-        kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, name)
-        step = str(FUNCTIONS / name.replace("-", "_") / "function" / "step.py")
-        code = "muster.runtime.dead_letter" if name == DEAD_LETTER else step
-        command = [sys.executable, "-m", "muster.runtime.serve", code, "--port", "0"]
+        service = self._services[name]
+        pod = service["spec"]["template"]["spec"]
+        kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, pod["serviceAccountName"])
+        command = [sys.executable, "-m", "muster.runtime.serve", *code_of(service), "--port", "0"]
         environment = {
             "KUBECONFIG": str(kubeconfig),
             "MUSTER_API_SERVER": "",
             # In a pod both are the pod's own namespace.
             "MUSTER_DEAD_LETTER_NAMESPACE": self.namespace,
             "MUSTER_POLICY_NAMESPACE": self.namespace,
-            **{variable["name"]: variable["value"] for variable in self._containers[name].get("env", [])},
+            **{variable["name"]: variable["value"] for variable in pod["containers"][0].get("env", [])},
             **settings,
         }
         log = self._cluster.folder / f"{name}.log"
@@ -211,7 +211,8 @@ class Muster:
             line = str(error)
         with self._lock:
             self.dead_letters.append(line)
-        return HttpTarget(self._urls[DEAD_LETTER])(headers, body, timeout)
+        name, slash, path = self._sink.partition("/")
+        return HttpTarget(f"{self._urls[name]}{slash}{path}")(headers, body, timeout)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,9 @@ from typing import Any
 Object = Mapping[str, Any]
 NAMESPACE = "muster-system"
 EVERYWHERE = ""
+SHARED = "muster"
+"""The account of all functions in the overlay one-service. Its roles are compared with their use on the other
+stages, by the functions' own accounts."""
 
 _ACCOUNT = f"system:serviceaccount:{NAMESPACE}:"
 _ALLOWED_BY = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "([^"/]+)')
@@ -80,7 +83,7 @@ class Rights:
             manifests: the installed objects.
             events: audit events (audit.k8s.io/v1) of its service accounts.
         """
-        self.granted |= set(granted(manifests))
+        self.granted |= {right for right in granted(manifests) if right.account != SHARED}
         bindings = {
             manifest["metadata"]["name"] for manifest in manifests if manifest["kind"].endswith("RoleBinding")
         }

@@ -16,7 +16,7 @@ from tests.cluster.cluster import RealCluster
 from tests.cluster.knative import release
 from tests.cluster.processes import until
 from tests.e2e.support import admission, rights
-from tests.e2e.support.rights import Right
+from tests.e2e.support.rights import SHARED, Right
 from tests.e2e.support.timeline import PATIENCE, StoryRecording
 from tests.e2e.support.writes import Write, users_objects_are_left_alone
 
@@ -273,12 +273,18 @@ _REVIEWS = "authorization.k8s.io"
 """The API group of access reviews, which are created but not stored."""
 
 
+def _writer(event: Object) -> str:
+    """Return the service account; of the account that all functions share, the step that its client named."""
+    account = str(event["user"]["username"].rsplit(":", 1)[1])
+    return str(event["userAgent"]).removeprefix("muster-") if account == SHARED else account
+
+
 def _write(event: Object) -> Write:
     reference = event["objectRef"]
     subresource = f"/{reference['subresource']}" if "subresource" in reference else ""
     response = event.get("responseObject") or {}
     return Write(
-        writer=event["user"]["username"].rsplit(":", 1)[1],
+        writer=_writer(event),
         verb=event["verb"],
         resource=reference["resource"] + subresource,
         namespace=reference.get("namespace", ""),

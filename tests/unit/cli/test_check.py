@@ -333,6 +333,23 @@ def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
     assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
 
 
+def test_a_shared_account_is_one_finding() -> None:
+    """In the overlay one-service: all that its roles grant, and what several of them grant is asked once."""
+    overlay = load(EVENTING / "overlays" / "one-service")
+    roles = [one for one in overlay if "rules" in one or "roleRef" in one]
+
+    allowed = {"status": {"allowed": True}, "items": [], "metadata": {"resourceVersion": "1"}}
+    with serving(ScriptedResponse(201, allowed)) as script:
+        found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
+    assert {about for about in found if "permissions" in about} == {
+        "permissions of muster",
+        "permissions of muster-source",
+    }
+    asked = [str(request.body["spec"]) for request in script.requests if request.method == "POST"]
+    assert len(asked) == len(set(asked)) > 40
+    assert sum("'verb': 'create', 'group': '', 'resource': 'events'" in review for review in asked) == 1
+
+
 def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     """The overlay one-namespace binds what is in no namespace to all accounts of the team's."""
     file = EVENTING / "overlays/one-namespace/cluster-scoped.yaml"

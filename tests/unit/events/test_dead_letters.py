@@ -145,6 +145,20 @@ def test_redrives_are_counted_in_six_digits(redrives: Any, following: str) -> No
     assert of_request(*structured(EVENT | {"musterredrive": redrives})).again()["musterredrive"] == following
 
 
+def test_functions_of_one_service_are_told_apart() -> None:
+    """By the path: the same event may fail in two of them, and is kept for each."""
+    service = "http://muster.muster-system.svc.cluster.local"
+    first, second = (
+        of_request(*structured(EVENT | TOLD | {"knativeerrordest": f"{service}/{path}"}))
+        for path in ("create-workload", "patch-pods")
+    )
+    assert (first.function, second.function) == ("muster/create-workload", "muster/patch-pods")
+    assert first.name != second.name
+    assert of_request(*structured(EVENT | TOLD | {"knativeerrordest": f"{service}/"})).function == "muster"
+    long = of_request(*structured(EVENT | TOLD | {"knativeerrordest": f"{service}/{'x' * 5000}"}))
+    assert len(long.function) < 80
+
+
 def test_destination_that_is_no_url() -> None:
     """The function that failed is unknown then."""
     assert of_request(*structured(EVENT | TOLD | {"knativeerrordest": "http://["})).function == ""

@@ -12,23 +12,16 @@ import yaml
 from tests.support import containerfile
 from tests.support.containerfile import ROOT, in_context
 
-FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
 SERVICES = [
     *sorted((ROOT / "eventing/base/functions").glob("*.yaml")),
     ROOT / "eventing/base/dead-letter.yaml",
 ]
 
 
-@pytest.mark.parametrize("step", FUNCTIONS)
-def test_what_it_copies_is_there_and_in_the_context(step: str) -> None:
-    """Each source of each function's image; .dockerignore would hide one without a word."""
-    sources = [instruction.copied({"STEP": step})[0] for instruction in containerfile.of_word("COPY")]
-    assert sources == [
-        "requirements.txt",
-        "shared/muster",
-        "functions/template/function",
-        f"functions/{step}/function",
-    ]
+def test_what_it_copies_is_there_and_in_the_context() -> None:
+    """Each source of the image; .dockerignore would hide one without a word."""
+    sources = [instruction.copied[0] for instruction in containerfile.of_word("COPY")]
+    assert sources == ["requirements.txt", "shared/muster", "functions"]
     for source in sources:
         assert (ROOT / source).exists()
         assert in_context(source)
@@ -41,13 +34,6 @@ def test_what_it_copies_is_there_and_in_the_context(step: str) -> None:
 def test_what_it_does_not_need_is_not_in_the_context(path: str) -> None:
     """Gigabytes that were built or fetched would be sent to the builder first."""
     assert not in_context(path)
-
-
-def test_a_forgotten_step_ends_the_build() -> None:
-    """STEP has no default, and without it a COPY has no source."""
-    (argument,) = containerfile.of_word("ARG")
-    assert argument.rest == "STEP"
-    assert not (ROOT / containerfile.of_word("COPY")[-1].copied({"STEP": ""})[0]).exists()
 
 
 def test_the_base_is_pinned_and_of_a_python_that_is_tested() -> None:
@@ -70,16 +56,18 @@ def test_every_requirement_is_locked_by_hash() -> None:
 
 
 def test_no_shell_stands_between_the_server_and_its_signals() -> None:
-    """RUN and CMD are JSON: a shell as the first process would keep SIGTERM to itself."""
-    commands = [*containerfile.of_word("RUN"), *containerfile.of_word("CMD")]
+    """RUN and ENTRYPOINT are JSON: a shell as the first process would keep SIGTERM to itself."""
+    commands = [*containerfile.of_word("RUN"), *containerfile.of_word("ENTRYPOINT")]
     assert [command.command[0] for command in commands] == ["python"] * len(commands)
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: str(path.stem))
 def test_it_is_what_the_services_ask_for(path: Path) -> None:
-    """The port, and a user that runAsNonRoot lets run: a number that is not 0."""
+    """The port, a function that it serves, and a user that runAsNonRoot lets run: a number that is not 0."""
     (container,) = yaml.safe_load(path.read_text())["spec"]["template"]["spec"]["containers"]
     (user,), (port,) = containerfile.of_word("USER"), containerfile.of_word("EXPOSE")
     assert [int(number) > 0 for number in user.rest.split(":")] == [True, True]
     assert container["securityContext"]["runAsNonRoot"]
+    assert container["image"] == "muster/muster"
+    assert container["args"] == [path.stem]
     assert [int(port.rest)] == [declared["containerPort"] for declared in container["ports"]]

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from muster.cli import main
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
-from muster.runtime.config import Settings
+from muster.runtime.config import from_environment
 from muster.steps import step_named
 from tests.docs.commands import commands
 from tests.replays import inputs
@@ -108,10 +108,17 @@ def test_func_and_kustomize_agree(step: str) -> None:
     assert str(options["scale"]["min"]) == min_scale
 
 
-@pytest.mark.parametrize("service", of_kind(load(), "Service"), ids=lambda obj: str(obj["metadata"]["name"]))
+@pytest.mark.parametrize(
+    "service",
+    [*of_kind(load(), "Service"), *of_kind(load(EVENTING / "overlays" / "one-service"), "Service")],
+    ids=lambda obj: str(obj["metadata"]["name"]),
+)
 def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
     """More of them would queue inside the pod, where Knative does not see that another pod is needed."""
-    assert 0 < service["spec"]["template"]["spec"]["containerConcurrency"] <= Settings().threads
+    pod = service["spec"]["template"]["spec"]
+    settings = from_environment({entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]})
+    assert 0 < pod["containerConcurrency"] <= settings.threads
+    assert pod["containerConcurrency"] < settings.connection_limit, "a connection would be closed for another"
 
 
 @each_function

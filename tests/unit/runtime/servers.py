@@ -18,12 +18,11 @@ from hypercorn.config import Config
 from waitress import wasyncore
 
 from muster.runtime import func_server
-from muster.runtime.app import app_of
 from muster.runtime.bodies import BodyMemory
 from muster.runtime.func_server import LimitedConnection
 from muster.runtime.knative import Function
-from muster.runtime.readiness import Readiness
 from muster.runtime.receiver import Receiver
+from muster.runtime.served import ServedFunctions
 from muster.runtime.waitress_server import LimitedServer
 
 
@@ -99,7 +98,7 @@ def behind_waitress(receiver: Receiver, cluster: Any) -> Iterator[Served]:
     """Serve as `python -m muster.runtime.serve` does."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = LimitedServer(app_of(receiver, Readiness.of(receiver, cluster)), receiver.settings, listener)
+    server = LimitedServer(ServedFunctions((receiver, cluster)).app, receiver.settings, listener)
     thread = threading.Thread(target=server.run, name="waitress")
     thread.start()
     try:
@@ -119,7 +118,7 @@ def behind_func(receiver: Receiver, cluster: Any) -> Iterator[Served]:
         port = listener.getsockname()[1]
         loop = asyncio.new_event_loop()
         stop = asyncio.Event()
-        function = Function(receiver, cluster)
+        function = Function(ServedFunctions((receiver, cluster)))
         config = Config()
         config.bind = [f"fd://{listener.detach()}"]
         config.graceful_timeout = 0.2

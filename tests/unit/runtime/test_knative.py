@@ -14,6 +14,7 @@ from muster.objects.meta import ObjectRef
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.knative import Function
+from muster.runtime.served import ServedFunctions
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event, observe
 from tests.unit.runtime.test_readiness import wait_for_answer
 
@@ -58,6 +59,12 @@ def sized(headers: dict[str, str], body: bytes) -> dict[str, str]:
     return headers | {"content-length": str(len(body))}
 
 
+def wait_for_answers(function: Function) -> None:
+    """Wait until the checks of readiness under way are answered."""
+    for readiness in function._served._readiness.values():
+        wait_for_answer(readiness)
+
+
 @pytest.fixture
 def made() -> Iterator[Any]:
     """A maker of functions that stops their threads in the end."""
@@ -68,12 +75,13 @@ def made() -> Iterator[Any]:
             **{name: parts.pop(name) for name in ("deadline_seconds", "body_limit_bytes") if name in parts}
         )
         cluster = cluster or FakeCluster()
-        functions.append(Function(Handler(a_step(**parts), cluster, settings, lambda: NOW), cluster))
+        handler = Handler(a_step(**parts), cluster, settings, lambda: NOW)
+        functions.append(Function(ServedFunctions((handler, cluster))))
         return functions[-1]
 
     yield make
     for function in functions:
-        wait_for_answer(function._readiness)
+        wait_for_answers(function)
         function._asgi.executor.shutdown()
 
 
@@ -188,6 +196,6 @@ def test_ready_tells_of_the_cluster(made: Any) -> None:
     """The API server is asked when the function is made, ahead of the first probe."""
     cluster = FakeCluster()
     function = made(cluster)
-    wait_for_answer(function._readiness)
+    wait_for_answers(function)
     assert cluster.calls == ["discover scheduling.k8s.io"]
     assert function.ready() == (True, "OK")

@@ -146,27 +146,30 @@ def _reason_not_ready(client: Client, manifest: Manifest) -> str:
 
 
 def _permissions(client: Client, objects: Sequence[Manifest]) -> Iterator[Finding]:
-    """Yield a finding per service account: whether a SubjectAccessReview allows all that its role grants."""
+    """Yield a finding per service account: whether SubjectAccessReviews allow all that its roles grant."""
     roles = {(role["kind"], role["metadata"]["name"]): role for role in objects if "rules" in role}
     bindings = [manifest for manifest in objects if manifest["kind"] in {"ClusterRoleBinding", "RoleBinding"}]
+    granted: dict[tuple[str, str], tuple[dict[str, str], list[_Grant]]] = {}
     for binding in bindings:
         role = roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"])]
         namespace = binding["metadata"].get("namespace", "")
         for subject in binding["subjects"]:
-            try:
-                yield _account(client, subject, namespace, role["rules"])
-            except _ReviewForbiddenError as error:
-                yield Finding(Level.WARN, "permissions", str(error))
-                return
+            grants = granted.setdefault((subject["kind"], subject["name"]), (subject, []))[1]
+            grants += (grant._replace(namespace=namespace) for grant in _grants(role["rules"]))
+    for subject, grants in granted.values():
+        try:
+            yield _account(client, subject, list(dict.fromkeys(grants)))
+        except _ReviewForbiddenError as error:
+            yield Finding(Level.WARN, "permissions", str(error))
+            return
 
 
-def _account(client: Client, subject: dict[str, str], namespace: str, rules: list[dict[str, Any]]) -> Finding:
+def _account(client: Client, subject: dict[str, str], grants: list[_Grant]) -> Finding:
     about = f"permissions of {subject['name']}"
-    grants = list(_grants(rules))
     denied = [
         f"{grant.verb} {grant.resource} {grant.name}".rstrip()
         for grant in grants
-        if not _allowed(client, subject, namespace, grant)
+        if not _allowed(client, subject, grant)
     ]
     if denied:
         return Finding(Level.FAIL, about, f"may not {first_names(denied)}: kubectl apply -k eventing/rbac")
@@ -174,12 +177,13 @@ def _account(client: Client, subject: dict[str, str], namespace: str, rules: lis
 
 
 class _Grant(NamedTuple):
-    """A combination that RBAC rules grant; `name` is empty for all objects."""
+    """A combination that RBAC rules grant; `name` and `namespace` are empty for all of them."""
 
     verb: str
     group: str
     resource: str
     name: str
+    namespace: str = ""
 
 
 def _grants(rules: list[dict[str, Any]]) -> Iterator[_Grant]:
@@ -189,7 +193,7 @@ def _grants(rules: list[dict[str, Any]]) -> Iterator[_Grant]:
         yield from (_Grant(*combination) for combination in product(*parts))
 
 
-def _allowed(client: Client, subject: dict[str, str], namespace: str, grant: _Grant) -> bool:
+def _allowed(client: Client, subject: dict[str, str], grant: _Grant) -> bool:
     """Whether the API server allows a subject of a binding a verb on a resource.
 
     Raises:
@@ -203,7 +207,7 @@ def _allowed(client: Client, subject: dict[str, str], namespace: str, grant: _Gr
         "subresource": subresource,
         "name": grant.name,
     }
-    spec = {**_identity(subject), "resourceAttributes": attributes | {"namespace": namespace}}
+    spec = {**_identity(subject), "resourceAttributes": attributes | {"namespace": grant.namespace}}
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     status, answer = client.raw("POST", _REVIEWS, body=body)
     if status != _CREATED:

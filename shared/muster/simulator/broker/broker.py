@@ -113,7 +113,8 @@ class Broker:
 
         Args:
             wiring: the broker's manifests.
-            subscribers: URL or function by name of each Service that a trigger or dead letter sink refers to.
+            subscribers: URL or function of each Service that a trigger or dead letter sink refers to, by the
+                name of the Service with the path, as in `Trigger.subscriber`.
             observe: called after every delivery, in the thread of the delivery.
             workers: deliveries of a trigger at the same time, each in a thread that is started when it is
                 needed; Knative has no limit. 0: events are delivered by `pump` only.
@@ -299,7 +300,9 @@ class Broker:
 
     def _recipient(self, trigger: Trigger, service: str, headers: Mapping[str, str]) -> Recipient:
         target = self._targets[service]
-        address = target.url if isinstance(target, HttpTarget) else f"http://{service}.{trigger.namespace}"
+        name, slash, path = service.partition("/")
+        address = f"http://{name}.{trigger.namespace}{slash}{path}"
+        address = target.url if isinstance(target, HttpTarget) else address
         return Recipient(target, address, headers, may_reply="Prefer" in headers)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -35,7 +36,7 @@ class Delivery:
         policy: `linear` or `exponential`; empty means no waiting.
         delay: seconds.
         timeout: seconds that one attempt may take; None means for ever.
-        dead_letter: name of the Service that gets what could not be delivered.
+        dead_letter: the Service that gets what could not be delivered, as from `destination`.
     """
 
     retry: int = 0
@@ -51,7 +52,7 @@ class Delivery:
         Raises:
             UnsupportedManifestError: a field other than retry, backoffPolicy, backoffDelay, timeout and
                 deadLetterSink (`retryAfterMax` is alpha and refused by Knative too), a broken duration, a
-                negative number of retries, or a time-out of 0.
+                negative number of retries, a time-out of 0, or a sink that is not a Service.
         """
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(
@@ -65,13 +66,13 @@ class Delivery:
         retry, timeout = int(spec.get("retry", 0)), seconds_of(spec["timeout"]) if "timeout" in spec else None
         if retry < 0 or timeout == 0:
             raise UnsupportedManifestError(f"delivery: retry {retry} or timeout {timeout} is too small")
-        sink = spec.get("deadLetterSink") or {}
+        sink = spec.get("deadLetterSink")
         return cls(
             retry=retry,
             policy=policy,
             delay=seconds_of(spec["backoffDelay"]) if "backoffDelay" in spec else 0.0,
             timeout=timeout,
-            dead_letter=sink["ref"]["name"] if sink else "",
+            dead_letter=destination(sink) if sink else "",
         )
 
     def or_sink_of(self, broker: Delivery) -> Delivery:
@@ -82,6 +83,23 @@ class Delivery:
         """Seconds before a retry; the first one is number 0, so a linear policy retries once at once."""
         factors = {"": 0.0, "linear": float(number), "exponential": 2.0**number}
         return self.delay * factors[self.policy]
+
+
+def destination(spec: Mapping[str, Any]) -> str:
+    """The Service that a destination (`duckv1.Destination`) refers to, with the path below it, if it has one.
+
+    `create-workload` of a reference alone, `muster/create-workload` with the relative `uri` /create-workload,
+    which Knative resolves against the address of the reference.
+
+    Raises:
+        UnsupportedManifestError: there is no reference, or the `uri` is an address of its own.
+    """
+    name: str = (spec.get("ref") or {}).get("name", "")
+    uri = urlsplit(spec.get("uri", ""))
+    if not name or uri.scheme or uri.netloc:
+        raise UnsupportedManifestError("the local broker knows subscribers by `ref`, not by `uri`")
+    path = uri.path.strip("/")
+    return f"{name}/{path}" if path else name
 
 
 def is_retried(status: int) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from muster.kustomize import Manifest, UnsupportedManifestError, of_kind
 from muster.simulator.broker.cron import Schedule
-from muster.simulator.broker.delivery import Delivery
+from muster.simulator.broker.delivery import Delivery, destination
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.filters import Predicate, compile_filters
 
@@ -21,7 +20,7 @@ class Trigger:
     """A Trigger.
 
     Attributes:
-        subscriber: name of the Knative Service that receives the events.
+        subscriber: the Knative Service that receives the events, with the path: `muster/create-workload`.
         passes: whether the filter matches an event's attributes.
         delivery: the delivery spec of the trigger, else of the broker; a trigger's own one without a dead
             letter sink has the broker's sink.
@@ -106,20 +105,13 @@ def _trigger(manifest: Manifest, default: Delivery) -> Trigger:
         return Trigger(
             name=name,
             namespace=manifest["metadata"]["namespace"],
-            subscriber=_service(spec["subscriber"]),
+            subscriber=destination(spec["subscriber"]),
             passes=compile_filters(spec),
             # Only the dead letter sink is taken from the broker's (pkg/reconciler/broker/trigger/trigger.go).
             delivery=default if own is None else Delivery.from_manifest(own).or_sink_of(default),
         )
     except UnsupportedManifestError as error:
         raise UnsupportedManifestError(f"Trigger {name}: {error}") from error
-
-
-def _service(destination: Mapping[str, Any]) -> str:
-    name: str = (destination.get("ref") or {}).get("name", "")
-    if not name:
-        raise UnsupportedManifestError("the local broker knows subscribers by `ref`, not by `uri`")
-    return name
 
 
 def _sink(source: Manifest) -> str:

@@ -174,6 +174,21 @@ def test_a_dead_letter_says_who_failed_and_how(answer: Answer | Exception, code:
     assert reports[0].dead_letter == 202
 
 
+def test_functions_of_one_service_are_told_apart_by_their_paths() -> None:
+    """Each gets its own events, and a dead letter has the address with the path."""
+    first, second, dead = _Subscriber(), _Subscriber(Answer(400)), _Subscriber()
+    functions: dict[str, Target] = {"muster/first": first, "muster/second": second, "muster/dead": dead}
+    sink = {"deadLetterSink": {"ref": {"name": "muster"}, "uri": "/dead"}}
+    triggers = [_trigger("first", **sink), _trigger("second", **sink)]
+    for trigger in triggers:
+        name = trigger["metadata"]["name"]
+        trigger["spec"]["subscriber"] = {"ref": {"name": "muster"}, "uri": f"/{name}"}
+    _pumped(_wiring(*triggers), functions)
+    assert (len(first.events), len(second.events)) == (1, 1)
+    (letter,) = dead.events
+    assert letter["knativeerrordest"] == "http://muster.muster-system/second"
+
+
 def test_an_answer_that_would_end_knatives_dispatcher_is_an_error() -> None:
     """Above 768 bytes Knative 0.47.0 panics when it makes the dead letter; without a sink nothing happens."""
     functions: dict[str, Target] = {

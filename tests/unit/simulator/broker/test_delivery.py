@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.kustomize import UnsupportedManifestError
-from muster.simulator.broker.delivery import Delivery, is_retried, seconds_of
+from muster.simulator.broker.delivery import Delivery, destination, is_retried, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,27 @@ def test_what_is_not_understood_is_refused(spec: dict[str, Any]) -> None:
     """A delivery that cannot be kept is an error at the start."""
     with pytest.raises(UnsupportedManifestError):
         Delivery.from_manifest(spec)
+
+
+SERVICE = {"ref": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "muster"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        pytest.param(SERVICE, "muster", id="a Service"),
+        pytest.param({**SERVICE, "uri": "/patch-pods"}, "muster/patch-pods", id="a path on it"),
+        pytest.param({**SERVICE, "uri": "patch-pods/"}, "muster/patch-pods", id="slashes do not matter"),
+        pytest.param({**SERVICE, "uri": "/"}, "muster", id="the root is no path"),
+    ],
+)
+def test_a_destination_is_a_service_with_its_path(spec: dict[str, Any], named: str) -> None:
+    """Two triggers of one Service go to different functions by the path alone."""
+    assert destination(spec) == named
+
+
+@pytest.mark.parametrize("spec", [{}, {"uri": "http://elsewhere/"}, {**SERVICE, "uri": "http://elsewhere/"}])
+def test_an_address_of_its_own_is_no_destination(spec: dict[str, Any]) -> None:
+    """The local broker has addresses of Services only."""
+    with pytest.raises(UnsupportedManifestError):
+        destination(spec)

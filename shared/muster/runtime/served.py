@@ -1,0 +1,94 @@
+"""The functions that one process serves: each at a path of its own, a single one also at `/`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from muster.cluster.interface import RawCluster
+from muster.runtime import config, dead_letter
+from muster.runtime.app import app_of, app_of_all, by_path, wall_clock
+from muster.runtime.config import Settings
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.handle import Handler
+from muster.runtime.readiness import Readiness, State
+from muster.runtime.receiver import Receiver
+from muster.runtime.step import Step
+from muster.runtime.turns import Workers
+
+NAME = "muster"
+"""The name of a process with several functions."""
+
+
+class ServedFunctions:
+    """Functions behind one server.
+
+    Args:
+        functions: each with the cluster whose API server its readiness asks.
+
+    Attributes:
+        name: the name of the only function, or `muster` for several.
+        settings: the settings of the process.
+        app: the WSGI app.
+    """
+
+    def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
+        self._receivers = [receiver for receiver, _ in functions]
+        self._readiness = {receiver.name: Readiness.of(receiver, cluster) for receiver, cluster in functions}
+        self.settings = self._receivers[0].settings
+        apps = {path_of(one.name): app_of(one, self._readiness[one.name]) for one in self._receivers}
+        if len(functions) == 1:
+            self.name, others = self._receivers[0].name, *apps.values()
+        else:
+            self.name = NAME
+            others = app_of_all(list(apps), self.ask, [one.metrics for one in self._receivers])
+        self.app = by_path(apps, others)
+
+    @classmethod
+    def connected(cls, steps: Sequence[Step], settings: Settings, *, dead_letters: bool = False) -> Self:
+        """Steps, and the store of dead letters, connected to the cluster of the settings.
+
+        Several of them share their workers, so that together they do no more at once than one would alone.
+
+        Raises:
+            BadSettingError: the settings name no cluster.
+        """
+        workers = Workers(settings.workers, settings.waiting)
+        functions: list[tuple[Receiver, RawCluster]] = []
+        for step in steps:
+            cluster = config.connect(settings, user_agent=step.manager)
+            functions.append((Handler(step, cluster, settings, wall_clock, workers=workers), cluster))
+        if dead_letters:
+            cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
+            functions.append((DeadLetters(cluster, settings, wall_clock), cluster))
+        return cls(*functions)
+
+    def ask(self) -> State:
+        """Check the readiness of every function now."""
+        return _together({name: readiness.ask() for name, readiness in self._readiness.items()})
+
+    def last_known(self) -> State:
+        """The cached readiness of all functions, at once; see `Readiness.last_known`."""
+        return _together({name: readiness.last_known() for name, readiness in self._readiness.items()})
+
+    def wait_until_idle(self) -> None:
+        """Wait until no event is in work, at most until the deadline of an event that has just begun."""
+        end = time.monotonic() + self.settings.deadline_seconds
+        for receiver in self._receivers:
+            receiver.in_flight.wait_until_none(max(0.0, end - time.monotonic()))
+
+
+def path_of(name: str) -> str:
+    """The first part of the path of a function: `create-workload`."""
+    return name.replace("_", "-")
+
+
+def _together(states: Mapping[str, State]) -> State:
+    """Ready if all functions are; the message of each that has one, or of all if it is the same."""
+    ready = all(is_ready for is_ready, _ in states.values())
+    messages = {message for _, message in states.values()}
+    if len(messages) == 1:
+        return ready, messages.pop()
+    told = (f"{path_of(name)}: {message}" for name, (_, message) in states.items() if message != "OK")
+    return ready, "; ".join(told)

@@ -1,0 +1,103 @@
+"""The overlay one-service with Knative's own broker: stories of other modules, all functions in one Service.
+
+The laws of every story hold here too. The account is shared, so the step that wrote is known by its client's
+name.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from muster.cli import main
+from muster.events.dead_letters import SELECTOR
+from tests.cluster.cluster import ClusterOptions
+from tests.cluster.processes import until
+from tests.e2e.conftest import RealStage
+from tests.e2e.support.dead_letters import nonsense
+from tests.e2e.support.muster import NAMESPACE, OVERLAYS, Muster
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import RealStory
+from tests.e2e.test_jobs import (
+    test_a_job_scaled_up_grows_its_gang,
+    test_a_replacement_after_others_finished_is_placed,
+    test_an_indexed_job_runs_as_one_gang,
+)
+from tests.e2e.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
+from tests.e2e.test_readiness import test_every_function_has_all_its_permissions
+from tests.e2e.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
+from tests.e2e.test_runtimes import test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
+from tests.e2e.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
+from tests.e2e.test_trainjobs import test_a_torch_trainjob_runs_as_one_gang
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+OPTIONS = ClusterOptions(knative=True)
+OVERLAY = "one-service"
+SERVICE = "muster"
+
+__all__ = [
+    "test_a_job_scaled_up_grows_its_gang",
+    "test_a_member_that_had_succeeded_counts_again_after_a_restart",
+    "test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs",
+    "test_a_replacement_after_others_finished_is_placed",
+    "test_a_suspended_owner_keeps_its_group_over_resume_and_suspend",
+    "test_a_torch_trainjob_runs_as_one_gang",
+    "test_an_indexed_job_runs_as_one_gang",
+    "test_every_function_has_all_its_permissions",
+    "test_stages_under_a_basic_root_run_one_after_the_other",
+]
+
+
+def test_one_process_does_the_work_of_every_step(story: RealStory, stage: RealStage) -> None:
+    """Its log and the audit log have every step by its name, and all writes are of the one account."""
+    story.add_nodes(2)
+    job = story.create(a_job("sweep", pods=3))
+    story.wait("three pods run", lambda now: now.running() == 3)
+    story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
+    story.wait("two pods are left", lambda now: len(now.pods()) == 2)
+    assert stage.muster.idle()
+    assert list(stage.muster.functions) == [SERVICE]
+    steps = set(re.findall(r'"step": "(\w+)"', stage.muster.log(SERVICE)))
+    assert {"create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions"} <= steps
+    writers = {write.writer for write in story.writes()}
+    assert writers == {"create-workload", "create-pod-groups", "patch-pods", "resize-gang", "emit-conditions"}
+
+
+def test_a_restart_of_the_one_pod_is_made_up_for(story: RealStory, muster_on_it: Muster) -> None:
+    """While it is away the pods wait, gated; once it is back they run: retries, or else the next sweep."""
+    story.add_nodes(2)
+    with muster_on_it.without_function(SERVICE):
+        story.create(a_job("sweep", pods=3))
+        story.wait("three pods are made", lambda now: len(now.pods()) == 3)
+        story.recording.quiet()
+        assert story.running() == 0
+    for _ in range(3):
+        muster_on_it.sweep()
+        assert muster_on_it.idle()
+    story.wait("three pods run", lambda now: now.running() == 3)
+
+
+def test_dead_letters_are_kept_with_the_path_of_their_function(stage: RealStage) -> None:
+    """The trigger's path leads to the function, and the sink's path to the store in the same process."""
+    letters = stage.muster.dead_letters
+    before = len(letters)
+    stage.muster.publish(nonsense(1))
+    assert until(lambda: len(letters) > before, 60)
+    assert stage.muster.idle()
+    assert [line for line in letters[before:] if f"{SERVICE}/mark-runtime answered 400" not in line] == []
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    kept = stage.cluster.api.must("GET", path, query={"labelSelector": SELECTOR})["items"]
+    assert [obj["data"]["function"] for obj in kept] == [f"{SERVICE}/mark-runtime"]
+    del letters[before:]
+    for obj in kept:
+        stage.cluster.api.must("DELETE", f"{path}/{obj['metadata']['name']}")
+
+
+def test_muster_check_finds_all_of_it(stage: RealStage) -> None:
+    """Installed, ready and permitted, by the overlay's own manifests."""
+    kubeconfig = ["--kubeconfig", str(stage.cluster.kubeconfig)]
+    checked = CliRunner().invoke(main, ["check", "--overlay", str(OVERLAYS / OVERLAY), *kubeconfig])
+    assert [line for line in checked.output.splitlines() if line.startswith("FAIL")] == []
+    assert re.search(r"permissions of muster: all \d+ are granted", checked.output)

@@ -1,0 +1,86 @@
+"""The overlay one-service: the same stories and rules, with one server and one account for all functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import urllib3
+
+from muster import steps
+from muster.files import EVENTING
+from muster.local import display
+from muster.local.stack import Stack, StackOptions
+from muster.local.stories import STORIES, LocalStory, StoryRun
+from muster.local.stories.watching import TimelineRecorder
+from muster.objects.patches import PatchType
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
+from muster.replay.activity import Activity
+from tests.stories.conftest import ObservedStack
+from tests.support.processes import muster
+
+OVERLAY = EVENTING / "overlays" / "one-service"
+
+
+@pytest.fixture(scope="module")
+def one_service() -> Iterator[ObservedStack]:
+    """The local stack of the overlay."""
+    activities: list[Activity] = []
+    options = StackOptions(overlay=OVERLAY)
+    with Stack(options, activities.append) as stack, TimelineRecorder(stack.client) as recorder:
+        yield ObservedStack(stack, recorder, activities)
+
+
+@pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
+def test_a_story_holds(one_service: ObservedStack, story: LocalStory) -> None:
+    """Every rule of the story holds, and no event becomes a dead letter."""
+    run = StoryRun(story, one_service.stack.client, one_service.recorder)
+    run.run()
+    history = one_service.recorder.history(story.namespace)
+    timeline = "\n".join(display.timeline(run, history, one_service.activities))
+    assert [check for check in run.checks if not check.passed] == [], timeline
+    assert one_service.stack.dead_letters == []
+
+
+def test_runtimes_are_marked(one_service: ObservedStack) -> None:
+    """The one step that no story needs: the shared account may write group labels on runtimes."""
+    client, runtime = one_service.stack.client, "torch-distributed"
+    policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}
+    client.patch(CLUSTER_TRAINING_RUNTIMES, runtime, "", policy, patch=PatchType.MERGE, manager="kubectl")
+    assert one_service.recorder.until(
+        lambda: "muster.dev/group" in str(client.get(CLUSTER_TRAINING_RUNTIMES, runtime)), 20
+    )
+
+
+def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> None:
+    """Every step was at work, under its own name, and no request of the shared account was refused."""
+    assert one_service.stack.server is not None
+    agents = {agent for agent, _, _ in one_service.stack.server.calls()}
+    assert {f"muster-{name.replace('_', '-')}" for name in steps.step_names()} <= agents
+    assert {activity.step for activity in one_service.activities} == set(steps.step_names())
+    reasons = {activity.reason for activity in one_service.activities}
+    assert reasons.isdisjoint({"Forbidden", "UnexpectedError", "NamespaceBusy"})
+
+
+def test_the_functions_are_one_server(one_service: ObservedStack) -> None:
+    """At six paths of one address, with the metrics of all of them in one text."""
+    urls = one_service.stack.function_urls
+    assert {urlsplit(url).path for url in urls.values()} == {
+        f"/{name.replace('_', '-')}" for name in steps.step_names()
+    }
+    (address,) = {urlsplit(url).netloc for url in urls.values()}
+    text = urllib3.request("GET", f"http://{address}/metrics").data.decode()
+    assert [name for name in steps.step_names() if f'function="{name}"' not in text] == []
+    assert urllib3.request("GET", f"http://{address}/health/readiness").data == b"OK\n"
+
+
+def test_it_runs_from_the_command_line_as_a_process(tmp_path: Path) -> None:
+    """`muster run --overlay` with one process for all functions; another folder is refused in a line."""
+    ended = muster("run", "--overlay", str(OVERLAY), "--processes", "--story", "torch")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    refused = muster("run", "--overlay", str(tmp_path), "--story", "torch")
+    assert refused.returncode == 2
+    assert "kustomization.yaml" in refused.stderr
+    assert "Traceback" not in refused.stderr
