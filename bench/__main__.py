@@ -12,7 +12,7 @@ from bench.subjects import FailedError
 from tests.cluster.modules import BuildFailed
 from tests.cluster.processes import NotReady
 
-FIGURES = ("cold-start", "warm-step", "api-calls", "broker", "sweeps")
+FIGURES = ("cold-start", "warm-step", "api-calls", "jobs", "growth", "broker", "sweeps")
 """Each is measured by `measure` of the module of its name; the order is that of the results page."""
 
 

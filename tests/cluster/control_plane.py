@@ -39,12 +39,14 @@ class Release:
         gates: feature gates of every component; None for those that Muster needs.
         apis: API versions served beside the defaults; None for those that Muster needs.
         skewed: components with other gates, as (component, gates); nothing in Kubernetes prevents that.
+        flags: further flags, as (component, flags); the last one of a name takes effect.
     """
 
     minor: str = "1.37"
     gates: tuple[str, ...] | None = None
     apis: tuple[str, ...] | None = None
     skewed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    flags: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def gate_flag(self, component: str) -> str:
         """Return ``--feature-gates`` of a component."""
@@ -56,6 +58,10 @@ class Release:
         """Return ``--runtime-config`` for the API server."""
         apis = DEFAULT_APIS[self.minor] if self.apis is None else self.apis
         return "--runtime-config=" + ",".join(f"{api}=true" for api in apis)
+
+    def more_flags(self, component: str) -> tuple[str, ...]:
+        """Return the further flags of a component."""
+        return dict(self.flags).get(component, ())
 
     def binary(self, name: str) -> str:
         """Build a component of this release and return its path."""
@@ -126,6 +132,7 @@ def start_apiserver(
         "--audit-log-maxsize=0",
         release.gate_flag("kube-apiserver"),
         release.api_flag(),
+        *release.more_flags("kube-apiserver"),
     ]
     if not service_accounts:
         command.append("--disable-admission-plugins=ServiceAccount")
@@ -148,6 +155,7 @@ def start_scheduler(release: Release, credentials: Credentials, server: str) -> 
         "--leader-elect=false",
         release.gate_flag("kube-scheduler"),
         "-v=2",
+        *release.more_flags("kube-scheduler"),
     ]
     return start("kube-scheduler", command, credentials.folder)
 
@@ -170,6 +178,7 @@ def start_controller_manager(
         f"--root-ca-file={credentials.certificate}",
         f"--controllers={','.join(controllers)}",
         release.gate_flag("kube-controller-manager"),
+        *release.more_flags("kube-controller-manager"),
     ]
     return start("kube-controller-manager", command, credentials.folder)
 

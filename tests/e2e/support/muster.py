@@ -149,6 +149,10 @@ class Muster:
         answer = KubernetesApi(self._urls[name]).request("GET", "/health/readiness")
         return answer.status, str(answer.body)
 
+    def metrics(self, name: str) -> str:
+        """Return the metrics of a function in Prometheus' text format."""
+        return str(KubernetesApi(self._urls[name]).must("GET", "/metrics"))
+
     def log(self, name: str) -> str:
         """Return the log of a function."""
         return self.functions[name].log.read_text()
