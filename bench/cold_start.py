@@ -1,4 +1,4 @@
-"""From the start of a process to its first answered event, on a real API server.
+"""From the start of a process to its first answered event, on a real kube-apiserver.
 
 Each function is laid out as in its image and started by the image's command; its first event is one on which
 it acts. Beside it: an empty function behind the same server, the floor (a server of the standard library that
@@ -9,22 +9,20 @@ informers, up to the first Workload. Bytecode is compiled, files are in the page
 from __future__ import annotations
 
 import http.client
-import os
-import re
-import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench import imports
 from bench.control_plane import ControlPlane, control_plane
 from bench.figures import Environment, Figure, Goal, Measure, in_turns, samples
 from bench.gangs import STAGES, Event, prepare
-from bench.subjects import PATIENCE, PEERS, FailedError, floor, running
+from bench.imports import Profile
+from bench.subjects import PATIENCE, PEERS, floor, running
 from bench.warm_step import Batch, record
 from bench.watchers import informer_command, kopf_command
 from muster.objects.resources import JOBS, WORKLOADS
@@ -36,13 +34,6 @@ ROUNDS = 7
 PROFILES = 3
 FLOOR, EMPTY, KOPF, INFORMERS = "floor", "empty func", "kopf", "informers"
 PYTHON = Path(sys.executable)
-PACKAGES = 12
-"""How many packages the import profile lists; the others are summed up."""
-STANDARD_LIBRARY = "standard library"
-_IMPORT = re.compile(r"^import time:\s+(\d+) \|[\s\d]+\|\s+(\S+)$", re.MULTILINE)
-
-Profile = Mapping[str, tuple[float, int]]
-"""Milliseconds and number of imported modules, by top-level package."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +71,12 @@ class Image:
         return [str(PYTHON), *instruction.command[1:], self.step.replace("_", "-")]
 
     def imports(self) -> Profile:
-        """Import everything that a start imports; return milliseconds and modules by package."""
+        """Return the profile of everything that a start imports."""
         code = (
             "from muster import image, steps; from muster.runtime import knative; "
             f"knative.serve([steps.step_named({self.step!r})])"
         )
-        return imports(code, self.folder, {"MUSTER_API_SERVER": "http://127.0.0.1:9"})
+        return imports.profile(code, self.folder, {"MUSTER_API_SERVER": "http://127.0.0.1:9"})
 
 
 def measure() -> Figure:
@@ -99,7 +90,7 @@ def measure() -> Figure:
         subjects[INFORMERS] = partial(_watcher, plane, informer_command)
         starts = in_turns(subjects, ROUNDS)
         importers: dict[str, Callable[[], Profile]] = {
-            EMPTY: partial(imports, "import empty_func", PEERS, {})
+            EMPTY: partial(imports.profile, "import empty_func", PEERS, {})
         }
         importers |= {step: image.imports for step, image in images.items()}
         profiles = in_turns(importers, PROFILES)
@@ -108,7 +99,7 @@ def measure() -> Figure:
         title="Cold start",
         description=" ".join((__doc__ or "").split()),
         environment=environment,
-        measures=(*_start_measures(starts), *_import_measures(profiles)),
+        measures=(*_start_measures(starts), *imports.measures(profiles)),
     )
 
 
@@ -188,54 +179,9 @@ def _watcher(plane: ControlPlane, command: Callable[[str], list[str]]) -> Start:
         return Start(time.perf_counter() - began, subject.cpu())
 
 
-def imports(code: str, folder: Path, environment: Mapping[str, str]) -> Profile:
-    """Run code with `-X importtime`; return milliseconds and number of modules by top-level package."""
-    done = subprocess.run(
-        [str(PYTHON), "-X", "importtime", "-c", code],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": "", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise FailedError(done.stderr[-2000:])
-    spent: Counter[str] = Counter()
-    modules: Counter[str] = Counter()
-    for microseconds, module in re.findall(
-        r"^import time:\s+(\d+) \|[\s\d]+\|\s+(\S+)$", done.stderr, re.MULTILINE
-    ):
-        package = module.partition(".")[0]
-        if package in sys.stdlib_module_names or package.startswith("_"):
-            package = STANDARD_LIBRARY
-        spent[package] += int(microseconds)
-        modules[package] += 1
-    return {package: (spent[package] / 1000, modules[package]) for package in modules}
-
-
 def _start_measures(starts: Mapping[str, Sequence[Start]]) -> Iterator[Measure]:
     goals = tuple(Goal(step, limit, peer) for step in STAGES for limit, peer in ((2, FLOOR), (0.4, KOPF)))
     yield Measure(
         "to the first answer", "s", samples(starts, lambda start: start.seconds), "Starts", FLOOR, goals=goals
     )
     yield Measure("CPU until then", "s", samples(starts, lambda start: start.cpu), "Starts", FLOOR)
-
-
-def _import_measures(profiles: Mapping[str, Sequence[Profile]]) -> Iterator[Measure]:
-    """One row for each of the slowest packages, one for the others, and one for all."""
-    total = Counter[str]()
-    for profile in (one for of_subject in profiles.values() for one in of_subject):
-        total.update({package: spent for package, (spent, _) in profile.items()})
-    listed = [package for package, _ in total.most_common(PACKAGES)]
-    rows = [(package, {package}) for package in listed] + [
-        ("others", set(total) - set(listed)),
-        ("all", set(total)),
-    ]
-    for group, unit, place in (("Import time by package", "ms", 0), ("Imported modules by package", "", 1)):
-        for name, packages in rows:
-            sums = partial(_sum, packages=packages, place=place)
-            yield Measure(name, unit, samples(profiles, sums), group)
-
-
-def _sum(profile: Profile, packages: set[str], place: int) -> float:
-    return sum(profile[package][place] for package in packages if package in profile)

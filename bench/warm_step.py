@@ -1,4 +1,4 @@
-"""Each function as a process on a real API server, beside a floor that only makes the same API calls.
+"""Each function as a process on a real kube-apiserver, beside a floor that only makes the same API calls.
 
 The floor is a server of the standard library. A proxy records the calls that the function makes for an event,
 and the floor sends the same ones by urllib3, with the names of another gang; a second floor sends only the

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.files import EVENTING
 from muster.kustomize import load, of_kind
@@ -101,7 +102,7 @@ def test_every_program_is_checked_somewhere() -> None:
 def test_make(command: Command) -> None:
     """The target is in the Makefile, with words for `make help`."""
     target, *settings = command.arguments
-    assert set(settings) <= {"KNATIVE=1"}
+    assert set(settings) <= {"KNATIVE=1", *(f"FIGURE={name}" for name in FIGURES)}
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
