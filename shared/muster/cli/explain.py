@@ -76,7 +76,7 @@ def _as_applied(
     objects = first(read_snapshots(paths)).objects
     with progress(len(objects), "objects") as advance:
         assumed = assume_cluster(objects, below, namespace, advance)
-    if not (assumed.owners or assumed.others):
+    if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))
         raise BadInput(f"{files}: has no TrainJob, JobSet, Job, runtime, pod, PodGroup, Workload or policy")
     for note in assumed.notes:
@@ -86,6 +86,10 @@ def _as_applied(
         for explanation in explain_owners(assumed, below, _now()):
             yield explanation
             advance()
+    for _, fault in assumed.faults:
+        echo(f"muster: {fault}", err=True)
+    if assumed.faults:
+        raise SystemExit(BadInput.exit_code)
 
 
 def _of_cluster(
