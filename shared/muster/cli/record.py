@@ -19,6 +19,7 @@ import click
 
 from muster.cli.arguments import (
     BadInput,
+    Duration,
     beyond_option,
     errors_as_bad_input,
     keep_to_this_machine,
@@ -71,14 +72,18 @@ WATCH_SECONDS = 5
 )
 @click.option(
     "--every",
-    type=click.FloatRange(min=0.1),
-    default=5.0,
+    type=Duration(),
+    default="5s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="TIME",
     help="Time between two moments; none is written without a new event.",
 )
 @click.option(
-    "--for", "seconds", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Stop after this time."
+    "--for",
+    "seconds",
+    type=Duration(),
+    metavar="TIME",
+    help="Stop after this time, such as 90s or 2m.",
 )
 @click.option("--count", type=click.IntRange(min=0), default=0, metavar="N", help="Stop after N events.")
 @click.option("--overwrite", is_flag=True, help="Overwrite existing files.")

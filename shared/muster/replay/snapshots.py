@@ -117,15 +117,6 @@ def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
     return snapshots[0]
 
 
-def first_with_pods(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
-    """Return the first snapshot with a pod, before any step of Muster acted; the first if none has a pod."""
-    return next((snapshot for snapshot in snapshots if _has_pod(snapshot)), snapshots[0])
-
-
-def _has_pod(snapshot: RecordedObjects) -> bool:
-    return any(body["kind"] == "Pod" for body in snapshot.objects)
-
-
 def _objects(location: str, document: Any) -> Iterator[Object]:
     if isinstance(document, list):
         for number, entry in enumerate(document):
