@@ -145,7 +145,7 @@ def test_muster(
     result = CliRunner().invoke(main, arguments, env={"KUBECONFIG": str(kubeconfig)})
     # `check` says 1 of a cluster that is not fit, and the local one has no Knative.
     assert result.exit_code in ({0, 1} if command.words[1] == "check" else {0}), result.output
-    assert result.output
+    assert result.output or "github" in command.words  # annotations of faults, and our examples have none
 
 
 SAMPLES = {"event.json", "cluster.yaml", "events.jsonl"}

@@ -24,7 +24,7 @@ def webhook(status: int = 200) -> Iterator[ChatChannel]:
     """Serve a channel that answers with this status."""
     channel = ChatChannel("", status)
 
-    class Handler(BaseHTTPRequestHandler):
+    class WebhookHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             channel.told.append(json.loads(self.rfile.read(length))["text"])
@@ -34,7 +34,7 @@ def webhook(status: int = 200) -> Iterator[ChatChannel]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), WebhookHandler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         channel.url = f"http://127.0.0.1:{server.server_port}"

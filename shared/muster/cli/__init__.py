@@ -19,6 +19,7 @@ COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
     "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
     "explain": "Explain how a job is grouped, why, and what it waits for; or a pod, group or policy.",
+    "lint": "Check policies and group labels in manifests, for CI.",
     "new-step": "Write the folder of a step of your own, with manifests and a test.",
     "plan": "Print a function's plan for an event, without a server.",
     "record": "Record events of a cluster, or events sent to a port, into a file.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +26,28 @@ class BadInput(CommandError):
     """An argument or file is invalid: `muster: MESSAGE` on standard error and exit status 2."""
 
     exit_code = 2
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|[smh])")
+
+
+class Duration(click.ParamType[float]):
+    """A time above zero in seconds, written as `2m`, `1h30m`, `500ms` or `90`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds of a text."""
+        text = str(value)
+        parts = _PARTS.findall(text)
+        if parts and "".join(map("".join, parts)) == text:
+            seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        else:
+            seconds = float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else 0.0
+        if not 0 < seconds < float("inf"):
+            self.fail(f"{text!r} is not a time such as 30s, 2m or 1h30m", param, ctx)
+        return seconds
 
 
 @contextmanager

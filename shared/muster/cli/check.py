@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from muster.cli.arguments import load_overlay
-from muster.cli.cluster import ClusterOptions, cluster_options, connected
-from muster.cli.output import echo
+from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
+from muster.cli.output import echo, echo_data, output_option
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, Manifest
@@ -40,8 +41,11 @@ from muster.operator.check import (
     default="",
     help="Namespace for dry runs of a pod and a Job; default: the context's.",
 )
+@output_option("text", "json", "yaml")
 @cluster_options
-def command(overlay: Path, namespace: str, options: ClusterOptions, *, before: bool, uninstall: bool) -> None:
+def command(
+    overlay: Path, namespace: str, output: str, options: KubeconfigOptions, *, before: bool, uninstall: bool
+) -> None:
     """Check whether a cluster has what Muster needs, and whether Muster is installed correctly.
 
     A pod and a Job are created as a dry run, to see which fields the API server keeps; nothing is stored.
@@ -50,14 +54,17 @@ def command(overlay: Path, namespace: str, options: ClusterOptions, *, before: b
     Exits with 1 if a check fails.
     """
     installed = [] if before or uninstall else load_overlay(overlay)
-    failed = 0
+    found: list[Finding] = []
     with connected(options, "check") as cluster:
         namespace = namespace or cluster.namespace
         cluster.require_namespace(namespace)
         for finding in _findings(cluster.client, installed, namespace, uninstall=uninstall):
-            echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
-            failed += finding.level is Level.FAIL
-    if failed:
+            found.append(finding)
+            if output == "text":
+                echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
+    if output != "text":
+        echo_data([{**asdict(finding), "level": str(finding.level)} for finding in found], output)
+    if any(finding.level is Level.FAIL for finding in found):
         raise SystemExit(1)
 
 

@@ -29,7 +29,7 @@ _HINT = "; set --kubeconfig or $KUBECONFIG"
 
 
 @dataclass(frozen=True)
-class ClusterOptions:
+class KubeconfigOptions:
     """What --kubeconfig and --context say.
 
     Attributes:
@@ -98,13 +98,13 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--context", default="", help="Context of the kubeconfig; default: its current-context.")
     @functools.wraps(command)
     def with_options(*arguments: Any, kubeconfig: Path | None, context: str, **others: Any) -> Any:
-        return command(*arguments, options=ClusterOptions(kubeconfig, context), **others)
+        return command(*arguments, options=KubeconfigOptions(kubeconfig, context), **others)
 
     return with_options
 
 
 @contextmanager
-def connected(options: ClusterOptions, command: str) -> Iterator[Connection]:
+def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
     """Yield a connection to the cluster; a ClusterError within the block becomes a one-line message.
 
     Raises:

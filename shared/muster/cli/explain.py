@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.cluster import ClusterOptions, Connection, cluster_options, connected
+from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, connected
 from muster.cli.output import CommandError, echo, echo_data, output_option, progress
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
@@ -31,7 +31,7 @@ _RENDERERS: Mapping[str, Callable[[Explanation | Facts], str]] = {"text": as_tex
 @click.option("-n", "--namespace", default="", help="Namespace in the cluster; default: the context's.")
 @output_option("text", "json", "yaml", "mermaid")
 @cluster_options
-def command(targets: tuple[str, ...], namespace: str, output: str, options: ClusterOptions) -> None:
+def command(targets: tuple[str, ...], namespace: str, output: str, options: KubeconfigOptions) -> None:
     """Explain which policy applies to an owner, its groups, what each step would do, and what it waits for.
 
     KIND/NAME is a trainjob, jobset, job, pod, podgroup, workload, configmap, trainingruntime or
@@ -61,7 +61,7 @@ def _print(explained: Iterator[Explanation | Facts], output: str) -> None:
 
 
 def _of_files(
-    paths: Sequence[Path], namespace: str, options: ClusterOptions
+    paths: Sequence[Path], namespace: str, options: KubeconfigOptions
 ) -> Iterator[Explanation | Facts]:
     if not options.given:
         yield from _as_applied(paths, None, namespace or DEFAULT_NAMESPACE)
@@ -76,7 +76,7 @@ def _as_applied(
     objects = first(read_snapshots(paths)).objects
     with progress(len(objects), "objects") as advance:
         assumed = assume_cluster(objects, below, namespace, advance)
-    if not (assumed.owners or assumed.others):
+    if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))
         raise BadInput(f"{files}: has no TrainJob, JobSet, Job, runtime, pod, PodGroup, Workload or policy")
     for note in assumed.notes:
@@ -86,10 +86,14 @@ def _as_applied(
         for explanation in explain_owners(assumed, below, _now()):
             yield explanation
             advance()
+    for _, fault in assumed.faults:
+        echo(f"muster: {fault}", err=True)
+    if assumed.faults:
+        raise SystemExit(BadInput.exit_code)
 
 
 def _of_cluster(
-    resource: Resource, name: str, namespace: str, options: ClusterOptions
+    resource: Resource, name: str, namespace: str, options: KubeconfigOptions
 ) -> Iterator[Explanation | Facts]:
     with connected(options, "explain") as cluster:
         place = (namespace or cluster.namespace) if resource.namespaced else ""

@@ -9,10 +9,11 @@ import click
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo
+from muster.cli.output import echo, echo_data, output_option
 from muster.operator.plan import as_yaml, plan_step
+from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
-from muster.replay.snapshots import choose, first, read_snapshots
+from muster.replay.snapshots import choose, read_snapshots
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -34,7 +35,9 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     type=click.Path(path_type=Path),
     help="YAML or JSON file of the cluster's objects and Lists; repeatable.",
 )
-@click.option("--moment", default="", help="Moment of a recording; default: the first.")
+@click.option(
+    "--moment", default="", help="Moment of a recording; default: the first with the object of the event."
+)
 @click.option(
     "--now",
     "now_text",
@@ -42,14 +45,15 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     metavar="TIME",
     help="Time in conditions and Events, ISO 8601; default: the event's time, else 1970.",
 )
+@output_option("yaml", "json")
 def command(
-    function: str, event_file: Path, object_files: tuple[Path, ...], moment: str, now_text: str
+    function: str, event_file: Path, object_files: tuple[Path, ...], moment: str, now_text: str, output: str
 ) -> None:
     """Print what FUNCTION would do about an event, with the cluster's objects from files.
 
     Nothing is written and no server is asked. FUNCTION is one of Muster's, create_workload or
     create-workload, or the folder of a step of your own, with function/step.py. One YAML document is
-    printed, for a sweep one for each object that it examines:
+    printed, for a sweep one for each object that it examines; with -o json all in one array:
 
     \b
         function: create_workload
@@ -63,13 +67,19 @@ def command(
     with errors_as_bad_input():
         step = steps.find_step(function)
         request = _single(event_file, read_events(event_file))
-        snapshot = choose(read_snapshots(object_files), moment, first)
+        snapshots, named = read_snapshots(object_files), objects_of_events([request], owners_only=False)
+        snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
+        for line in missing_objects(named, snapshot, snapshots):
+            echo(f"muster: {line}", err=True)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
         documents = plan_step(step, request, snapshot.objects, now)
     if not documents:
         echo(f"a sweep of {step.name} has no objects", err=True)
         return
-    echo(as_yaml(documents), nl=False)
+    if output == "json":
+        echo_data(documents, output)
+    else:
+        echo(as_yaml(documents), nl=False)
 
 
 def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:

@@ -19,6 +19,7 @@ import click
 
 from muster.cli.arguments import (
     BadInput,
+    Duration,
     beyond_option,
     errors_as_bad_input,
     keep_to_this_machine,
@@ -26,7 +27,7 @@ from muster.cli.arguments import (
     parse_endpoint,
     stop_signals,
 )
-from muster.cli.cluster import ClusterOptions, cluster_options, connected
+from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import CommandError, clear_line, echo
 from muster.cluster.client import Client
 from muster.kustomize import CLUSTER, of_kind
@@ -71,14 +72,18 @@ WATCH_SECONDS = 5
 )
 @click.option(
     "--every",
-    type=click.FloatRange(min=0.1),
-    default=5.0,
+    type=Duration(),
+    default="5s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="TIME",
     help="Time between two moments; none is written without a new event.",
 )
 @click.option(
-    "--for", "seconds", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Stop after this time."
+    "--for",
+    "seconds",
+    type=Duration(),
+    metavar="TIME",
+    help="Stop after this time, such as 90s or 2m.",
 )
 @click.option("--count", type=click.IntRange(min=0), default=0, metavar="N", help="Stop after N events.")
 @click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
@@ -86,7 +91,7 @@ WATCH_SECONDS = 5
 def command(  # noqa: PLR0913 - one argument for each option
     file: Path,
     listen: str | None,
-    options: ClusterOptions,
+    options: KubeconfigOptions,
     sources: Path,
     objects_file: Path | None,
     every: float,
@@ -225,7 +230,7 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
     return specs
 
 
-def _connect(exits: ExitStack, options: ClusterOptions, sources: Path) -> ClusterWatch:
+def _connect(exits: ExitStack, options: KubeconfigOptions, sources: Path) -> ClusterWatch:
     specs = _source_specs(sources)
     return ClusterWatch(exits.enter_context(connected(options, "record")).client, specs)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.cluster import ClusterOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo
+from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
+from muster.cli.output import CommandError, echo, echo_data, output_option
 from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
@@ -33,13 +33,15 @@ HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
 @click.option("--broker", default="muster", show_default=True, help="Name of the cluster's broker.")
 @click.option("--forget", "only_forget", is_flag=True, help="Delete without sending.")
 @click.option("-n", "--namespace", default="muster-system", show_default=True, help="Namespace of Muster.")
+@output_option("text", "json", "yaml")
 @cluster_options
 def command(
     names: tuple[str, ...],
     url: str,
     broker: str,
     namespace: str,
-    options: ClusterOptions,
+    output: str,
+    options: KubeconfigOptions,
     *,
     everything: bool,
     only_forget: bool,
@@ -61,7 +63,7 @@ def command(
         cluster.require_namespace(namespace, hint="; -n names the namespace of Muster")
         letters = list_letters(client, namespace)
         if not (everything or names):
-            _print(letters)
+            _print(letters, output)
             return
         chosen = letters if everything else _by_name(letters, names)
         if only_forget:
@@ -97,11 +99,15 @@ def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[Stor
     return [by_name[name] for name in names]
 
 
-def _print(letters: Sequence[StoredLetter]) -> None:
-    if not letters:
+def _print(letters: Sequence[StoredLetter], output: str) -> None:
+    if output != "text":
+        echo_data(
+            [dict(zip(map(str.lower, HEADERS), _row(stored), strict=True)) for stored in letters], output
+        )
+    elif not letters:
         echo("no dead letters")
-        return
-    echo(table(HEADERS, [_row(stored) for stored in letters]))
+    else:
+        echo(table(HEADERS, [_row(stored) for stored in letters]))
 
 
 def _row(stored: StoredLetter) -> tuple[str, ...]:

@@ -11,18 +11,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
-import yaml
 
 from muster.cli.arguments import (
     BadInput,
+    Duration,
     beyond_option,
     errors_as_bad_input,
     keep_to_this_machine,
     stop_signals,
 )
-from muster.cli.output import CommandError, echo, progress
+from muster.cli.output import CommandError, echo, echo_data, output_option, progress
 from muster.cli.overlays import overlay_option
 from muster.replay.activity import Activity
+from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.recording.events import describe
 from muster.replay.replay import (
@@ -36,7 +37,7 @@ from muster.replay.replay import (
     without_groups,
 )
 from muster.replay.resending import ContentMode, Pace, SentEvent, outgoing, resend
-from muster.replay.snapshots import RecordedObjects, choose, first_with_pods, read_snapshots
+from muster.replay.snapshots import RecordedObjects, choose, read_snapshots
 from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
@@ -79,9 +80,9 @@ _HTTP_OPTIONS = (
     click.option(
         "--for",
         "seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        help="With --to: stop sending after this time.",
+        type=Duration(),
+        metavar="TIME",
+        help="With --to: stop sending after this time, such as 30s or 2m.",
     ),
     beyond_option("With --to: allow another machine, whose functions write into its cluster."),
 )
@@ -107,8 +108,8 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--moment",
     "moments",
     multiple=True,
-    help="Moment of a recording to load the cluster from; default: the first with a pod. With "
-    "several, the stream is replayed at each in turn, and what the functions created is kept.",
+    help="Moment of a recording to load the cluster from; default: the first with the jobs of the events and "
+    "a pod. With several, the stream is replayed at each in turn, and what the functions created is kept.",
 )
 @click.option("--drop-groups", is_flag=True, help="Leave out the groups that Muster had created by then.")
 @click.option("--twice", is_flag=True, help="Deliver the whole stream a second time.")
@@ -126,7 +127,7 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @overlay_option("Kustomize folder with triggers and steps, your own among them; default: Muster's own.")
-@click.option("--output", type=click.Choice(["text", "yaml"]), default="text", show_default=True)
+@output_option("text", "json", "yaml")
 @_http_options
 def command(  # noqa: PLR0913 - one argument for each option
     event_files: tuple[Path, ...],
@@ -166,17 +167,16 @@ def command(  # noqa: PLR0913 - one argument for each option
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
             _send(stream, **http_options)
             return
-        snapshots = _snapshots(object_files, moments, drop_groups=drop_groups)
+        snapshots = _snapshots(object_files, moments, requests, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
         with progress(len(stream) * len(snapshots), "events") as advance:
             given = ReplayInput(tuple(stream), sweep)
             result = _replay(given, snapshots, now, overlay, lambda _event: advance())
     summary = summarize(result.objects)
-    if output == "yaml":
-        document = {**summary, "functions": _counts(result)}
-        echo(yaml.safe_dump(document, sort_keys=False, width=110), nl=False)
-    else:
+    if output == "text":
         _print(result, summary, len(stream) * len(snapshots))
+    else:
+        echo_data({**summary, "functions": _counts(result)}, output)
     _report_dead_letters(result)
 
 
@@ -203,10 +203,19 @@ def _replay(
 
 
 def _snapshots(
-    paths: Sequence[Path], checkpoints: Sequence[str], *, drop_groups: bool
+    paths: Sequence[Path],
+    checkpoints: Sequence[str],
+    requests: Sequence[RecordedRequest],
+    *,
+    drop_groups: bool,
 ) -> list[RecordedObjects]:
-    snapshots = read_snapshots(paths)
-    chosen = [choose(snapshots, name, first_with_pods) for name in checkpoints or ("",)]
+    """Return the moments to replay at; say which of the owners that the events name are in none of them."""
+    snapshots, owners = read_snapshots(paths), objects_of_events(requests)
+    chosen = [
+        choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
+    ]
+    for line in missing_objects(owners, chosen[-1], snapshots) if paths else ():
+        echo(f"muster: {line}", err=True)
     return [without_groups(snapshot) for snapshot in chosen] if drop_groups else chosen
 
 

@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.cluster import ClusterOptions, connected
+from muster.cli.cluster import KubeconfigOptions, connected
 from muster.cli.output import CommandError
 from muster.cli.overlays import overlay_option
 from muster.cluster.errors import ClusterError
@@ -81,7 +81,7 @@ def command(
         if kubeconfig is None:
             passed = _run_stories(options, stories, keep=keep)
         else:
-            with connected(ClusterOptions(kubeconfig), "run"):
+            with connected(KubeconfigOptions(kubeconfig), "run"):
                 passed = _serve_cluster(options)
     if not passed:
         raise SystemExit(1)

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.cluster import ClusterOptions, Connection, brief, cluster_options, connected
+from muster.cli.cluster import Connection, KubeconfigOptions, brief, cluster_options, connected
 from muster.cli.output import echo, echo_data, output_option, step_shown
 from muster.cli.tables import fitted, terminal_columns
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
-from muster.operator.status import Item, State, Status, read_status
+from muster.operator.status import ClusterStatus, Item, State, read_status
 
 HEADS = {State.WAITING: "WAITS", State.NO_GANG: "RUNS WITHOUT GANG"}
 """The heading of the objects of a state; each state has a table of its own."""
@@ -33,7 +33,9 @@ _SHARE_OF_TIME = 5
 @click.option("-w", "--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
 @output_option("text", "json", "yaml")
 @cluster_options
-def command(namespace: str, output: str, options: ClusterOptions, *, everywhere: bool, watch: bool) -> None:
+def command(
+    namespace: str, output: str, options: KubeconfigOptions, *, everywhere: bool, watch: bool
+) -> None:
     """List what waits for a PodGroup or for room, and what runs without a gang, since when, and why.
 
     Looks at the conditions that Muster writes on TrainJobs, JobSets and Jobs, at fallback PodGroups, and at
@@ -57,21 +59,21 @@ def command(namespace: str, output: str, options: ClusterOptions, *, everywhere:
         raise SystemExit(1)
 
 
-def _looker(cluster: Connection, namespace: str) -> Callable[[], Status]:
-    def look() -> Status:
+def _looker(cluster: Connection, namespace: str) -> Callable[[], ClusterStatus]:
+    def look() -> ClusterStatus:
         with step_shown("reading") as reading:
             return read_status(Versioned(cluster.client), namespace, reading=reading)
 
     return look
 
 
-def _watch(look: Callable[[], Status], show: Callable[[Status], None]) -> None:
+def _watch(look: Callable[[], ClusterStatus], show: Callable[[ClusterStatus], None]) -> None:
     """Show each status that differs from the one before; wait where the API server does not answer.
 
     Raises:
         ClusterError: the first look failed.
     """
-    shown: Status | None = None
+    shown: ClusterStatus | None = None
     while True:
         began = time.monotonic()
         try:
@@ -89,7 +91,7 @@ def _watch(look: Callable[[], Status], show: Callable[[Status], None]) -> None:
         time.sleep(max(WATCH_SECONDS, (_SHARE_OF_TIME - 1) * (time.monotonic() - began)))
 
 
-def _show(status: Status, namespace: str, output: str) -> None:
+def _show(status: ClusterStatus, namespace: str, output: str) -> None:
     if output == "text":
         tables = list(filter(None, (_table(status.items, state) for state in State)))
         if tables:

@@ -69,7 +69,7 @@ class Item:
 
 
 @dataclass
-class Status:
+class ClusterStatus:
     """What waits in a cluster or namespace.
 
     Attributes:
@@ -83,7 +83,7 @@ class Status:
 
 def read_status(
     cluster: Cluster, namespace: str = "", *, reading: Callable[[str], object] = lambda _kind: None
-) -> Status:
+) -> ClusterStatus:
     """Return what waits or runs without a gang; "" means all namespaces.
 
     A group or pod is only listed if the condition message of no owner names it: before emit_conditions has
@@ -97,7 +97,7 @@ def read_status(
     Raises:
         ClusterError: the API server does not answer, or does not serve pods.
     """
-    status = Status()
+    status = ClusterStatus()
     lister = _Lister(cluster, namespace, status.not_read, reading)
     pods = _PodStates([Pod.read(body) for body in lister.list(PODS, labels=GROUP)])
     owners = [item for kind in KINDS for item in _of_owners(kind, lister.list(kind.resource), pods)]

@@ -29,6 +29,21 @@ class RecordedObjects:
     objects: Objects
 
 
+@dataclass(frozen=True)
+class LocatedObject:
+    """An object and where it was written.
+
+    Attributes:
+        path: of the file.
+        document: number of the document in the file, from 1.
+        body: the object.
+    """
+
+    path: Path
+    document: int
+    body: Object
+
+
 def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
     """Return the objects at each checkpoint in files, in their order; one entry if they have no checkpoints.
 
@@ -41,14 +56,41 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
     always: Objects = []
     checkpoints: dict[str, Objects] = {}
     for path in paths:
-        for number, document in enumerate(yaml_documents(path, read_text(path)), start=1):
-            location = f"{path}: document {number}"
+        for location, document in _documents(path):
             checkpoint = document.get("moment") if isinstance(document, dict) else None
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
             objects.extend(_objects(location, document))
     if not checkpoints:
         return [RecordedObjects("", _latest(always))]
     return [RecordedObjects(name, _latest([*always, *objects])) for name, objects in checkpoints.items()]
+
+
+def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
+    """Yield the objects of a file with the number of their document.
+
+    Args:
+        path: of the file.
+        skip_others: whether documents that are no objects are skipped.
+
+    Raises:
+        BadFileError: the file cannot be read, or has a value that is no object.
+    """
+    for number, (location, document) in enumerate(_documents(path), start=1):
+        if skip_others and not _looks_like_objects(document):
+            continue
+        for body in _objects(location, document):
+            yield LocatedObject(path, number, body)
+
+
+def _looks_like_objects(document: Any) -> bool:
+    """Whether a document is an object or a List of objects; a kustomization has a kind, but no metadata."""
+    return isinstance(document, dict) and "kind" in document and bool({"metadata", "items"} & set(document))
+
+
+def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the location, `cluster.yaml: document 2`, and the content of each document."""
+    for number, document in enumerate(yaml_documents(path, read_text(path)), start=1):
+        yield f"{path}: document {number}", document
 
 
 def choose(
@@ -73,15 +115,6 @@ def choose(
 def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
     """Return the earliest snapshot."""
     return snapshots[0]
-
-
-def first_with_pods(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
-    """Return the first snapshot with a pod, before any step of Muster acted; the first if none has a pod."""
-    return next((snapshot for snapshot in snapshots if _has_pod(snapshot)), snapshots[0])
-
-
-def _has_pod(snapshot: RecordedObjects) -> bool:
-    return any(body["kind"] == "Pod" for body in snapshot.objects)
 
 
 def _objects(location: str, document: Any) -> Iterator[Object]:

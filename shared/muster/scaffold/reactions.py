@@ -9,7 +9,7 @@ from muster.objects.resources import JOBS, POD_GROUPS, PODS, TRAINJOBS, WORKLOAD
 
 
 @dataclass(frozen=True)
-class Reaction:
+class EventKind:
     """An event that a new step reacts to.
 
     Attributes:
@@ -40,8 +40,8 @@ class Reaction:
         return f"{self.resource.kind} {self.change}"
 
 
-REACTIONS: Mapping[str, Reaction] = {
-    "podgroup-created": Reaction(
+REACTIONS: Mapping[str, EventKind] = {
+    "podgroup-created": EventKind(
         "a PodGroup was created",
         POD_GROUPS,
         "POD_GROUPS",
@@ -51,7 +51,7 @@ REACTIONS: Mapping[str, Reaction] = {
         "torch",
         "before patch_pods",
     ),
-    "podgroup-bound": Reaction(
+    "podgroup-bound": EventKind(
         "the scheduler has placed a PodGroup",
         POD_GROUPS,
         "POD_GROUPS",
@@ -61,7 +61,7 @@ REACTIONS: Mapping[str, Reaction] = {
         "torch",
         "all bound",
     ),
-    "podgroup-waiting": Reaction(
+    "podgroup-waiting": EventKind(
         "the scheduler has no room for a PodGroup",
         POD_GROUPS,
         "POD_GROUPS",
@@ -71,7 +71,7 @@ REACTIONS: Mapping[str, Reaction] = {
         "does-not-fit",
         "unschedulable",
     ),
-    "workload-created": Reaction(
+    "workload-created": EventKind(
         "a Workload was created",
         WORKLOADS,
         "WORKLOADS",
@@ -81,7 +81,7 @@ REACTIONS: Mapping[str, Reaction] = {
         "torch",
         "before create_pod_groups",
     ),
-    "pod-bound": Reaction(
+    "pod-bound": EventKind(
         "a pod with a group label has a node",
         PODS,
         "PODS",
@@ -92,7 +92,7 @@ REACTIONS: Mapping[str, Reaction] = {
         "all bound",
         labels="muster.dev/group",
     ),
-    "job-created": Reaction(
+    "job-created": EventKind(
         "a Job was created",
         JOBS,
         "JOBS",
@@ -102,7 +102,7 @@ REACTIONS: Mapping[str, Reaction] = {
         "job-scaled",
         "before create_workload",
     ),
-    "trainjob-created": Reaction(
+    "trainjob-created": EventKind(
         "a TrainJob was created",
         TRAINJOBS,
         "TRAINJOBS",

@@ -11,7 +11,7 @@ from string import Template
 import yaml
 
 from muster.objects.yaml_files import SafeDumper
-from muster.scaffold.reactions import Reaction
+from muster.scaffold.reactions import EventKind
 from muster.testing.cases import EVENT_FILE, OBJECTS_FILE, Case, envelope
 from muster.testing.manifests import load_step
 from muster.testing.planning import plan_of
@@ -22,7 +22,7 @@ CASE_FOLDER = "tests/case"
 _LINE = 110
 
 
-def write_step(folder: Path, reaction: Reaction) -> list[Path]:
+def write_step(folder: Path, reaction: EventKind) -> list[Path]:
     """Write a step that marks the objects of a reaction, with manifests and tests that pass.
 
     Args:
@@ -46,7 +46,7 @@ def write_step(folder: Path, reaction: Reaction) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
-def _values(name: str, reaction: Reaction) -> dict[str, str]:
+def _values(name: str, reaction: EventKind) -> dict[str, str]:
     resource = reaction.resource
     versions = f"prefix: {{apiversion: {resource.group}/}}" if resource.group else "exact: {apiversion: v1}"
     not_ready = (
@@ -76,7 +76,7 @@ def _values(name: str, reaction: Reaction) -> dict[str, str]:
     }
 
 
-def _imports(reaction: Reaction) -> Iterator[str]:
+def _imports(reaction: EventKind) -> Iterator[str]:
     names = (
         *("Action", "Cluster", "Decision", "Happened", "NoOp", "ObjectRef", "PatchType", "Plan", "Reason"),
         *("ResourceEvent", "Step", "Verb", reaction.view),
@@ -85,7 +85,7 @@ def _imports(reaction: Reaction) -> Iterator[str]:
     yield from (f"    {name}," for name in (reaction.constant, *sorted(names), *functions))
 
 
-def _write_case(folder: Path, reaction: Reaction) -> None:
+def _write_case(folder: Path, reaction: EventKind) -> None:
     """Write the recorded event, the objects of its moment, and the plan of the new step for them."""
     recorded = shipped(reaction.recording).case(reaction.event, moment=reaction.moment)
     objects = slim(recorded.objects)

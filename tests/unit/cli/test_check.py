@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -365,3 +366,17 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     asked = [request.body["spec"] for request in script.requests[:2]]
     assert [review["groups"] for review in asked] == [["system:serviceaccounts:team-a"]] * 2
     assert not any("user" in review for review in asked)
+
+
+def test_findings_as_data(muster: Muster, tmp_path: Path) -> None:
+    """With the same exit status."""
+    with ApiServer() as server:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        arguments = ["check", "--before", "--kubeconfig", str(tmp_path / "kubeconfig")]
+        text, data = muster(*arguments), muster(*arguments, "-o", "json")
+    found = json.loads(data.stdout)
+    assert text.exit_code == data.exit_code
+    assert [entry["about"] for entry in found] == [
+        line[6:].partition(": ")[0] for line in text.stdout.splitlines()
+    ]
+    assert {entry["level"] for entry in found} <= {"ok", "warn", "FAIL"}

@@ -177,13 +177,15 @@ def test_objects_may_come_in_lists_and_several_files(muster: Muster, filed: File
 
 
 def test_a_moment_of_a_recording_is_chosen_by_name(muster: Muster, filed: Filed) -> None:
-    """Without a name the first moment counts; objects outside of moments are there at each."""
+    """Without a name the first with the object counts; objects outside of moments are there at each."""
     before = {"kind": "List", "moment": "before", "items": []}
     after = {"kind": "List", "moment": "after", "items": [a_job()]}
     recording = filed("r.yaml", as_yaml(a_namespace(), before, after))
     arguments = ["plan", "create_workload", "--event", filed("e.json", an_event()), "--objects", recording]
-    assert documents(muster(*arguments))[0]["reason"] == "ObjectGone"
-    assert documents(muster(*arguments, "--moment", "after"))[0]["reason"] == "WorkloadCreated"
+    assert documents(muster(*arguments))[0]["reason"] == "WorkloadCreated"
+    missed = muster(*arguments, "--moment", "before")
+    assert documents(missed)[0]["reason"] == "ObjectGone"
+    assert_names(missed.stderr, "'before'", "Job team/sweep", "--moment after")
 
 
 def test_a_sweep_prints_a_document_for_each_object(muster: Muster, filed: Filed) -> None:
@@ -257,3 +259,10 @@ def test_planning_asks_no_server() -> None:
     ).stdout.split()
     assert "muster.operator.plan" in loaded
     assert {"kubernetes", "urllib3", "flask", "waitress"}.isdisjoint(loaded)
+
+
+def test_plans_as_json(muster: Muster, filed: Filed) -> None:
+    """The same documents in one array."""
+    event, cluster = filed("e.json", an_event()), filed("c.yaml", as_yaml(a_namespace(), a_job()))
+    arguments = ["plan", "create_workload", "--event", event, "--objects", cluster]
+    assert json.loads(muster(*arguments, "-o", "json").stdout) == documents(muster(*arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -106,6 +107,11 @@ def test_list_tells_who_failed_and_how(muster: Muster, world: RedriveCluster, wo
     _, _, function, answer, *_ = re.split(r" {2,}", line)
     assert function == "-"
     wording(answer)
+    data = json.loads(redrive(muster, world, "-o", "json").stdout)
+    assert {(entry["name"], entry["function"]) for entry in data} == {
+        (name, "create-workload"),
+        (unanswered, "-"),
+    }
     assert world.heard == []
 
 

@@ -220,3 +220,21 @@ def test_an_event_that_is_not_there_cannot_be_left_out(
     (line,) = result.stderr.splitlines()
     assert_names(line, "--without 2", "1")
     wording(line)
+
+
+def test_the_moment_that_has_the_job_of_the_events_is_taken(
+    muster: Muster, filed: Filed, wording: Wording
+) -> None:
+    """Other pods were there before; another moment is taken where it is named, and what it lacks is told."""
+    other = a_pod()
+    other["metadata"] |= {"name": "other-0", "uid": "0f6a3c1e-0000-4000-8000-000000000002"}
+    before = {"kind": "List", "moment": "start", "items": [other]}
+    after = {"kind": "List", "moment": "end", "items": [a_job(), a_pod()]}
+    recording = filed("r.yaml", as_yaml(a_namespace(), before, after))
+    arguments = ["replay", filed("e.json", an_event()), "--objects", recording, "--output", "yaml"]
+    assert ended(muster(*arguments))["workloads"]
+    missed = muster(*arguments, "--moment", "start")
+    assert ended(missed)["workloads"] == []
+    (line,) = missed.stderr.splitlines()
+    assert_names(line, "'start'", "Job team/sweep", "--moment end")
+    wording(line)

@@ -16,7 +16,7 @@ from muster.cli.tables import fitted
 from muster.cluster.errors import ApiGone, Forbidden, Unavailable
 from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import Resource
-from muster.operator.status import State, Status, read_status
+from muster.operator.status import ClusterStatus, State, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
@@ -289,7 +289,7 @@ def test_what_could_not_be_read_fails(
     muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """With the API server's message, and without a word of nothing waiting."""
-    unread = Status([], {"jobs": "jobs.batch is forbidden"})
+    unread = ClusterStatus([], {"jobs": "jobs.batch is forbidden"})
     monkeypatch.setattr(status, "read_status", lambda *_, **__: unread)
     result = muster("status", "--kubeconfig", kubeconfig[0], "-A")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -38,6 +38,10 @@ _ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 """The time in an Event that is not shown."""
 
 
+class UnknownRuntimeError(BadFileError):
+    """A TrainJob names a runtime that is not known."""
+
+
 @dataclass
 class AssumedObjects:
     """The objects of a file as they would be in a cluster.
@@ -47,13 +51,17 @@ class AssumedObjects:
         owners: the TrainJobs, JobSets and Jobs among them that no other object controls, and a TrainJob for
             each runtime that none of them uses.
         others: pods, groups, Workloads, policies and runtimes, each without an owner among the objects.
+        examples: the runtime of each assumed TrainJob, by the `id` of the TrainJob.
         notes: what had to be assumed, as text.
+        faults: the objects that cannot be explained, as they were given, and why; they are left out.
     """
 
     objects: Objects
     owners: Objects = field(default_factory=list)
     others: Objects = field(default_factory=list)
+    examples: dict[int, Object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    faults: list[tuple[Object, BadFileError]] = field(default_factory=list)
 
 
 def assume_cluster(
@@ -71,17 +79,22 @@ def assume_cluster(
         advance: called after each object.
 
     Raises:
-        BadFileError: an object has a wrong shape, or a runtime is not known.
         ClusterError: the cluster below does not answer.
     """
     assumer = _Assumer(below, namespace)
-    assumed = AssumedObjects([assumer.stored(body) for body in copy.deepcopy(objects)])
+    assumed = AssumedObjects([])
+    for body in copy.deepcopy(objects):
+        try:
+            assumed.objects.append(assumer.stored(body))
+        except BadFileError as error:
+            assumed.faults.append((body, error))
     assumed.owners = [body for body in assumed.objects if _is_root_owner(body)]
     assumed.others = _explained_alone(assumed.objects, bool(assumed.owners))
     for runtime in [body for body in assumed.others if body["kind"] in RUNTIMES]:
         example = assumer.example_of(runtime, assumed.notes)
         assumed.objects.append(example)
         assumed.owners.append(example)
+        assumed.examples[id(example)] = runtime
     assumer.add_what_owners_get(assumed, advance)
     return assumed
 
@@ -165,12 +178,17 @@ class _Assumer:
             namespaces[name] = self._assumed_namespace(name, assumed.notes)
             assumed.objects.append(namespaces[name])
         jobsets = {body["metadata"]["name"] for body in assumed.objects if body["kind"] == "JobSet"}
-        for owner in assumed.owners:
-            if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
-                assumed.objects += self._made_by_trainer(owner, assumed.objects, assumed.notes)
-            if owner["kind"] == "Job":
-                _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
+        for owner in list(assumed.owners):
+            try:
+                if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
+                    assumed.objects += self._made_by_trainer(owner, assumed.objects, assumed.notes)
+                if owner["kind"] == "Job":
+                    _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
+            except BadFileError as error:
+                assumed.faults.append((owner, error))
             advance()
+        faulty = {id(owner) for owner, _ in assumed.faults}
+        assumed.owners = [owner for owner in assumed.owners if id(owner) not in faulty]
 
     def _live(self, body: Object) -> Object | None:
         """Return the object as it is in the cluster below, if it exists there."""
@@ -219,7 +237,7 @@ class _Assumer:
         try:
             shipped = shipped_runtime(name)
         except FileNotFoundError:
-            raise BadFileError(
+            raise UnknownRuntimeError(
                 f"TrainJob {trainjob['metadata']['name']}",
                 f"{kind} {name} is neither {place} nor shipped by the Trainer",
             ) from None

@@ -1,0 +1,101 @@
+"""`muster lint`: check policies and group labels in manifests, for CI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from muster.cli.arguments import BadInput
+from muster.cli.output import echo, echo_data, output_option, step_shown
+from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
+from muster.operator.lint import Fault, Result, Severity, lint
+
+STDIN = "-"
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+@click.command("lint")
+@click.argument("targets", metavar="FILE|FOLDER...", nargs=-1, required=True)
+@click.option(
+    "-n", "--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Of objects without one."
+)
+@click.option("--strict", is_flag=True, help="Fail for warnings too.")
+@output_option("text", "json", "yaml", "github")
+def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bool) -> None:
+    """Check every policy and group label in manifests, and whether the groups of each job can be made.
+
+    All FILEs, those in each FOLDER (.yaml, .yml and .json, at any depth) and - for standard input are checked
+    as if they were applied together; no cluster is asked. -o github prints annotations for a workflow.
+
+    Exits with 1 if there is an error, with --strict also for a warning.
+    """
+    files = _files(targets)
+    with step_shown("checking") as show:
+        result = lint(files, namespace, progress=lambda number: show(f"job {number}"))
+    printer = _PRINTERS.get(output)
+    if printer is None:
+        echo_data([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)
+    else:
+        printer(result)
+    if result.count(Severity.ERROR) or (strict and result.faults):
+        raise SystemExit(1)
+
+
+def _files(targets: Sequence[str]) -> dict[Path, bool]:
+    """Return the files, and whether each was found in a folder.
+
+    Raises:
+        BadInput: a target does not exist, or there are no files.
+    """
+    files: dict[Path, bool] = {}
+    for target in targets:
+        path = Path("/dev/stdin" if target == STDIN else target)
+        if not path.exists():
+            raise BadInput(f"{path}: No such file or folder")
+        if not path.is_dir():
+            files[path] = False
+            continue
+        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        files |= {file: True for file in found if file not in files}
+    if not files:
+        raise BadInput(f"{', '.join(targets)}: has no file that ends in .yaml, .yml or .json")
+    return files
+
+
+def _print_text(result: Result) -> None:
+    for fault in result.faults:
+        echo(str(fault))
+    errors, warnings = result.count(Severity.ERROR), result.count(Severity.WARNING)
+    policies, jobs = _counted(result.policies, "policy", "policies"), _counted(result.owners, "job", "jobs")
+    found = f"{_counted(errors, 'error', 'errors')}, {_counted(warnings, 'warning', 'warnings')}"
+    echo(f"{policies} and {jobs} checked: {found}")
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _print_github(result: Result) -> None:
+    for fault in result.faults:
+        echo(_annotation(fault))
+
+
+def _annotation(fault: Fault) -> str:
+    """Return a workflow command: `::error file=...,title=...::message` (docs.github.com)."""
+    message = f"{fault.object}: {fault.message}" if fault.object else fault.message
+    properties = f"file={_property(fault.file)},title={_property(fault.reason)}"
+    return f"::{fault.severity} {properties}::{_escaped(message)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_PRINTERS: Mapping[str, Callable[[Result], None]] = {"text": _print_text, "github": _print_github}

@@ -1,0 +1,159 @@
+"""Check policies and group labels in manifests that are applied together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from muster.cluster.owner import read_owner
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.resources import by_kind
+from muster.operator.explain.assumptions import (
+    DEFAULT_NAMESPACE,
+    AssumedObjects,
+    UnknownRuntimeError,
+    assume_cluster,
+)
+from muster.operator.explain.dry_run import DryRunCluster
+from muster.operator.explain.quota import quota_warnings
+from muster.operator.lint.labels import label_faults
+from muster.operator.lint.model import Fault, Severity
+from muster.operator.lint.policies import administrators_locks, policies_in
+from muster.policy.model import NoOp
+from muster.policy.reasons import Reason
+from muster.policy.sources.source import PolicySource
+from muster.replay.files import BadFileError
+from muster.replay.snapshots import LocatedObject, Object, read_located
+from muster.runtime.responses import first_fault
+
+Found = tuple[Severity, str, str]
+"""Severity, reason and message of a fault."""
+
+
+@dataclass
+class Result:
+    """The result of a lint.
+
+    Attributes:
+        faults: in the order of the files.
+        policies: how many policies were checked.
+        owners: how many TrainJobs, JobSets, Jobs and runtimes were checked.
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+    policies: int = 0
+    owners: int = 0
+
+    def count(self, severity: Severity) -> int:
+        """Return the number of faults of a severity."""
+        return sum(fault.severity is severity for fault in self.faults)
+
+
+def lint(
+    files: Mapping[Path, bool],
+    namespace: str = DEFAULT_NAMESPACE,
+    *,
+    progress: Callable[[int], object] = lambda _number: None,
+) -> Result:
+    """Check the objects of files as if all were applied together; of several with one name the last counts.
+
+    Args:
+        files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
+        namespace: of objects without one.
+        progress: called with the number of owners checked so far.
+    """
+    result = Result()
+    entries: list[LocatedObject] = []
+    for path, in_folder in files.items():
+        try:
+            entries += [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
+        except BadFileError as error:
+            result.faults.append(
+                Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error))
+            )
+    locks = [source for entry in entries for source in administrators_locks(entry.body)]
+    for entry in entries:
+        result.faults += [_fault(entry, found) for found in _in_object(entry.body, locks, result)]
+    latest = {_key(entry.body): entry for entry in entries}
+    assumed = assume_cluster([entry.body for entry in latest.values()], namespace=namespace)
+    for body, found in _in_owners(assumed, result, progress):
+        result.faults.append(_fault(latest[_key(body)], found))
+    order = {str(path): number for number, path in enumerate(files)}
+    result.faults = sorted(dict.fromkeys(result.faults), key=lambda one: (order[one.file], one.document))
+    return result
+
+
+def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
+    """Return an object with its namespace."""
+    body = entry.body
+    try:
+        namespaced = by_kind(body["apiVersion"], body["kind"]).namespaced
+    except LookupError:
+        return entry
+    metadata = {"namespace": namespace, **body["metadata"]} if namespaced else body["metadata"]
+    return LocatedObject(entry.path, entry.document, {**body, "metadata": metadata})
+
+
+def _in_object(body: Object, locks: Sequence[PolicySource], result: Result) -> Iterator[Found]:
+    """Yield the faults of an object by itself: of its labels and of the policies in it."""
+    yield from label_faults(body)
+    for found in policies_in(body, locks):
+        result.policies += 1
+        if found is not None:
+            yield found
+
+
+def _in_owners(
+    assumed: AssumedObjects, result: Result, progress: Callable[[int], object]
+) -> Iterator[tuple[Object, Found]]:
+    """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
+    for body, error in assumed.faults:
+        unknown = isinstance(error, UnknownRuntimeError)
+        reason = "UnknownRuntime" if unknown else Reason.UNREADABLE_OBJECT
+        severity = Severity.WARNING if unknown else Severity.ERROR
+        yield body, (severity, str(reason), str(error))
+    cluster = DryRunCluster(assumed.objects)
+    for owner in assumed.owners:
+        written = assumed.examples.get(id(owner), owner)
+        result.owners += 1
+        for found in _in_owner(cluster, KubernetesObject.read(owner).ref):
+            yield written, found
+        progress(result.owners)
+
+
+def _in_owner(cluster: DryRunCluster, ref: ObjectRef) -> Iterator[Found]:
+    try:
+        _, resolved = read_owner(cluster, ref, classes=True)
+        if isinstance(resolved, NoOp):
+            return
+        if resolved.failure is not None:
+            yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
+        for warning in quota_warnings(cluster, resolved):
+            yield Severity.WARNING, "QuotaTooSmall", warning
+        for stage in resolved.stages:
+            yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), str(stage)
+    except ValidationError as error:
+        path, message = first_fault(error)
+        yield Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}"
+
+
+def _fault(entry: LocatedObject, found: Found) -> Fault:
+    metadata, (severity, reason, message) = entry.body["metadata"], found
+    name = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+    named = f"{entry.body['kind']} {name}"
+    # The message names the object again, because in a cluster it stands in conditions of others too.
+    message = message.replace(f" of {named}: ", ": ", 1)
+    return Fault(severity, str(entry.path), named, reason, message, document=entry.document)
+
+
+def _key(body: Object) -> tuple[str, str, str]:
+    metadata = body["metadata"]
+    return body["kind"], metadata.get("namespace") or "", metadata["name"]
+
+
+def _without(path: Path, error: BadFileError) -> str:
+    """Return the message of an error without the path of its file."""
+    return str(error).removeprefix(str(path)).lstrip(": ")

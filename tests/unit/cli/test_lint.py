@@ -1,0 +1,200 @@
+"""`muster lint`: policies and group labels in manifests, for CI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.files import EVENTING
+from tests.conftest import Wording
+from tests.support import builders as b
+from tests.support.runtimes import a_runtime
+from tests.unit.cli.conftest import Muster, assert_names, without_folder
+
+POLICY = "muster.dev/pod-group-policy"
+Faults = list[dict[str, Any]]
+
+
+def a_policy(text: str) -> b.Modifier:
+    """The annotation with a policy."""
+    return b.annotated({POLICY: text})
+
+
+def a_config_map(namespace: str = "team-a", **data: str) -> Any:
+    """The ConfigMap with the policy of a namespace, or of the administrator."""
+    metadata = {"name": "muster-policy", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def a_quota(pods: int) -> Any:
+    """A ResourceQuota of team-a."""
+    spec = {"hard": {"pods": str(pods)}}
+    return b.an_object("v1", "ResourceQuota", "few", "", b.with_spec(**spec))
+
+
+HOLDS = ("warning", "ClusterTrainingRuntime mpi", "HoldsWhileWaiting")
+
+CASES = [
+    pytest.param([b.a_job(a_policy("workload: {}"))], set(), id="a valid policy"),
+    pytest.param(
+        [b.a_job(a_policy("workload: {onScale: Sometimes}"))],
+        {("error", "Job team-a/llama", "InvalidPolicy")},
+        id="an invalid policy is told once, not again for the Job",
+    ),
+    pytest.param(
+        [b.a_job(a_policy("workload: {groups: [{name: rack}]}"))],
+        {("error", "Job team-a/llama", "InvalidPolicy")},
+        id="a policy that contradicts the labels",
+    ),
+    pytest.param(
+        [a_config_map(policy="workload: {onScale: Sometimes}")],
+        {("error", "ConfigMap team-a/muster-policy", "InvalidPolicy")},
+        id="the policy of a namespace",
+    ),
+    pytest.param(
+        [
+            a_config_map("muster-system", locked="{onFailure: Basic}"),
+            b.a_job(a_policy("workload: {onFailure: Hold}")),
+        ],
+        {("error", "Job team-a/llama", "InvalidPolicy")},
+        id="a policy that sets a locked field",
+    ),
+    pytest.param(
+        [a_config_map("muster-system", locked="{onFailure: Perhaps}")],
+        {("error", "ConfigMap muster-system/muster-policy", "InvalidPolicy")},
+        id="locked fields that cannot be read",
+    ),
+    pytest.param(
+        [a_config_map(locked="{onFailure: Hold}")],
+        {("warning", "ConfigMap team-a/muster-policy", "MisplacedPolicy")},
+        id="locked fields that have no effect",
+    ),
+    pytest.param(
+        [a_runtime("workload: {onScale: Sometimes}")],
+        {("error", "ClusterTrainingRuntime mpi", "InvalidPolicy"), HOLDS},
+        id="the policy of a runtime",
+    ),
+    pytest.param(
+        [a_runtime("workload: {groups: [{name: rack}]}")],
+        {("error", "ClusterTrainingRuntime mpi", "InvalidPolicy"), HOLDS},
+        id="a runtime none of whose TrainJobs could have its groups",
+    ),
+    pytest.param(
+        [b.a_trainjob(b.with_spec(runtimeRef={"name": "ours"}))],
+        {("warning", "TrainJob team-a/llama", "UnknownRuntime")},
+        id="a runtime that is in none of the files",
+    ),
+    pytest.param(
+        [b.a_namespace(), b.a_job(pods=4), a_quota(3)],
+        {("warning", "Job team-a/llama", "QuotaTooSmall")},
+        id="a gang above the quota",
+    ),
+    pytest.param(
+        [b.a_job(mark="My Group")],
+        {("error", "Job team-a/llama", "InvalidLabel")},
+        id="a group that is no DNS label",
+    ),
+    pytest.param(
+        [b.a_job(b.template_labelled({"muster.dev/group-size": "many"}))],
+        {("error", "Job team-a/llama", "InvalidLabel")},
+        id="a size that is no number",
+    ),
+    pytest.param(
+        [b.a_job(b.template_labelled({"muster.dev/gruop": "main"}))],
+        {("warning", "Job team-a/llama", "UnknownLabel")},
+        id="a misspelt label",
+    ),
+    pytest.param(
+        [b.a_job(b.labelled({"muster.dev/group": "main"}))],
+        {("warning", "Job team-a/llama", "MisplacedLabel")},
+        id="a group label on the Job instead of its pod template",
+    ),
+    pytest.param(
+        [b.a_job(b.annotated({"muster.dev/group": "main"}))],
+        {("warning", "Job team-a/llama", "MisplacedLabel")},
+        id="a label that was written as an annotation",
+    ),
+    pytest.param(
+        [b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))],
+        {("error", "Namespace team-a", "InvalidLabel")},
+        id="a namespace that is not opted in",
+    ),
+    pytest.param(
+        [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "llama", "namespace": "team-a"}}],
+        {("error", "Job team-a/llama", "UnreadableObject")},
+        id="a Job without a spec",
+    ),
+    pytest.param([b.a_pod_group(), b.a_workload()], set(), id="Muster's own objects"),
+]
+
+
+@pytest.mark.parametrize(("objects", "expected"), CASES)
+def test_faults(
+    muster: Muster, tmp_path: Path, wording: Wording, objects: list[Any], expected: set[tuple[str, str, str]]
+) -> None:
+    """Each fault is told once, with its file; an error makes the exit status 1."""
+    path = tmp_path / "all.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    result = muster("lint", str(path), "-o", "json")
+    faults: Faults = json.loads(result.stdout)
+    assert {(fault["severity"], fault["object"], fault["reason"]) for fault in faults} == expected
+    assert len(faults) == len(expected)
+    assert {fault["file"] for fault in faults} <= {str(path)}
+    assert result.exit_code == any(severity == "error" for severity, _, _ in expected)
+    strict = muster("lint", "--strict", str(path))
+    assert strict.exit_code == bool(expected)
+    wording(without_folder(strict.stdout, tmp_path))
+
+
+def test_our_own_examples_have_no_fault(muster: Muster) -> None:
+    """A folder with manifests, a kustomization and Python."""
+    result = muster("lint", "--strict", str(EVENTING / "examples"))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("0 errors, 0 warnings\n")
+
+
+def test_files_count_together_and_faults_name_file_and_document(muster: Muster, tmp_path: Path) -> None:
+    """The policy of a namespace may be in another file than the Job."""
+    job, policy = tmp_path / "a-job.yaml", tmp_path / "nested" / "policy.yml"
+    policy.parent.mkdir()
+    job.write_text(yaml.safe_dump_all([b.a_namespace(), b.a_job(mark=None)]))
+    policy.write_text(yaml.safe_dump(a_config_map(policy="workload: {groups: [{name: rack}]}")))
+    (tmp_path / "values.yaml").write_text("replicas: 3")
+    (fault,) = json.loads(muster("lint", str(tmp_path), "-o", "json").stdout)
+    assert (fault["file"], fault["document"], fault["reason"]) == (str(job), 2, "InvalidPolicy")
+    assert_names(fault["message"], "ConfigMap team-a/muster-policy", "rack")
+
+
+def test_what_cannot_be_read_is_a_fault(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+    """The other files are checked nevertheless."""
+    (tmp_path / "broken.yaml").write_text("a: [1")
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(b.a_job()))
+    result = muster("lint", str(tmp_path))
+    assert result.exit_code == 1
+    assert_names(result.stdout, "UnreadableFile", "broken.yaml", "1 job")
+    wording(without_folder(result.stdout, tmp_path))
+
+
+def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path, wording: Wording) -> None:
+    """One command each, with file and reason, and escaped."""
+    path = filed("job.yaml", yaml.safe_dump(b.a_job(a_policy('workload: {"50%": 1}'))))
+    result = muster("lint", path, "-o", "github")
+    assert result.exit_code == 1
+    (line,) = without_folder(result.stdout, tmp_path).splitlines()
+    assert line.startswith("::error file=job.yaml,title=InvalidPolicy::")
+    assert "50%25" in line
+    wording(line)
+
+
+@pytest.mark.parametrize("target", ["nowhere.yaml", "empty"])
+def test_what_is_not_there_is_told(muster: Muster, tmp_path: Path, wording: Wording, target: str) -> None:
+    """One line, exit status 2: a wrong path in CI must not pass."""
+    (tmp_path / "empty").mkdir()
+    result = muster("lint", str(tmp_path / target))
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    wording(without_folder(line, tmp_path))
