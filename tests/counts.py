@@ -28,6 +28,7 @@ from muster.replay.replay import ReplayStack, is_musters_group
 from muster.replay.snapshots import Object
 from muster.replay.summary import MUSTER_CONDITIONS, gates
 from muster.steps import step_names
+from muster.testing.cases import envelope
 from tests.replays import recorded
 
 COUNTS = Path(__file__).with_suffix(".yaml")
@@ -61,7 +62,7 @@ def costs(story: str) -> dict[str, Any]:
     """Return the deliveries of a story by function, and the API calls by function, verb and resource."""
     with ReplayStack(recorded.moments(story)[0].objects[:1], NOW) as stack:
         stack.server.forget_calls()
-        for event in map(recorded.envelope, recorded.events(story)):
+        for event in map(envelope, recorded.events(story)):
             if event["type"].endswith(".delete"):
                 break
             _happens(stack, event["data"])

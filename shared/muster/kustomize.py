@@ -78,7 +78,9 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
-    kustomization: dict[str, Any] = yaml_files.load((folder / "kustomization.yaml").read_text())
+    kustomization = yaml_files.load((folder / "kustomization.yaml").read_text())
+    if not isinstance(kustomization, dict):
+        raise UnsupportedManifestError(f"{folder}/kustomization.yaml: is not a YAML mapping")
     if unknown := sorted(set(kustomization) - _KNOWN):
         raise UnsupportedManifestError(f"{folder}/kustomization.yaml: {', '.join(unknown)} is not supported")
     return kustomization
