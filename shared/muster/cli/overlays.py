@@ -27,8 +27,10 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
         wiring, own = Wiring.from_manifests(load_beside_muster(folder)), step_files(folder)
     except FileNotFoundError as error:
         raise BadInput(f"--overlay: {error.filename}: No such file") from None
-    except (UnsupportedManifestError, yaml.YAMLError) as error:
-        raise BadInput(f"--overlay: {' '.join(str(error).split())}") from None
+    except UnsupportedManifestError as error:
+        raise BadInput(f"--overlay: {error}") from None
+    except yaml.YAMLError as error:
+        raise BadInput(f"--overlay {folder}: a file is not YAML: {' '.join(str(error).split())}") from None
     with errors_as_bad_input():
         for service, path in own.items():
             name = steps.load_step(path).name

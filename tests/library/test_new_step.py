@@ -1,0 +1,122 @@
+"""`muster new-step` writes a step that works as it is, for every event that it offers."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from muster import library
+from muster.cli import main
+from muster.kustomize import load, of_kind
+from muster.scaffold import REACTIONS
+from muster.simulator.broker import CloudEvent, Wiring
+from muster.testing import Case, change, check_laws, check_manifests, load_step, plan_of
+from tests.conftest import Wording
+from tests.manifests.knative_models import TriggerSpec
+from tests.support.installed import ROOT
+
+each_event = pytest.mark.parametrize("event", REACTIONS)
+
+
+def new_step(*arguments: str) -> Result:
+    """Run the command in the current folder."""
+    return CliRunner().invoke(main, ["new-step", *arguments])
+
+
+@pytest.fixture(name="folder")
+def _folder(event: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new step for an event."""
+    monkeypatch.chdir(tmp_path)
+    result = new_step("my-step", "--on", event)
+    assert result.exit_code == 0, result.output
+    return tmp_path / "my_step"
+
+
+@each_event
+def test_it_acts_on_the_recorded_event_and_keeps_every_law(event: str, folder: Path) -> None:
+    """The case is about an event of the kind that was asked for, and the plan is written beside it."""
+    step, case = load_step(folder), Case.read(folder / "tests/case")
+    planned = plan_of(step, case)
+    assert planned.reason == "Marked"
+    assert planned.as_yaml() == (folder / "tests/case/plan.yaml").read_text()
+    assert planned.actions[0].target.kind == REACTIONS[event].resource.kind
+    check_laws(step, case)
+
+
+@each_event
+def test_its_trigger_lets_the_event_through_and_others_not(event: str, folder: Path) -> None:
+    """By the filter, which names the API group: other projects have kinds of the same names."""
+    check_manifests(folder)
+    (trigger,) = of_kind(load(folder), "Trigger")
+    TriggerSpec.model_validate(trigger["spec"])
+    brokers = of_kind(load(), "Broker")
+    (wired,) = Wiring.from_manifests([*brokers, trigger]).triggers
+    reaction, case = REACTIONS[event], Case.read(folder / "tests/case")
+    attributes = CloudEvent.from_http(case.event.headers, case.event.body).attributes
+    assert wired.passes(attributes)
+    assert wired.passes({"type": "dev.muster.sweep"})
+    assert not wired.passes({**attributes, "type": "dev.knative.apiserver.resource.delete"})
+    stranger = {"apiVersion": "example.com/v1", "kind": reaction.resource.kind, "metadata": {"name": "a"}}
+    other = change(stranger, reaction.change)
+    assert not wired.passes(CloudEvent.from_http(other.headers, other.body).attributes)
+
+
+@each_event
+def test_it_imports_public_names_only(event: str, folder: Path) -> None:
+    """Of Muster; so a step outlives what is private."""
+    assert event
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("muster"):
+                assert node.module in {"muster", "muster.testing"}, path
+                if node.module == "muster":
+                    assert {alias.name for alias in node.names} <= set(library.__all__)
+
+
+@pytest.mark.parametrize("example", ["label_racks", "tell_chat"])
+def test_examples_import_public_names_only(example: str) -> None:
+    """Likewise."""
+    test_it_imports_public_names_only(example, ROOT / "eventing/examples" / example)
+
+
+def test_its_image_is_named_once(tmp_path: Path) -> None:
+    """In kustomization.yaml; the file for func and the Containerfile say how it is built."""
+    assert new_step("my-step", "--on", "pod-bound", "--into", str(tmp_path)).exit_code == 0
+    folder = tmp_path / "my_step"
+    (service,) = of_kind(load(folder), "Service")
+    (container,) = service["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example.com/my-step:1"
+    func = yaml.safe_load((folder / "func.yaml").read_text())
+    assert (func["name"], func["runtime"], func["invoke"]) == ("my-step", "python", "http")
+    for name in ("func.yaml", "Containerfile"):
+        assert container["image"] in (folder / name).read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["Label Racks", "--on", "pod-bound"], id="a name that no Service can have"),
+        pytest.param(["a" * 60, "--on", "pod-bound"], id="a name that is too long"),
+        pytest.param(["there", "--on", "pod-bound"], id="a folder that exists"),
+        pytest.param(["one", "--on", "pod-bound", "--into", "there/file"], id="a folder that is a file"),
+        pytest.param(["one", "--on", "pod-eaten"], id="an event that is not offered"),
+        pytest.param(["one"], id="no event"),
+    ],
+)
+def test_bad_arguments_are_told_in_one_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    """Nothing is written, and nothing is overwritten."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    result = new_step(*arguments)
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    wording(result.output.splitlines()[-1])
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,68 @@
+"""--overlay of `muster run` and `muster replay`: what cannot be run is told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from muster import steps
+from muster.cli import main
+from muster.files import EVENTING, RECORDINGS
+from tests.conftest import Wording
+
+KUSTOMIZATION = "kustomization.yaml"
+EMPTY = "kind: Kustomization\n"
+STEP = "function/step.py"
+TRIGGER = (EVENTING / "examples/label_racks/trigger.yaml").read_text()
+GOOD = (EVENTING / "examples/label_racks" / STEP).read_text()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({}, id="no kustomization"),
+        pytest.param({KUSTOMIZATION: "resources: [there.yaml]"}, id="a resource that is not there"),
+        pytest.param({KUSTOMIZATION: "resources: ["}, id="no YAML"),
+        pytest.param({KUSTOMIZATION: ""}, id="an empty file"),
+        pytest.param({KUSTOMIZATION: "namePrefix: a-"}, id="a field that is not implemented"),
+        pytest.param(
+            {KUSTOMIZATION: "resources: [trigger.yaml]", "trigger.yaml": TRIGGER},
+            id="a trigger without a step",
+        ),
+        pytest.param(
+            {KUSTOMIZATION: EMPTY, STEP: "import os\nnowhere"}, id="an error at import"
+        ),
+        pytest.param({KUSTOMIZATION: EMPTY, STEP: "def plan(:"}, id="no Python"),
+        pytest.param({KUSTOMIZATION: EMPTY, STEP: "STEP = 1"}, id="no step"),
+        pytest.param({KUSTOMIZATION: EMPTY, STEP: GOOD}, id="a step of another name"),
+    ],
+)
+def test_what_cannot_be_run_is_told(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    """With the path; the exit status is 2."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    (tmp_path / "mine").mkdir(exist_ok=True)
+    result = CliRunner().invoke(main, ["run", "--overlay", "mine"])
+    assert result.exit_code == 2
+    (line,) = result.output.replace(str(tmp_path), "").splitlines()
+    wording(line)
+
+
+def test_a_replay_delivers_to_a_step_of_ones_own() -> None:
+    """Beside Muster's own functions, by its own trigger."""
+    events, objects = RECORDINGS / "1-torch.resource.jsonl.gz", RECORDINGS / "1-torch.objects.yaml.gz"
+    options = {"--objects": objects, "--moment": "all bound", "--overlay": EVENTING / "examples/label_racks"}
+    arguments = [str(word) for option in options.items() for word in option]
+    result = CliRunner().invoke(main, ["replay", str(events), *arguments, "--output", "yaml"])
+    assert result.exit_code == 0
+    functions = yaml.safe_load(result.output)["functions"]
+    assert set(functions) == {*steps.step_names(), "label_racks"}
+    assert functions["label_racks"] == {"UpToDate": 3}, "the recording has no nodes, so there are no racks"
