@@ -12,7 +12,6 @@ import json
 import os
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -33,6 +32,7 @@ from muster.objects.resources import by_kind
 from muster.replay.recorded_requests import RecordedRequest
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.requests import Request
+from tests.cluster.processes import free_ports
 from tests.replays.golden import cases
 from tests.support import containerfile
 from tests.support.containerfile import ROOT
@@ -155,7 +155,7 @@ def serving(
 ) -> Iterator[ServedFunction]:
     """Install one function and serve it, with more variables, until it says that it is ready."""
     command = install(step, environment, staged, folder)
-    server, log, address = ApiServer().start(), folder / "log", f"127.0.0.1:{_free_port()}"
+    server, log, address = ApiServer().start(), folder / "log", f"127.0.0.1:{free_ports(1)[0]}"
     variables = {
         "PATH": f"{environment}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(folder),
@@ -175,13 +175,6 @@ def serving(
         process.wait()
         served.http.clear()
         served.server.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @pytest.fixture(

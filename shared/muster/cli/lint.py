@@ -11,7 +11,7 @@ import click
 from muster.cli.arguments import BadInput
 from muster.cli.output import echo, echo_data, output_option, step_shown
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
-from muster.operator.lint import Fault, Result, Severity, lint
+from muster.operator.lint import Fault, LintResult, Severity, lint
 
 STDIN = "-"
 _SUFFIXES = {".yaml", ".yml", ".json"}
@@ -65,7 +65,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
     return files
 
 
-def _print_text(result: Result) -> None:
+def _print_text(result: LintResult) -> None:
     for fault in result.faults:
         echo(str(fault))
     errors, warnings = result.count(Severity.ERROR), result.count(Severity.WARNING)
@@ -78,7 +78,7 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _print_github(result: Result) -> None:
+def _print_github(result: LintResult) -> None:
     for fault in result.faults:
         echo(_annotation(fault))
 
@@ -98,4 +98,4 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_PRINTERS: Mapping[str, Callable[[Result], None]] = {"text": _print_text, "github": _print_github}
+_PRINTERS: Mapping[str, Callable[[LintResult], None]] = {"text": _print_text, "github": _print_github}

@@ -54,7 +54,7 @@ class OwnerReference(View):
         return self.api_version.rpartition("/")[0]
 
 
-class FieldManager(View):
+class ManagedFieldsEntry(View):
     """One entry of `metadata.managedFields`: who wrote the object, or a subresource of it."""
 
     manager: str = ""
@@ -90,7 +90,7 @@ class ObjectMeta(View):
 class ManagedMeta(ObjectMeta):
     """`metadata` with its managedFields, which are not kept of most objects."""
 
-    managed_fields: tuple[FieldManager, ...] = ()
+    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
     @property
     def written_by_creator_alone(self) -> bool:

@@ -32,9 +32,7 @@ GOOD = (EVENTING / "examples/label_racks" / STEP).read_text()
             {KUSTOMIZATION: "resources: [trigger.yaml]", "trigger.yaml": TRIGGER},
             id="a trigger without a step",
         ),
-        pytest.param(
-            {KUSTOMIZATION: EMPTY, STEP: "import os\nnowhere"}, id="an error at import"
-        ),
+        pytest.param({KUSTOMIZATION: EMPTY, STEP: "import os\nnowhere"}, id="an error at import"),
         pytest.param({KUSTOMIZATION: EMPTY, STEP: "def plan(:"}, id="no Python"),
         pytest.param({KUSTOMIZATION: EMPTY, STEP: "STEP = 1"}, id="no step"),
         pytest.param({KUSTOMIZATION: EMPTY, STEP: GOOD}, id="a step of another name"),

@@ -8,11 +8,9 @@ import pytest
 
 from muster.cluster.interface import Object
 from muster.cluster.owner import read_owner
-from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
 from muster.policy.sources.source import ANNOTATION
-from muster.policy.tree.members import LiveMembers
 from muster.steps import step_named
 from tests.support.builders import (
     TRAINJOB_UID,
@@ -173,44 +171,6 @@ def test_jobs_of_an_earlier_jobset_are_left_out() -> None:
     stale = a_child_job(a_jobset(a_replicated_job("node"), modifiers=[of_uid(OTHER)]), "node", 1)
     cluster = CountingSnapshot(*CHAIN, stale, a_workload(a_gang("trainer", 2), root=TRAINJOB))
     assert len(CREATE_POD_GROUPS.observe(cluster, ref(TRAINJOB)).members.jobs) == 1
-
-
-def test_create_pod_groups_reads_no_policy_without_a_workload() -> None:
-    """Most Jobs are added before their Workload is."""
-    cluster = CountingSnapshot(a_job())
-    inputs = CREATE_POD_GROUPS.observe(cluster, ref(a_job()))
-    assert inputs.members == LiveMembers()
-    assert [call.rpartition(" ")[0] for call in cluster.reads] == ["get Job", "list", "get Workload"]
-
-
-def test_create_pod_groups_reads_the_workload_of_the_event_once() -> None:
-    """Its event names it, and so does its owner."""
-    job = a_job()
-    workload = a_workload(a_gang("main", 2), root=job)
-    cluster = CountingSnapshot(job, workload)
-    CREATE_POD_GROUPS.observe(cluster, ref(workload))
-    assert sum(call.startswith("get Workload") for call in cluster.reads) == 1
-
-
-def test_a_pod_before_its_group_costs_one_read() -> None:
-    """By the name in its event."""
-    pod = a_pod()
-    event = ResourceEvent("1", Happened.ADD, ref(pod), pod)
-    cluster = CountingSnapshot(a_job(), pod)
-    subject = PATCH_PODS.predicate(event)
-    assert isinstance(subject, ObjectRef)
-    assert PATCH_PODS.observe(cluster, subject).awaited == "llama-main-33333333"
-    assert cluster.reads == ["get PodGroup llama-main-33333333"]
-
-
-def test_a_pod_is_of_the_group_that_it_names_itself() -> None:
-    """Not of the one in its event, which anyone could have sent."""
-    pod = a_pod()
-    forged = {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": "other"}}}
-    subject = PATCH_PODS.predicate(ResourceEvent("1", Happened.ADD, ref(pod), forged))
-    assert isinstance(subject, ObjectRef)
-    inputs = PATCH_PODS.observe(CountingSnapshot(a_job(), pod, a_pod_group("other")), subject)
-    assert inputs.groups == ()
 
 
 def test_create_workload_reads_no_pods_where_it_needs_none() -> None:

@@ -14,7 +14,7 @@ class _Entry(BaseModel):
     name: str
 
 
-class _Model(BaseModel):
+class _Checked(BaseModel):
     """Fields of every type that views and policies have."""
 
     model_config = ConfigDict(extra="forbid")
@@ -64,6 +64,6 @@ class _Model(BaseModel):
 def test_the_words_and_the_path(data: dict[str, Any], path: str, words: str) -> None:
     """As a person would write them."""
     with pytest.raises(ValidationError) as caught:
-        _Model.model_validate(data)
+        _Checked.model_validate(data)
     error = caught.value.errors()[0]
     assert (path_of(error["loc"]), fault(error)) == (path, words)

@@ -34,7 +34,7 @@ Found = tuple[Severity, str, str]
 
 
 @dataclass
-class Result:
+class LintResult:
     """The result of a lint.
 
     Attributes:
@@ -57,7 +57,7 @@ def lint(
     namespace: str = DEFAULT_NAMESPACE,
     *,
     progress: Callable[[int], object] = lambda _number: None,
-) -> Result:
+) -> LintResult:
     """Check the objects of files as if all were applied together; of several with one name the last counts.
 
     Args:
@@ -65,7 +65,7 @@ def lint(
         namespace: of objects without one.
         progress: called with the number of owners checked so far.
     """
-    result = Result()
+    result = LintResult()
     entries: list[LocatedObject] = []
     for path, in_folder in files.items():
         try:
@@ -97,7 +97,7 @@ def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
     return LocatedObject(entry.path, entry.document, {**body, "metadata": metadata})
 
 
-def _in_object(body: Object, locks: Sequence[PolicySource], result: Result) -> Iterator[Found]:
+def _in_object(body: Object, locks: Sequence[PolicySource], result: LintResult) -> Iterator[Found]:
     """Yield the faults of an object by itself: of its labels and of the policies in it."""
     yield from label_faults(body)
     for found in policies_in(body, locks):
@@ -107,7 +107,7 @@ def _in_object(body: Object, locks: Sequence[PolicySource], result: Result) -> I
 
 
 def _in_owners(
-    assumed: AssumedObjects, result: Result, progress: Callable[[int], object]
+    assumed: AssumedObjects, result: LintResult, progress: Callable[[int], object]
 ) -> Iterator[tuple[Object, Found]]:
     """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
     for body, error in assumed.faults:

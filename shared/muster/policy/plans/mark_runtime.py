@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from muster.objects.field_paths import FieldPath, Path, owned_by
-from muster.objects.meta import FieldManager, KubernetesObject, ObjectMeta, ObjectRef, View
+from muster.objects.meta import KubernetesObject, ManagedFieldsEntry, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
@@ -61,7 +61,7 @@ _OTHER_GROUPS = {
 _TEMPLATE: Path = ("spec", "template")
 
 
-class FieldOwner(FieldManager):
+class FieldOwner(ManagedFieldsEntry):
     """One entry of `metadata.managedFields`, with its fields."""
 
     fields_v1: dict[str, Any] = Field(default_factory=dict, alias="fieldsV1")
