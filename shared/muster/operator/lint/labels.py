@@ -107,8 +107,11 @@ def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, 
     kind = body.get("kind")
     place = {"Pod": "pod", "Namespace": "Namespace"}.get(str(kind), "owner")
     metadata = body.get("metadata")
+    # To a Job without labels the API server copies those of its pod template (SetDefaults_Job,
+    # pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
+    defaulted = kind == "Job" and isinstance(metadata, Mapping) and "uid" in metadata
     if isinstance(metadata, Mapping):
-        yield "metadata", place, metadata
+        yield "metadata", place, {**metadata, "labels": {}} if defaulted else metadata
     yield from _templates(body.get("spec"), "spec")
 
 
