@@ -8,7 +8,6 @@ say.
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import signal
@@ -17,9 +16,8 @@ import sys
 import threading
 import time
 import venv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,15 @@ from muster.objects.resources import by_kind
 from muster.replay.recorded_requests import RecordedRequest
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.requests import Request
-from tests.cluster.processes import free_ports
+from tests.contract.served_functions import (
+    FUNCTIONS,
+    INSTALLS,
+    Install,
+    ServedFunction,
+    install_as_func,
+    lay_out_as_container,
+    serving,
+)
 from tests.replays.golden import cases
 from tests.support import containerfile
 from tests.support.containerfile import ROOT
@@ -41,51 +47,12 @@ from tests.support.containerfile import ROOT
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 STEPS = sorted({case.step.name for case in cases()})
-FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
-SERVED_BY_FUNC = "from func_python.http import serve; from function import new; serve(new)"
-"""What func starts (knative/func, templates/python/scaffolding/instanced-http/service/main.py)."""
 METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 TIMES = {"lastTransitionTime", "firstTimestamp", "lastTimestamp"}
 """A served function has a clock of its own; golden plans have the time of their event."""
 
 Write = tuple[str, str, Any]
 """Method, path and body of a request that changes something."""
-
-
-@dataclass
-class ServedFunction:
-    """One function's process, and the API server it talks to."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-    server: ApiServer
-    log: Path
-    http: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False, timeout=30))
-
-    def send(self, capture: RecordedRequest) -> urllib3.BaseHTTPResponse:
-        """Deliver an event as a broker does."""
-        return self.http.request("POST", self.url, headers=dict(capture.headers), body=capture.body)
-
-    def probe(self, which: str) -> tuple[int, str]:
-        """Status and words of a health endpoint."""
-        answer = self.http.request("GET", f"{self.url}/health/{which}")
-        return answer.status, answer.data.decode().strip()
-
-    def wait_until_ready(self, seconds: float) -> None:
-        """Ask until it says so; what it said instead is in the error."""
-        end = time.monotonic() + seconds
-        while True:
-            with suppress(urllib3.exceptions.HTTPError):
-                if self.probe("readiness")[0] == 200:
-                    return
-            assert time.monotonic() < end, self.log.read_text()
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-
-    def lines(self) -> list[dict[str, Any]]:
-        """What it logged about events so far."""
-        written = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-        return [line for line in written if "outcome" in line]
 
 
 @pytest.fixture(name="environment", scope="module")
@@ -116,65 +83,6 @@ def _staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         subprocess.run(command, cwd=folder / step, check=True, capture_output=True)
     return folder
-
-
-def install_as_func(step: str, environment: Path, staged: Path, folder: Path) -> list[str]:
-    """Install the staged function as func's host builder does, and tell what func would start."""
-    (wheel,) = (staged / f"{step}.wheel").iterdir()
-    pip = [str(environment / "python"), "-m", "pip", "install", "--quiet", "--no-index"]
-    # Every dependency that its pyproject.toml names is among the locked ones, in a version it takes.
-    subprocess.run([*pip, "--dry-run", str(wheel)], check=True, capture_output=True)
-    subprocess.run([*pip, "--no-deps", "--target", str(folder), str(wheel)], check=True, capture_output=True)
-    return ["python", "-c", SERVED_BY_FUNC]
-
-
-def lay_out_as_container(step: str, environment: Path, _staged: Path, folder: Path) -> list[str]:
-    """Make the image's folder, and tell what a container of the function starts."""
-    containerfile.lay_out(folder)
-    containerfile.run(containerfile.of_word("RUN")[1], folder, environment)
-    return [*containerfile.of_word("ENTRYPOINT")[0].command, step.replace("_", "-")]
-
-
-def lay_out_with_all_functions(step: str, environment: Path, staged: Path, folder: Path) -> list[str]:
-    """Make the image's folder, and tell what a container of all functions starts."""
-    others = (function.replace("_", "-") for function in FUNCTIONS if function != step)
-    return [*lay_out_as_container(step, environment, staged, folder), *others]
-
-
-Install = Callable[[str, Path, Path, Path], list[str]]
-INSTALLS = [
-    pytest.param(install_as_func, id="staged for func"),
-    pytest.param(lay_out_as_container, id="by Containerfile"),
-    pytest.param(lay_out_with_all_functions, id="by Containerfile, with all functions in one process"),
-]
-
-
-@contextmanager
-def serving(
-    install: Install, step: str, environment: Path, staged: Path, folder: Path, **more: str
-) -> Iterator[ServedFunction]:
-    """Install one function and serve it, with more variables, until it says that it is ready."""
-    command = install(step, environment, staged, folder)
-    server, log, address = ApiServer().start(), folder / "log", f"127.0.0.1:{free_ports(1)[0]}"
-    variables = {
-        "PATH": f"{environment}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(folder),
-        "LISTEN_ADDRESS": address,
-        "MUSTER_API_SERVER": server.url,
-        **more,
-    }
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=output)
-    path = f"/{step.replace('_', '-')}" if install is lay_out_with_all_functions else ""
-    served = ServedFunction(f"http://{address}{path}", process, server, log)
-    try:
-        served.wait_until_ready(60)
-        yield served
-    finally:
-        process.kill()
-        process.wait()
-        served.http.clear()
-        served.server.stop()
 
 
 @pytest.fixture(
