@@ -109,10 +109,11 @@ def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, 
     metadata = body.get("metadata")
     # To a Job without labels the API server copies those of its pod template (SetDefaults_Job,
     # pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
-    defaulted = kind == "Job" and isinstance(metadata, Mapping) and "uid" in metadata
+    templates = [*_templates(body.get("spec"), "spec")]
     if isinstance(metadata, Mapping):
-        yield "metadata", place, {**metadata, "labels": {}} if defaulted else metadata
-    yield from _templates(body.get("spec"), "spec")
+        copied = kind == "Job" and any(metadata.get("labels") == of[2].get("labels") for of in templates)
+        yield "metadata", place, {**metadata, "labels": {}} if copied else metadata
+    yield from templates
 
 
 def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
