@@ -131,11 +131,7 @@ def _resources(rounds: Rounds, pods: int, group: str, at: int, axis: str) -> Ite
     cpu = of_each(rounds, lambda taken: 1000 * sum(taken.cost.cpu.values()) / pods)
     reference = next(iter(rounds))
     yield Measure("CPU time of all processes per pod", "ms", cpu, group, reference, at=at, axis=axis)
-    functions = rounds[MUSTER][0].cost.deliveries
-    memory = of_each(
-        {MUSTER: rounds[MUSTER]},
-        lambda taken: max(taken.cost.memory[name.replace("_", "-")] for name in functions),
-    )
+    memory = of_each({MUSTER: rounds[MUSTER]}, lambda taken: max(taken.cost.memory.values()))
     yield Measure("memory of the largest function", "MiB", memory, group, at=at, axis=axis)
 
 

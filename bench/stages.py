@@ -68,7 +68,7 @@ class Cost:
         requests: answered by the API server, except those of the benchmark itself.
         cpu: CPU seconds by process; those of the broker include the benchmark's own few.
         deliveries: events that each function answered, repeated ones included.
-        memory: most resident memory of each process so far, in MiB.
+        memory: most resident memory of each process that serves functions so far, in MiB.
         others: share of the machine's CPU time that other programs took meanwhile, 0 to 1.
     """
 
@@ -118,7 +118,7 @@ class Stage:
             requests=audit.requests(events, without=[ADMINISTRATOR]),
             cpu={name: seconds for name, seconds in cpu.items() if name != DRIVER},
             deliveries=procfs.since(before.deliveries, after.deliveries),
-            memory=procfs.memory_of(self._pids()),
+            memory=procfs.memory_of(self._functions()),
             others=after.machine.others(before.machine, sum(cpu.values())),
         )
 
@@ -173,6 +173,9 @@ class Stage:
     def _pids(self) -> dict[str, int]:
         pids = {process.name: process.pid for process in self.cluster.processes} | {DRIVER: self.driver.pid}
         return {**pids, "broker": os.getpid()} if self.muster else pids
+
+    def _functions(self) -> dict[str, int]:
+        return {name: process.pid for name, process in self.muster.functions.items()} if self.muster else {}
 
     def _deliveries(self) -> dict[str, float]:
         if not self.muster:
