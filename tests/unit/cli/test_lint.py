@@ -109,7 +109,7 @@ CASES = [
         id="a misspelt label",
     ),
     pytest.param(
-        [b.a_job(b.labelled({"muster.dev/group": "main"}))],
+        [b.a_job(b.labelled({"muster.dev/group": "main"}), mark=None)],
         {("warning", "Job team-a/llama", "MisplacedLabel")},
         id="a group label on the Job instead of its pod template",
     ),

@@ -111,9 +111,20 @@ def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, 
     # pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
     templates = [*_templates(body.get("spec"), "spec")]
     if isinstance(metadata, Mapping):
-        copied = kind == "Job" and any(metadata.get("labels") == of[2].get("labels") for of in templates)
-        yield "metadata", place, {**metadata, "labels": {}} if copied else metadata
+        yield "metadata", place, _without_copies(metadata, templates) if kind == "Job" else metadata
     yield from templates
+
+
+def _without_copies(
+    metadata: Mapping[str, Any], templates: list[tuple[str, str, Mapping[str, Any]]]
+) -> Mapping[str, Any]:
+    """Return the metadata of a Job without the labels that its pod template has too."""
+    labels = metadata.get("labels")
+    if not isinstance(labels, Mapping):
+        return metadata
+    of_templates = [of for _, _, template in templates if isinstance(of := template.get("labels"), Mapping)]
+    own = {name: value for name, value in labels.items() if all(of.get(name) != value for of in of_templates)}
+    return {**metadata, "labels": own}
 
 
 def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
