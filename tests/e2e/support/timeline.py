@@ -161,12 +161,18 @@ class StoryRecording:
         """
         self.stop()
         yield
+        until(self._watches_ended, 60)
         self._recorder.resume()
 
     def stop(self) -> None:
         """Stop recording."""
         self._recorder.stop()
         self._source.hang_up()
+
+    def _watches_ended(self) -> bool:
+        """Hang up again, since a watch may have been connecting, and return whether no watch is left."""
+        self._source.hang_up()
+        return self._recorder.idle
 
     def _last_change(self) -> float:
         return max((entry.at for entry in self.entries() if entry.kind != "Event"), default=self.began)

@@ -117,6 +117,11 @@ class TimelineRecorder:
         """Stop recording."""
         self._stopped.set()
 
+    @property
+    def idle(self) -> bool:
+        """Whether all watches have ended, as they do some time after `stop`."""
+        return not any(thread.is_alive() for thread in self._threads)
+
     def resume(self) -> None:
         """Watch again after `stop`; each object that changed meanwhile is recorded as one change.
 
