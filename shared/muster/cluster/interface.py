@@ -53,7 +53,8 @@ class RawCluster(Protocol):
         """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors.
 
         A list of the newest state waits up to 100 ms until the API server's cache is as new as etcd
-        (KEP-2340); one with `as_of` does not.
+        (KEP-2340); one with `as_of` does not. In a function, lists leave out the containers and volumes of
+        pods and pod templates, and managedFields; `get` has them.
 
         Args:
             resource: the kind.

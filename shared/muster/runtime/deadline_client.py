@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Lock
 from typing import TypeVar
 
 from muster.cluster import deadline
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
-from muster.cluster.paging import Page, all_pages
+from muster.cluster.paging import Page, all_pages, without_containers
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
@@ -84,10 +85,10 @@ class DeadlineClient:
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """See `Cluster`; each page is a call."""
+        """See `Cluster`; each page is a call. Containers and volumes are left out (`without_containers`)."""
         return all_pages(
-            lambda token: self.page(
-                resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token
+            lambda token: _light(
+                self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
             )
         ).objects
 
@@ -145,3 +146,7 @@ class DeadlineClient:
             raise
         self._on_call(verb, resource, "404" if answer is None and verb == "get" else "ok")
         return answer
+
+
+def _light(page: Page) -> Page:
+    return replace(page, objects=[without_containers(body) for body in page.objects])

@@ -1,0 +1,71 @@
+"""Lists of an event keep nothing of what a tenant can write into containers, volumes and managedFields."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from muster.cluster.client import Client
+from muster.cluster.paging import LEFT_OUT, without_containers
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.versioned import Versioned
+from muster.objects.resources import JOBS, PODS
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.runtime.deadline_client import DeadlineClient
+from muster.simulator.apiserver import ApiServer
+from tests.support.builders import Object, a_job, a_jobset, a_namespace, a_pod, named, of_uid
+
+LARGE = 200 * 1024
+PODS_OF_A_TENANT = 200
+
+
+def a_large_pod(number: int) -> Object:
+    """A pod with 200 KiB of environment."""
+    pod = a_pod(None, number, named(f"a-{number}"), of_uid(f"a-{number}"))
+    environment = [{"name": "A", "value": "x" * LARGE}]
+    pod["spec"]["containers"] = [{"name": "a", "image": "a", "env": environment}]
+    pod["spec"]["volumes"] = [{"name": "a", "emptyDir": {}}]
+    pod["metadata"]["managedFields"] = [{"manager": "me", "fieldsV1": {"f:spec": {}}}]
+    return pod
+
+
+@pytest.fixture(name="cluster", scope="module")
+def _cluster() -> Iterator[DeadlineClient]:
+    with ApiServer() as server:
+        server.load([a_namespace(), *map(a_large_pod, range(PODS_OF_A_TENANT))])
+        yield DeadlineClient(Versioned(Client.for_server(server.url)), 60)
+
+
+def test_lists_have_what_steps_read(cluster: DeadlineClient) -> None:
+    """Gates, groups, labels and status, and no containers; a GET has the whole object."""
+    body = cluster.list(PODS, "team-a")[0]
+    assert not LEFT_OUT.intersection(body["spec"])
+    assert "managedFields" not in body["metadata"]
+    assert {"schedulingGates", "schedulingGroup"} <= set(body["spec"])
+    assert cluster.get(PODS, "a-0", "team-a")["spec"]["containers"]  # type: ignore[index]  # it exists
+
+
+def test_the_memory_of_a_list_is_that_of_a_page(cluster: DeadlineClient) -> None:
+    """40 MiB of pods are read in pages of 4 MiB, of which nearly nothing is kept."""
+    tracemalloc.start()
+    try:
+        listed = cluster.list(PODS, "team-a")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(listed) == PODS_OF_A_TENANT
+    assert len(json.dumps(listed)) < PODS_OF_A_TENANT * 2048
+    assert kept < PODS_OF_A_TENANT * LARGE / 4
+
+
+def test_views_read_the_same_from_light_objects() -> None:
+    """Also the pod templates of a JobSet's Jobs."""
+    job, jobset = a_job(), a_jobset()
+    assert Job.read(without_containers(job)) == Job.read(job)
+    assert JobSet.read(without_containers(jobset)) == JobSet.read(jobset)
+    assert "containers" in Snapshot([job]).list(JOBS)[0]["spec"]["template"]["spec"]
+    assert "containers" not in without_containers(job)["spec"]["template"]["spec"]
