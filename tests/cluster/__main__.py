@@ -123,7 +123,8 @@ def _is_ours(process: ComponentProcess, folder: str) -> bool:
     """Return whether the process id still belongs to this process; a reboot assigns ids anew."""
     ps = ["ps", "-ww", "-p", str(process.pid), "-o", "command="]
     command = subprocess.run(ps, capture_output=True, text=True, check=False).stdout
-    return folder in command
+    # The proxy that stands for Services is given no file of the folder.
+    return folder in command or command.startswith(str(modules.cache_folder() / "bin" / process.name))
 
 
 if __name__ == "__main__":
