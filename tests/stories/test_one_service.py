@@ -18,6 +18,7 @@ from muster.local.stories.watching import TimelineRecorder
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.replay.activity import Activity
+from tests.cluster.processes import until
 from tests.stories.conftest import ObservedStack
 from tests.support.processes import muster
 
@@ -59,7 +60,10 @@ def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> No
     assert one_service.stack.server is not None
     agents = {agent for agent, _, _ in one_service.stack.server.calls()}
     assert {f"muster-{name.replace('_', '-')}" for name in steps.step_names()} <= agents
-    assert {activity.step for activity in one_service.activities} == set(steps.step_names())
+    at_work = until(
+        lambda: {activity.step for activity in one_service.activities} == set(steps.step_names()), 10
+    )
+    assert at_work, "not every step has been at work"
     reasons = {activity.reason for activity in one_service.activities}
     assert reasons.isdisjoint({"Forbidden", "UnexpectedError", "NamespaceBusy"})
 
