@@ -61,7 +61,7 @@ def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> No
     agents = {agent for agent, _, _ in one_service.stack.server.calls()}
     assert {f"muster-{name.replace('_', '-')}" for name in steps.step_names()} <= agents
     at_work = until(
-        lambda: {activity.step for activity in one_service.activities} == set(steps.step_names()), 10
+        lambda: {activity.step for activity in one_service.activities} == set(steps.step_names()), 30
     )
     assert at_work, "not every step has been at work"
     reasons = {activity.reason for activity in one_service.activities}
