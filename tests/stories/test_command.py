@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Wording
-from tests.support.processes import PATIENCE, muster, running, url_in
+from tests.support.processes import MUSTER, PATIENCE, muster, running, url_in
 
 
 def line_of(text: str, part: str) -> str:
@@ -26,19 +26,55 @@ def line_of(text: str, part: str) -> str:
 
 
 def test_run_tells_a_story_and_ends_well(wording: Wording) -> None:
-    """It prints lines as things happen, then the tree, the checks, and what each function did."""
+    """It prints the tree with the nodes, how many checks passed, and who wrote how often."""
     ended = muster("run", "--story", "torch")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert re.search(r"create_workload +(?:JobSet|TrainJob) torch/llama", ended.stdout)
     assert "\x1b[" not in ended.stdout
     gang, summary = line_of(ended.stdout, "3/3"), ended.stdout.splitlines()[-1]
-    assert "trainer" in gang
+    assert re.fullmatch(r"gang trainer 3/3 on node-\d, node-\d, node-\d ✔", gang)
     assert re.findall(r"\d+", summary) == ["1", "1"]
-    table = ended.stdout[ended.stdout.index(gang) :]
-    for function in ("create_workload", "create_pod_groups", "patch_pods", "emit_conditions"):
-        assert f"  {function}" in table
-    for line in (gang, summary, *(line for line in ended.stdout.splitlines() if line.startswith("  ✔ "))):
+    writes = line_of(ended.stdout, "writes: ")
+    for function in ("create_workload 1", "create_pod_groups 1", "patch_pods 3", "emit_conditions"):
+        assert function in writes
+    for line in (summary, line_of(ended.stdout, "checks passed")):
         wording(line)
+    assert len(ended.stdout.splitlines()) < 10
+
+
+def test_all_stories_fit_on_a_page() -> None:
+    """Their reports are what a person reads, not a log."""
+    ended = muster("run")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert len(ended.stdout.splitlines()) < 50
+    assert ended.stdout.endswith("5 of 5 stories passed\n")
+
+
+def test_run_prints_everything_if_it_is_asked_to(wording: Wording) -> None:
+    """A line for each activity as it happens, and for each check."""
+    ended = muster("run", "--story", "torch", "--verbose")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = ended.stdout.splitlines()
+    assert re.search(
+        r"\ds ✔ create_workload +(?:JobSet|TrainJob) torch/llama add +WorkloadCreated", ended.stdout
+    )
+    checks = [line for line in lines if line.startswith("  ✔ ")]
+    assert len(checks) == 8
+    for line in checks:
+        wording(line)
+
+
+@pytest.mark.parametrize("verbose", [[], ["--verbose"]])
+def test_a_reader_that_goes_ends_it_without_a_trace(verbose: list[str]) -> None:
+    """As with `muster run | head -1`."""
+    with subprocess.Popen(
+        [*MUSTER, "run", *verbose], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "torch" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
 
 
 def test_run_with_processes_ends_well_too() -> None:

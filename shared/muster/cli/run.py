@@ -1,12 +1,12 @@
-"""`muster run`: run the local stack and its stories, and report the results."""
+"""`muster run`: run the local stack and its stories, and show what happens."""
 
 from __future__ import annotations
 
 import logging
 import signal
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,21 +14,30 @@ import click
 from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.cluster import KubeconfigOptions, connected
+from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.output import CommandError
 from muster.cli.overlays import overlay_option
-from muster.cluster.errors import ClusterError
 from muster.local import display
+from muster.local.followers import Follower, Lines, follower
 from muster.local.functions import FunctionDownError
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 from muster.replay.files import PRIVATE
+from muster.replay.snapshots import Objects
 from muster.simulator.broker import CloudEvent, Report
 
 _SETTLE_SECONDS = 2.0
 """How long to wait for the functions' last answers, so that the report has them."""
+
+SLOW_SECONDS = 1.0
+"""The pause of --slow before each event."""
+
+_TICK_SECONDS = 0.5
+
+_EXAMPLE = Path(display.__file__).parent / "stories" / "indexed-job.yaml"
+"""A Job to try out."""
 
 _NAMES = ", ".join(story.name for story in STORIES)
 
@@ -39,16 +48,21 @@ _NAMES = ", ".join(story.name for story in STORIES)
 
     An embedded API server with the admission policies, simulated Trainer, JobSet, Job controller, scheduler
     and kubelets, the functions, and a source and a broker that are wired by eventing/. Every story is watched
-    from its beginning to its end; exits with 0 only if all stories passed.
+    from its beginning to its end: which groups its job gets, on which nodes their pods are placed, and
+    whether every check passed. Exits with 0 only if all stories passed.
 
     With --kubeconfig no server is started and no story runs: the local source, broker and functions work on
-    that cluster until Ctrl-C. Nothing is installed in it. Pods are stamped only where the policies of
-    eventing/admission were applied.
+    the current context of that file until Ctrl-C. Nothing is installed in the cluster. Pods are stamped only
+    where the policies of eventing/admission were applied.
     """,
 )
 @click.option("--story", "names", multiple=True, metavar="NAME", help="Run only this story; repeatable.")
+@click.option("--slow", is_flag=True, help="Wait a second before each event, so that you can follow.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every check, and what every function does.")
 @click.option(
-    "--keep", is_flag=True, help="Keep the stack running after the stories, with a kubeconfig for kubectl."
+    "--keep",
+    is_flag=True,
+    help="Keep the stack running after the stories, with a kubeconfig for kubectl, and show your own jobs.",
 )
 @click.option(
     "--kubeconfig",
@@ -58,12 +72,14 @@ _NAMES = ", ".join(story.name for story in STORIES)
 @click.option("--processes", is_flag=True, help="Run each Service as a process of its own.")
 @overlay_option("Kustomize folder to run, with steps of your own in it; default: Muster's own overlay.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
-def command(
+def command(  # noqa: PLR0913 - one argument for each option
     names: tuple[str, ...],
     kubeconfig: Path | None,
     overlay: Path,
     port: int,
     *,
+    slow: bool,
+    verbose: bool,
     keep: bool,
     processes: bool,
 ) -> None:
@@ -76,10 +92,11 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    options = StackOptions(kubeconfig, processes, port, overlay)
-    with _cluster_errors():
+    pause = SLOW_SECONDS if slow else 0.0
+    options = StackOptions(kubeconfig, processes, port, overlay, pause_seconds=pause)
+    with _errors():
         if kubeconfig is None:
-            passed = _run_stories(options, stories, keep=keep)
+            passed = _Show(options, verbose=verbose).run(stories, keep=keep)
         else:
             with connected(KubeconfigOptions(kubeconfig), "run"):
                 passed = _serve_cluster(options)
@@ -87,77 +104,102 @@ def command(
         raise SystemExit(1)
 
 
-def _run_stories(options: StackOptions, stories: Sequence[LocalStory], *, keep: bool) -> bool:
-    """Run the stories on the embedded cluster; return whether all passed."""
-    console = display.console()
-    follower = display.follower(console)
-    activities: list[Activity] = []
+class _Show:
+    """Runs stories on the embedded cluster and shows them.
 
-    def listen(activity: Activity) -> None:
-        activities.append(activity)
-        follower.add_activity(activity)
+    Args:
+        options: of the stack.
+        verbose: whether every check and every activity is printed.
+    """
 
-    with Stack(options, listen) as stack, TimelineRecorder(stack.client) as recorder:
-        with follower:
-            runs = [_run_story(story, stack, recorder, follower) for story in stories]
-        _report(console, runs, recorder, activities)
-        for letter in stack.dead_letters:
-            _report_dead_letter(console, letter)
-        if keep:
-            _keep_up(console, stack)
-    return all(run.passed for run in runs)
+    def __init__(self, options: StackOptions, *, verbose: bool) -> None:
+        self._options = options
+        self._verbose = verbose
+        self._console = display.console()
+        slow_lines = bool(options.pause_seconds) and not self._console.is_terminal
+        self._follower: Follower = follower(self._console, every_activity=verbose or slow_lines)
+        self._activities: list[Activity] = []
 
+    def run(self, stories: Sequence[LocalStory], *, keep: bool) -> bool:
+        """Run the stories; return whether all passed.
 
-def _run_story(
-    story: LocalStory, stack: Stack, recorder: TimelineRecorder, follower: display.Follower
-) -> StoryRun:
-    run = StoryRun(story, stack.client, recorder)
-    follower.story_began(run)
-    run.run()
-    stack.settle(_SETTLE_SECONDS)
-    follower.story_ended(run)
-    return run
+        Raises:
+            BrokenPipeError: the reader of the output has gone.
+        """
+        try:
+            return self._run(stories, keep=keep)
+        except KeyboardInterrupt:
+            if self._console.reader_gone:
+                raise BrokenPipeError from None
+            raise
 
+    def _run(self, stories: Sequence[LocalStory], *, keep: bool) -> bool:
+        with (
+            self._follower,
+            Stack(self._options, self._listen) as stack,
+            TimelineRecorder(stack.client) as recorder,
+        ):
+            runs = [self._run_story(story, stack, recorder) for story in stories]
+            passed = sum(run.passed for run in runs)
+            style = "green" if passed == len(runs) else "bold red"
+            self._console.print(f"{passed} of {len(runs)} stories passed", style=style)
+            for letter in stack.dead_letters:
+                _report_dead_letter(self._console, letter)
+            if keep:
+                namespaces = {run.story.namespace for run in runs}
+                self._keep_up(stack, lambda: _outside(recorder.objects(), namespaces))
+        return all(run.passed for run in runs)
 
-def _report(
-    console: Console, runs: Sequence[StoryRun], recorder: TimelineRecorder, activities: Sequence[Activity]
-) -> None:
-    console.print()
-    for run in runs:
-        console.print(display.story_report(run, activities))
+    def _listen(self, activity: Activity) -> None:
+        self._activities.append(activity)
+        self._follower.add_activity(activity)
+
+    def _run_story(self, story: LocalStory, stack: Stack, recorder: TimelineRecorder) -> StoryRun:
+        run = StoryRun(story, stack.client, recorder, pause_seconds=self._options.pause_seconds)
+        self._follower.story_began(run)
+        run.run()
+        stack.settle(_SETTLE_SECONDS)
+        activities = list(self._activities)
+        self._console.print(display.story_report(run, activities, every_check=self._verbose))
         if not run.passed:
             for line in display.timeline(run, recorder.history(run.story.namespace), activities):
-                console.print(line, markup=False, soft_wrap=True)
-    passed = sum(run.passed for run in runs)
-    console.print(
-        f"{passed} of {len(runs)} stories passed", style="green" if passed == len(runs) else "bold red"
-    )
+                self._console.print(line, markup=False, soft_wrap=True)
+        return run
+
+    def _keep_up(self, stack: Stack, objects: Callable[[], Objects]) -> None:
+        """Print a kubeconfig for the embedded API server, and show the user's own jobs until Ctrl-C."""
+        assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
+        with tempfile.TemporaryDirectory(prefix="muster-") as folder:
+            path = Path(folder) / "kubeconfig"
+            path.touch(PRIVATE)
+            path.write_text(stack.server.kubeconfig())
+            for line in (
+                f"API server {stack.url}, broker {stack.broker_url}",
+                f"export KUBECONFIG={path}",
+                "kubectl label namespace default muster.dev/gang-jobs=enabled",
+                f"kubectl create -f {_EXAMPLE}",
+                "kubectl get trainjobs,jobs,workloads,podgroups,pods -A",
+                "What your jobs do is shown here; Ctrl-C stops the stack.",
+            ):
+                self._console.print(line, soft_wrap=True)
+            self._follower.follow(objects)
+            _wait(self._follower.tick)
 
 
-def _keep_up(console: Console, stack: Stack) -> None:
-    """Print a kubeconfig for the embedded API server, and wait for Ctrl-C."""
-    assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
-    with tempfile.TemporaryDirectory(prefix="muster-") as folder:
-        path = Path(folder) / "kubeconfig"
-        path.touch(PRIVATE)
-        path.write_text(stack.server.kubeconfig())
-        console.print(f"API server {stack.url}, broker {stack.broker_url}", soft_wrap=True)
-        console.print(f"export KUBECONFIG={path}", soft_wrap=True)
-        console.print("kubectl get trainjobs,jobs,workloads,podgroups,pods -A", soft_wrap=True)
-        console.print("Ctrl-C stops the stack.")
-        _wait()
+def _outside(objects: Objects, namespaces: set[str]) -> Objects:
+    return [body for body in objects if body["metadata"].get("namespace", "") not in namespaces]
 
 
 def _serve_cluster(options: StackOptions) -> bool:
     """Run source, broker and functions on a real cluster until Ctrl-C."""
     console = display.console()
-    follower = display.follower(Console(force_terminal=False, width=display.PLAIN_WIDTH))
+    lines = Lines(Console(force_terminal=False, width=console.width))
 
     def report_delivery(report: Report) -> None:
         if report.dead_letter is not None:
             _report_dead_letter(console, report.event)
 
-    with Stack(options, follower.add_activity, report_delivery) as stack:
+    with Stack(options, lines.add_activity, report_delivery) as stack:
         console.print(f"running on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
     return True
@@ -167,19 +209,25 @@ def _report_dead_letter(console: Console, letter: CloudEvent) -> None:
     console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow", soft_wrap=True)
 
 
-def _wait() -> None:
+def _wait(tick: Callable[[], None] = lambda: None) -> None:
+    """Wait for Ctrl-C."""
     try:
-        threading.Event().wait()
+        while True:
+            tick()
+            time.sleep(_TICK_SECONDS)
     except KeyboardInterrupt:
         return
 
 
 @contextmanager
-def _cluster_errors() -> Iterator[None]:
+def _errors() -> Iterator[None]:
     """Turn errors of the cluster, the functions and the port into one-line messages."""
     try:
-        yield
-    except (ClusterError, FunctionDownError) as error:
+        with cluster_errors("the local stack"):
+            yield
+    except FunctionDownError as error:
         raise CommandError(str(error)) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise CommandError(error.strerror or str(error)) from None

@@ -1,18 +1,18 @@
-"""Show what `muster run` does: trees of groups, checks and activities, live on a terminal or as lines."""
+"""Show what happens on the local stack: trees of groups and nodes, reports of stories, activities."""
 
 from __future__ import annotations
 
+import _thread
+import os
+import sys
+import textwrap
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
@@ -24,12 +24,39 @@ from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
 
 GOOD, WAITING, BAD = "✔", "…", "✘"
-_STYLES = {GOOD: "green", WAITING: "yellow", BAD: "red"}
+STYLES = {GOOD: "green", WAITING: "yellow", BAD: "red"}
 PLAIN_WIDTH = 160
 """Columns of output that goes into a file or a pipe."""
 
-RECENT = 12
-"""How many activities the live view shows."""
+FOLD = 110
+"""Below so many columns the result of an activity stands under its event."""
+
+_INDENT = "  "
+_UNDER_EVENT = " " * 11
+
+
+class LocalConsole(Console):
+    """A console that ends the command without a trace when the reader of its output has gone.
+
+    Attributes:
+        reader_gone: whether it has gone.
+    """
+
+    reader_gone = False
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more, and end the main thread by BrokenPipeError or KeyboardInterrupt."""
+        self.quiet = self.reader_gone = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if threading.current_thread() is threading.main_thread():
+            raise BrokenPipeError
+        _thread.interrupt_main()
+
+
+def console() -> LocalConsole:
+    """Return a console for standard output: as wide as the terminal, else PLAIN_WIDTH."""
+    stdout = LocalConsole(highlight=False)
+    return stdout if stdout.is_terminal else LocalConsole(highlight=False, width=PLAIN_WIDTH)
 
 
 @dataclass(frozen=True)
@@ -47,14 +74,8 @@ class Branch:
     children: tuple[Branch, ...] = ()
 
 
-def console() -> Console:
-    """Return a console for standard output: as wide as the terminal, else PLAIN_WIDTH."""
-    stdout = Console(highlight=False)
-    return stdout if stdout.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
-
-
 def owner_trees(objects: Objects) -> list[Branch]:
-    """Return a tree for each root owner: its Workload, and the Workload's groups."""
+    """Return a tree for each root owner: its Workload, and the Workload's groups with their nodes."""
     roots = [body for body in objects if body["kind"] in OWNER_KINDS and not _has_controller(body)]
     return [_owner_tree(root, objects) for root in sorted(roots, key=_name)]
 
@@ -63,188 +84,94 @@ def render_tree(branch: Branch, parent: Tree | None = None) -> Tree:
     """Return a branch as a rich Tree, added to its parent."""
     label = Text(branch.text)
     if branch.mark:
-        label.append(f" {branch.mark}", _STYLES[branch.mark])
+        label.append(f" {branch.mark}", STYLES[branch.mark])
     tree = Tree(label) if parent is None else parent.add(label)
     for child in branch.children:
         render_tree(child, tree)
     return tree
 
 
-def activity_line(activity: Activity, since: float) -> str:
-    """Return an activity as one line, with its time in seconds since a time of the epoch."""
+def activity_lines(activity: Activity, since: float, columns: int, *, short: bool = False) -> list[str]:
+    """Return an activity in one line, or below FOLD columns with its result under it.
+
+    Args:
+        activity: the activity.
+        since: the time in seconds of the epoch from which its time counts.
+        columns: of the terminal.
+        short: whether a result that is folded gets one line at most.
+    """
     mark = GOOD if activity.outcome in {"done", "nothing"} else WAITING
     mark = BAD if activity.outcome in {"bug", "unreadable"} else mark
     event = f"{activity.about} {activity.trigger}".strip()
-    return f"{activity.at - since:7.2f}s {mark} {activity.step:<18} {event:<46} {_result(activity)}"
-
-
-def activity_table(activities: Iterable[Activity], since: float) -> Table:
-    """Return a table of activities, with their times in seconds since a time of the epoch."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("when", "function", "because of", "did"):
-        table.add_column(column, no_wrap=column != "did")
-    for activity in activities:
-        table.add_row(
-            f"+{activity.at - since:.2f}s",
-            activity.step,
-            f"{activity.about} {activity.trigger}",
-            _result(activity),
-            style=_style(activity),
-        )
-    return table
-
-
-def story_activities(activities: Sequence[Activity], run: StoryRun) -> list[Activity]:
-    """Return the activities for a story that wrote or failed."""
-    return [activity for activity in activities if activity.acted and _is_of_story(activity, run)]
+    head = f"{activity.at - since:7.2f}s {mark} {activity.step:<18} {event}"
+    if columns >= FOLD:
+        return [f"{head:<75} {_result(activity)}"]
+    width = max(20, columns - len(_UNDER_EVENT))
+    result = textwrap.wrap(_result(activity), width, break_on_hyphens=False)
+    if short and len(result) > 1:
+        result = [textwrap.shorten(_result(activity), width, placeholder=" …")]
+    return [head, *(f"{_UNDER_EVENT}{line}" for line in result)]
 
 
 def headline(run: StoryRun) -> Text:
     """Return name and title of a story, whether it passed, and how long it took."""
     mark = WAITING if not run.ended else GOOD if run.passed else BAD
     seconds = f"  {run.ended - run.began:.1f} s" if run.ended else ""
-    return Text(f"{mark} {run.story.name}: {run.story.title}{seconds}", style=f"bold {_STYLES[mark]}")
+    return Text(f"{mark} {run.story.name}: {run.story.title}{seconds}", style=f"bold {STYLES[mark]}")
 
 
-def check_lines(run: StoryRun) -> Iterator[Text]:
-    """Yield a line for each check of a story."""
-    for check in run.checks:
-        mark = GOOD if check.passed else BAD
-        detail = f" ({check.detail})" if check.detail else ""
-        yield Text(f"  {mark} {check.description}{detail}", _STYLES[mark])
+def story_report(run: StoryRun, activities: Sequence[Activity], *, every_check: bool) -> RenderableType:
+    """Return the report of a story that ended: its trees, its checks, and the writes of the functions.
 
-
-def story_report(run: StoryRun, activities: Sequence[Activity]) -> RenderableType:
-    """Return the report of a story that ended: its trees, checks and activities."""
+    Args:
+        run: of the story.
+        activities: of all functions so far.
+        every_check: whether passed checks have a line each, too.
+    """
     trees = [render_tree(branch) for branch in owner_trees(run.objects)]
-    table = activity_table(story_activities(activities, run), run.began)
-    return Group(headline(run), *trees, *check_lines(run), table, Text(""))
+    return Group(
+        headline(run), *trees, *_check_lines(run, every_check=every_check), _writes(run, activities), ""
+    )
 
 
 def timeline(run: StoryRun, history: Sequence[Entry], activities: Sequence[Activity]) -> Iterator[str]:
     """Yield all activities for a story and all changes of its objects as lines, in order of time."""
     lines = [
-        (activity.at, activity_line(activity, run.began))
+        (activity.at, activity_lines(activity, run.began, PLAIN_WIDTH)[0])
         for activity in activities
-        if _is_of_story(activity, run)
+        if is_of_story(activity, run)
     ]
     lines += [(entry.at, f"{entry.at - run.began:7.2f}s   {_change(entry)}") for entry in history]
     yield from (text for _, text in sorted(lines))
 
 
-class Follower(Protocol):
-    """Shows activities and stories while they happen."""
-
-    def __enter__(self) -> Self:
-        """Start to show."""
-        ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop showing."""
-        ...
-
-    def add_activity(self, activity: Activity) -> None:
-        """Show an activity."""
-        ...
-
-    def story_began(self, run: StoryRun) -> None:
-        """Show that a story began."""
-        ...
-
-    def story_ended(self, run: StoryRun) -> None:
-        """Show that a story ended."""
-        ...
-
-
-class LineFollower:
-    """Prints a line for each activity."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._since = time.time()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
-
-    def add_activity(self, activity: Activity) -> None:
-        """Print a line if the function wrote or failed."""
-        if activity.acted:
-            self._print(activity_line(activity, self._since))
-
-    def story_began(self, run: StoryRun) -> None:
-        """Print name and title of the story."""
-        self._print(f"{run.began - self._since:7.2f}s   {run.story.name}: {run.story.title}")
-
-    def story_ended(self, run: StoryRun) -> None:
-        """Print whether the story passed."""
-        verdict = "passed" if run.passed else "FAILED"
-        self._print(f"{run.ended - self._since:7.2f}s   {run.story.name} {verdict}")
-
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
-
-
-class LiveFollower:
-    """Shows the stories, the trees of the present story and the last activities on a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._lock = threading.Lock()
-        self._since = time.time()
-        self._recent: list[Activity] = []
-        self._runs: list[StoryRun] = []
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=10, transient=True)
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
-
-    def add_activity(self, activity: Activity) -> None:
-        """Show the activity among the last ones if the function wrote or failed."""
-        if activity.acted:
-            with self._lock:
-                self._recent = [*self._recent, activity][-RECENT:]
-
-    def story_began(self, run: StoryRun) -> None:
-        """Show the headline and the trees of the story."""
-        with self._lock:
-            self._runs.append(run)
-
-    def story_ended(self, run: StoryRun) -> None:
-        """Do nothing: the headline of the story shows it."""
-
-    def _render(self) -> RenderableType:
-        with self._lock:
-            recent, runs = list(self._recent), list(self._runs)
-        if not runs:
-            return Spinner("dots", Text(f"the local stack comes up, {time.time() - self._since:.0f} s"))
-        headlines = [headline(run) for run in runs]
-        trees = [render_tree(branch) for branch in owner_trees(runs[-1].objects)]
-        lines = (
-            Text(activity_line(activity, self._since), no_wrap=True, overflow="ellipsis")
-            for activity in recent
-        )
-        return Group(*headlines, *trees, Text(""), *lines)
-
-
-def follower(console: Console) -> Follower:
-    """Return a LiveFollower on a terminal, else a LineFollower."""
-    return LiveFollower(console) if console.is_terminal else LineFollower(console)
-
-
-def _is_of_story(activity: Activity, run: StoryRun) -> bool:
+def is_of_story(activity: Activity, run: StoryRun) -> bool:
+    """Whether an activity is about an object of a story."""
     return f" {run.story.namespace}/" in activity.about
+
+
+def _check_lines(run: StoryRun, *, every_check: bool) -> Iterator[RenderableType]:
+    failed = [check for check in run.checks if not check.passed]
+    for check in run.checks if every_check else failed:
+        mark = GOOD if check.passed else BAD
+        detail = f" ({check.detail})" if check.detail else ""
+        yield _indented(f"{mark} {check.description}{detail}", STYLES[mark])
+    if not failed:
+        yield _indented(f"{len(run.checks)} checks passed")
+
+
+def _writes(run: StoryRun, activities: Iterable[Activity]) -> RenderableType:
+    """Return how many writes each function made for a story, in the order of their first ones."""
+    counts: Counter[str] = Counter()
+    for activity in activities:
+        if is_of_story(activity, run) and activity.actions:
+            counts[activity.step] += activity.actions
+    writes = ", ".join(f"{step} {count}" for step, count in counts.items()) or "none"
+    return _indented(f"writes: {writes}")
+
+
+def _indented(text: str, style: str = "") -> Padding:
+    return Padding(Text(text, style), (0, 0, 0, len(_INDENT)), expand=False)
 
 
 def _change(entry: Entry) -> str:
@@ -271,6 +198,8 @@ def _owner_tree(root: Object, objects: Objects) -> Branch:
     )
     if scheduled is None:
         return Branch(text, WAITING, children)
+    if scheduled["status"] != "True" and leaves and all(leaf.mark == GOOD for leaf in leaves):
+        return Branch(f"{text}  placed, its condition follows", WAITING, children)
     failed = scheduled["reason"] in {"Unschedulable", "SchedulerError"}
     mark = GOOD if scheduled["status"] == "True" else BAD if failed else WAITING
     return Branch(f"{text}  {scheduled['reason']}", mark, children)
@@ -284,18 +213,22 @@ def _group_branch(group: Object, objects: Objects) -> Branch:
         for body in objects
         if body["kind"] == "Pod" and (group_of(body), body["metadata"]["namespace"]) == group_key
     ]
-    bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
-    gated = sum(is_gated(pod) for pod in pods)
+    nodes = Counter(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
     gang = spec["schedulingPolicy"].get("gang")
     expected = max(gang["minCount"] if gang else 1, len(pods))
     template = (spec.get("workloadRef") or {}).get("templateName", metadata["name"])
-    text = f"{'gang' if gang else 'basic'} {template} {bound}/{expected} bound"
-    if gated:
-        text += f", {gated} gated"
+    bound, gated = nodes.total(), sum(is_gated(pod) for pod in pods)
     finished = sum((pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"} for pod in pods)
-    if finished:
-        text += f", {finished} finished"
+    places = f"on {_places(nodes)}" if nodes else "pods have a node"
+    text = f"{'gang' if gang else 'basic'} {template} {bound}/{expected} {places}"
+    text += f", {gated} gated" if gated else ""
+    text += f", {finished} finished" if finished else ""
     return Branch(text, GOOD if bound >= expected else WAITING)
+
+
+def _places(nodes: Counter[str]) -> str:
+    """Return the nodes with the number of pods on each: `node-1 x2, node-2`."""
+    return ", ".join(f"{node} x{count}" if count > 1 else node for node, count in sorted(nodes.items()))
 
 
 def _name(body: Object) -> str:
@@ -315,7 +248,3 @@ def _result(activity: Activity) -> str:
     if activity.outcome == "come_again" and not activity.actions:
         return f"{activity.reason}, the event is delivered again"
     return printable(f"{activity.reason}: {activity.message}")
-
-
-def _style(activity: Activity) -> str:
-    return "" if activity.outcome == "done" else "yellow" if activity.outcome == "come_again" else "red"

@@ -21,6 +21,8 @@ NODES = tuple(
 )
 """The nodes of the embedded cluster."""
 
+_KUBELET = KubeletOptions()
+
 
 class ServerWithControllers:
     """An API server in this process with the kinds of JobSet and Trainer; it runs from `start` to `stop`.
@@ -31,6 +33,7 @@ class ServerWithControllers:
         policies: admission policies and their bindings; None takes those of eventing/admission.
         release: the Kubernetes release, `1.37` or `1.36`.
         port: 0 takes any free port.
+        kubelet: the delays of the simulated kubelets.
 
     Attributes:
         server: the API server.
@@ -44,9 +47,11 @@ class ServerWithControllers:
         policies: Iterable[Manifest] | None = None,
         release: str = "1.37",
         port: int = 0,
+        kubelet: KubeletOptions = _KUBELET,
     ) -> None:
         self.server = ApiServer(port=port, release=release)
         self._controllers = controllers
+        self._kubelet = kubelet
         self._policies = load(EVENTING / "admission") if policies is None else list(policies)
         self._stops = ExitStack()
         self.client: Client
@@ -69,7 +74,7 @@ class ServerWithControllers:
         self.client = Direct.to(self.server, user_agent="muster-embedded")
         if self._controllers:
             self.server.load([*shipped_runtimes(), *NODES])
-            controllers = Controllers(self.url, kubelet=KubeletOptions())
+            controllers = Controllers(self.url, kubelet=self._kubelet)
             self._stops.callback(controllers.stop)
             controllers.start()
         return self

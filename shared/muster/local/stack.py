@@ -22,6 +22,7 @@ from muster.simulator.broker import (
     Answer,
     Broker,
     CloudEvent,
+    HttpTarget,
     Ingress,
     PingTimer,
     RefusedError,
@@ -29,6 +30,7 @@ from muster.simulator.broker import (
     Target,
     Wiring,
 )
+from muster.simulator.controllers import KubeletOptions
 from muster.simulator.source import Source, start_all
 
 WATCH_TIMEOUT_SECONDS = 10.0
@@ -45,6 +47,9 @@ ADMISSION = {
 MAX_DEAD_LETTERS = 100
 """How many of the latest dead letters are kept; the default of the function dead_letter."""
 
+_STARTING_PAUSES = 3
+"""Pauses until a bound pod is ready: long enough to see what is reported of it meanwhile."""
+
 _WAITING = 27
 """Events that wait in one function; the servers of all functions have their threads in one process."""
 
@@ -59,12 +64,14 @@ class StackOptions:
         port: of the embedded API server; 0 takes any free port.
         overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
             without a Broker it is run beside Muster's own overlay.
+        pause_seconds: how long the broker waits before each delivery, so that a person can follow.
     """
 
     kubeconfig: Path | None = None
     processes: bool = False
     port: int = 0
     overlay: Path = CLUSTER
+    pause_seconds: float = 0.0
 
 
 class Stack:
@@ -92,6 +99,7 @@ class Stack:
         self._listener = listener
         self._reporter = reporter
         self._stops = ExitStack()
+        self._stopping = threading.Event()
         self._dead_letters_lock = threading.Lock()
         self._url = ""
         self.server: ApiServer | None = None
@@ -116,6 +124,7 @@ class Stack:
 
     def stop(self) -> None:
         """Stop all parts, in reverse order."""
+        self._stopping.set()
         self._stops.close()
 
     def __enter__(self) -> Self:
@@ -154,7 +163,10 @@ class Stack:
         )
         self._stops.callback(functions.stop)
         self.function_urls = functions.urls
-        subscribers: dict[str, Target | str] = {**functions.urls, **self._dead_letter_sinks(wiring)}
+        subscribers: dict[str, Target | str] = {
+            **{name: self._paced(url) for name, url in functions.urls.items()},
+            **self._dead_letter_sinks(wiring),
+        }
         self._broker = broker = Broker(wiring, subscribers, observe=self._reporter)
         self._ingress = Ingress(broker)
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
@@ -174,13 +186,32 @@ class Stack:
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
             return Settings(kubeconfig=path, waiting=_WAITING)
         policies = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
-        cluster = ServerWithControllers(controllers=True, policies=policies, port=self._options.port)
+        starting = KubeletOptions.run_delay + _STARTING_PAUSES * self._options.pause_seconds
+        cluster = ServerWithControllers(
+            controllers=True,
+            policies=policies,
+            port=self._options.port,
+            kubelet=KubeletOptions(run_delay=starting),
+        )
         self._stops.callback(cluster.stop)
         self.server = cluster.start().server
         self._url = cluster.url
         self.client = Client.for_server(self._url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self._url, sweep_jitter_seconds=0, waiting=_WAITING)
+
+    def _paced(self, url: str) -> Target | str:
+        """Return the URL of a function as a subscriber, which gets each event after the pause."""
+        seconds = self._options.pause_seconds
+        if not seconds:
+            return url
+        target = HttpTarget(url)
+
+        def deliver(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
+            self._stopping.wait(seconds)
+            return target(headers, body, timeout)
+
+        return deliver
 
     def _kubeconfigs(self, objects: list[Manifest]) -> dict[str, Path]:
         """Write a kubeconfig of each function's service account, since admission policies judge by account.

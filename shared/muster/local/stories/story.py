@@ -23,6 +23,10 @@ TIMEOUT_SECONDS = 10.0
 """How long an expected state may take; most take less than half a second."""
 
 
+_PAUSES = 10
+"""Pauses between an object and the last event that follows from it, at most."""
+
+
 @dataclass(frozen=True)
 class LocalStory:
     """A story: what a user does, and what has to happen.
@@ -68,6 +72,7 @@ class StoryRun:
         client: a client of the API server.
         recorder: records the changes of objects.
         checks: the results of all checks so far.
+        pause_seconds: how long to wait after each expected state, so that a person can look.
         began: seconds since the epoch.
         ended: seconds since the epoch; 0 while it runs.
     """
@@ -76,6 +81,7 @@ class StoryRun:
     client: Client
     recorder: TimelineRecorder
     checks: list[Check] = field(default_factory=list)
+    pause_seconds: float = 0.0
     began: float = field(default_factory=time.time)
     ended: float = 0.0
 
@@ -126,10 +132,12 @@ class StoryRun:
         Raises:
             StoryEndedError: it was not in time.
         """
+        seconds += self.pause_seconds * _PAUSES
         passed = self.recorder.until(condition, seconds)
         self.checks.append(Check(description, passed, "" if passed else f"not within {seconds:g} s"))
         if not passed:
             raise StoryEndedError
+        time.sleep(self.pause_seconds)
 
     def expect(self, description: str, passed: object, detail: str = "") -> None:
         """Add a check of the present state."""
