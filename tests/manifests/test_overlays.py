@@ -35,6 +35,16 @@ def _named(objects: list[Manifest], kind: str) -> set[str]:
     return {manifest["metadata"]["name"] for manifest in of_kind(objects, kind)}
 
 
+def _environments(objects: list[Manifest]) -> dict[str, list[dict[str, str]]]:
+    """Return the variables of each Service's container, by name without prefix."""
+    return {
+        service["metadata"]["name"].removeprefix("muster-"): service["spec"]["template"]["spec"][
+            "containers"
+        ][0]["env"]
+        for service in of_kind(objects, "Service")
+    }
+
+
 class TestOneNamespace:
     """Everything lives in the team's namespace, and ends there."""
 
@@ -45,6 +55,13 @@ class TestOneNamespace:
         assert {manifest["kind"] for manifest in INSIDE}.isdisjoint(
             {"Namespace", "ClusterRole", "ClusterRoleBinding"}
         )
+
+    def test_functions_keep_their_environment(self) -> None:
+        """The namespace is added to the variables of the base, and replaces none."""
+        before, after = _environments(WHOLE), _environments(INSIDE)
+        for name in after.keys() - {"dead-letter"}:
+            assert after[name] == [*before[name], {"name": "MUSTER_NAMESPACE", "value": TEAM}]
+        assert after["dead-letter"] == before["dead-letter"]
 
     def test_what_an_administrator_adds(self) -> None:
         """Admission policies with their bindings, and what has to be read of the whole cluster."""
