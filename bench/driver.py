@@ -152,43 +152,50 @@ class Session:
 
 
 class BoundPods:
-    """The number of bound pods of each owner, and when the latest one was bound."""
+    """The number of bound pods of each owner, and when the latest one was bound; thread-safe."""
 
-    def __init__(self, api: KubernetesApi, namespace: str) -> None:
+    def __init__(self) -> None:
         self._changed = threading.Condition()
         self._counts: Counter[str] = Counter()
         self._latest: dict[str, float] = {}
         self._known: set[str] = set()
-        threading.Thread(target=self._watch, args=(api, namespace), daemon=True).start()
+        self._error: NotBound | None = None
 
-    def _watch(self, api: KubernetesApi, namespace: str) -> None:
-        """Watch on and on: the API server ends a watch that does not keep pace with a burst."""
+    def watch(self, api: KubernetesApi, namespace: str) -> None:
+        """Note every pod that is bound from now on; does not return."""
         version = ""
-        while True:
-            for metadata in Session(api).bound_pods(namespace, version):
-                version = metadata["resourceVersion"]
-                self._note(metadata, time.perf_counter())
+        try:
+            while True:  # the API server ends a watch that does not keep pace with a burst
+                for metadata in Session(api).bound_pods(namespace, version):
+                    version = metadata["resourceVersion"]
+                    self.note(metadata, time.perf_counter())
+        except (NotBound, OSError) as error:
+            with self._changed:
+                self._error = NotBound(str(error))
+                self._changed.notify_all()
 
-    def _note(self, metadata: Object, now: float) -> None:
-        if metadata["uid"] in self._known:
-            return
-        self._known.add(metadata["uid"])
+    def note(self, metadata: Object, now: float) -> None:
+        """Count a pod that was bound, unless it has been counted."""
         labels = metadata["labels"]
         owner = next(labels[label] for label in OWNER_LABELS if label in labels)
         with self._changed:
-            self._counts[owner] += 1
-            self._latest[owner] = now
-            self._changed.notify_all()
+            if metadata["uid"] not in self._known:
+                self._known.add(metadata["uid"])
+                self._counts[owner] += 1
+                self._latest[owner] = now
+                self._changed.notify_all()
 
     def wait(self, owners: Sequence[str], pods: int, seconds: float) -> dict[str, float]:
         """Return by owner when the last of so many pods was bound.
 
         Raises:
-            NotBound: not in time.
+            NotBound: not in time, or the watch ended.
         """
         waiting = list(owners)
 
         def all_bound() -> bool:
+            if self._error:
+                raise self._error
             while waiting and self._counts[waiting[-1]] >= pods:
                 waiting.pop()
             return not waiting
@@ -251,7 +258,8 @@ def main() -> None:
     """Read tasks from stdin, one a line, and answer each on stdout."""
     kubeconfig, namespace = sys.argv[1:]
     api = KubernetesApi.from_kubeconfig(Path(kubeconfig))
-    watched = BoundPods(api, namespace)
+    watched = BoundPods()
+    threading.Thread(target=watched.watch, args=(api, namespace), daemon=True).start()
     for line in sys.stdin:
         try:
             answer: Mapping[str, Any] = asdict(work(api, watched, json.loads(line)))

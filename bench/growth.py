@@ -10,18 +10,20 @@ from __future__ import annotations
 import argparse
 import itertools
 import statistics
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import audit, report
 from bench.figures import ROOT, Environment, Figure, Goal, Measure, progress
 from bench.jobs import IN_TREE, MUSTER, PLAIN, TRAINJOB_PODS, subjects_of_jobs, subjects_of_trainjobs
-from bench.stages import NODE_PODS, OVERLAYS, both
-from bench.turns import Round, Rounds, Turns, of_each
+from bench.stages import NODE_PODS, OVERLAYS, NotAsWritten, Stage, both
+from bench.turns import Round, Rounds, Subject, Turns, of_each
 
 SPARE_NODES = 5
-PATIENCE = 400.0
+PATIENCE = 300.0
+BUDGET_SECONDS = 540.0
 BINDING, REMOVAL = "create pods/binding", "patch pods"
 
 
@@ -30,8 +32,8 @@ class Settings:
     """How far it goes.
 
     Attributes:
-        trainjobs: numbers of TrainJobs, ascending.
-        gangs: numbers of pods of one gang, ascending.
+        trainjobs: numbers of TrainJobs.
+        gangs: numbers of pods of one gang.
         functions: how Muster's functions are served, a key of `OVERLAYS`.
     """
 
@@ -40,39 +42,91 @@ class Settings:
     functions: str = "processes"
 
     @property
-    def nodes(self) -> int:
-        """Nodes for the largest."""
-        pods = max([*self.gangs, *(TRAINJOB_PODS * number for number in self.trainjobs)])
-        return -(-pods // NODE_PODS) + SPARE_NODES
+    def sizes(self) -> list[Size]:
+        """All of them, those of fewest pods first."""
+        trainjobs = [Size(number, TRAINJOB_PODS, trainjobs=True) for number in self.trainjobs]
+        gangs = [Size(1, pods, trainjobs=False) for pods in self.gangs]
+        return sorted([*trainjobs, *gangs], key=lambda size: size.all_pods)
+
+
+@dataclass(frozen=True)
+class Size:
+    """One point of the curves.
+
+    Attributes:
+        owners: how many are created at once.
+        pods: of each.
+        trainjobs: whether they are TrainJobs; else one Job.
+    """
+
+    owners: int
+    pods: int
+    trainjobs: bool
+
+    @property
+    def all_pods(self) -> int:
+        """The number of pods of all owners."""
+        return self.owners * self.pods
 
 
 def measure(settings: Settings | None = None) -> Figure:
     """Return times, requests, CPU time and memory by size."""
     settings = settings or Settings()
+    until = time.monotonic() + BUDGET_SECONDS
     environment = Environment.now()
-    measures: list[Measure] = []
-    with both(settings.functions, settings.nodes) as (reference, muster):
-        numbers = itertools.count(1)
-        for size in settings.gangs:
-            progress(f"one gang of {size} pods")
-            subjects = subjects_of_jobs(reference, muster, size)
-            gangs = [subject for subject in subjects if subject.name != PLAIN]
-            measures += _gang(size, Turns(gangs, size, numbers, PATIENCE).bursts(1, 1))
-        for size in settings.trainjobs:
-            progress(f"{size} TrainJobs")
-            trainjobs = subjects_of_trainjobs(reference, muster)
-            # Deleting the last ones would take longer than making them; the clusters end anyway.
-            turns = Turns(trainjobs, TRAINJOB_PODS, numbers, PATIENCE, clears=size != settings.trainjobs[-1])
-            measures += _trainjobs(size, turns.bursts(size, 1))
-    # By quantity: each is one curve.
-    measures.sort(key=lambda one: (one.axis, [two.name for two in measures].index(one.name)))
+    sizes = settings.sizes
+    with both(settings.functions, nodes_for(sizes[-1].all_pods)) as stages:
+        measures = [
+            measure for size, rounds in _rounds(stages, sizes, until) for measure in _of(size, rounds)
+        ]
+    names = list(dict.fromkeys((measure.group, measure.name) for measure in measures))
     return Figure(
         name="growth",
         title="Growth",
         description=" ".join((__doc__ or "").split()),
         environment=environment,
-        measures=tuple(measures),
+        # By quantity: each is a curve.
+        measures=tuple(sorted(measures, key=lambda measure: names.index((measure.group, measure.name)))),
     )
+
+
+def nodes_for(pods: int) -> int:
+    """Return the number of nodes with room for so many pods, and some to spare."""
+    return -(-pods // NODE_PODS) + SPARE_NODES
+
+
+def _rounds(
+    stages: tuple[Stage, Stage], sizes: Sequence[Size], until: float
+) -> Iterator[tuple[Size, Rounds]]:
+    """Yield a round of each size, as long as there is time and everything is bound."""
+    numbers = itertools.count(1)
+    seconds_per_pod = 0.0
+    for size in sizes:
+        progress(f"{size.owners} TrainJobs" if size.trainjobs else f"one gang of {size.pods} pods")
+        # Deleting the last ones would take longer than making them; the clusters end anyway.
+        turns = Turns(
+            _subjects(stages, size), size.pods, numbers, PATIENCE, clears=size != sizes[-1], until=until
+        )
+        began = time.monotonic()
+        try:
+            done = turns.bursts(size.owners, 1, expected=seconds_per_pod * size.all_pods)
+        except NotAsWritten as error:
+            progress(f"nothing larger is measured: {error}")
+            return
+        if not done:
+            return
+        seconds_per_pod = (time.monotonic() - began) / size.all_pods
+        yield size, done
+
+
+def _subjects(stages: tuple[Stage, Stage], size: Size) -> list[Subject]:
+    if size.trainjobs:
+        return subjects_of_trainjobs(*stages)
+    return [subject for subject in subjects_of_jobs(*stages, size.pods) if subject.name != PLAIN]
+
+
+def _of(size: Size, rounds: Rounds) -> Iterator[Measure]:
+    return _trainjobs(size.owners, rounds) if size.trainjobs else _gang(size.pods, rounds)
 
 
 Value = Callable[[Round], float]
