@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
+.PHONY: help setup run test test-again check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 # every process that a test starts compile the same five hundred modules.
 test: $(READY) ## Run all tests that need Python only (under two minutes)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist loadscope --no-loadscope-reorder
+
+test-again: $(READY) ## Run what failed in the last `make test` once more, one by one
+	$(BIN)/pytest --last-failed --last-failed-no-failures none
 
 check: $(READY) ## Lint, types, layers
 	$(BIN)/ruff format --check .

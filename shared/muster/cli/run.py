@@ -72,7 +72,7 @@ _NAMES = ", ".join(story.name for story in STORIES)
 @click.option("--processes", is_flag=True, help="Run each Service as a process of its own.")
 @overlay_option("Kustomize folder to run, with steps of your own in it; default: Muster's own overlay.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
-def command(  # noqa: PLR0913 - one argument for each option
+def command(
     names: tuple[str, ...],
     kubeconfig: Path | None,
     overlay: Path,

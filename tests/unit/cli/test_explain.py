@@ -287,7 +287,7 @@ def test_without_a_cluster_an_owner_cannot_be_found(
     wording: Wording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says how to name one."""
-    monkeypatch.setenv("KUBECONFIG", "nowhere")
+    monkeypatch.setenv("HOME", "/home/nobody")
     output = run("job/llama").output
     assert_names(output, "--kubeconfig", "$KUBECONFIG")
     wording(output.strip())

@@ -24,8 +24,10 @@ from tests.unit.runtime.servers import (
 
 HEADERS, BODY = an_event()
 EVENT = post(HEADERS, BODY)
-QUICKLY = 0.5
-"""Seconds within which an event is answered, whatever others do."""
+BODY_SECONDS = 2.0
+"""The time limit of a body in tests where others hold what they have until it ends."""
+QUICKLY = 0.75 * BODY_SECONDS
+"""Seconds within which an event is answered while others hold what they have."""
 
 Serve = Callable[..., Served]
 
@@ -66,7 +68,7 @@ def answered_quickly(served: Served) -> bool:
 
 def test_slow_bodies_take_no_worker(serve: Serve, clients: ExitStack, wording: Wording) -> None:
     """Four POSTs with too few bytes leave the workers to others, and are refused when their time is over."""
-    served = serve(workers=2, body_seconds=1.0)
+    served = serve(workers=2, body_seconds=BODY_SECONDS)
     slow = connections(served, clients, 4, post(HEADERS, b'{"kind"', length=1000))
     time.sleep(0.2)
     assert answered_quickly(served)
@@ -95,10 +97,10 @@ def test_a_body_of_single_bytes_is_slow_too(serve: Serve, clients: ExitStack) ->
 @pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])
 def test_idle_connections_are_closed(serve: Serve, clients: ExitStack, beginning: bytes) -> None:
     """101 connections without a request, or with its beginning, delay nobody and are gone in the end."""
-    served = serve(body_seconds=0.5)
+    served = serve(body_seconds=BODY_SECONDS)
     idle = connections(served, clients, 101, beginning)
     assert answered_quickly(served)
-    assert wait_until(lambda: not served.open_connections(), 4)
+    assert wait_until(lambda: not served.open_connections(), BODY_SECONDS + 6)
     assert [connection.recv(1) for connection in idle] == [b""] * 101
 
 
