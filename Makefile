@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-again check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
+.PHONY: help setup run test test-packages test-again check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,13 +23,17 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 	@$(BIN)/muster run
 
 # Modules are handed out whole, so that a stack that a module starts is started once, and in the order of testpaths,
-# which begins with those that take longest. Bytecode is kept whatever the environment says: else four workers and
+# which begins with those that take longest. Bytecode is kept whatever the environment says: else all workers and
 # every process that a test starts compile the same five hundred modules.
-test: $(READY) ## Run all tests that need Python only (under two minutes)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 4 --dist loadscope --no-loadscope-reorder
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+test: $(READY) ## Run the tests that need Python only (under two minutes)
+	$(PYTEST) -n 3 --dist loadscope --no-loadscope-reorder
+
+test-packages: $(READY) ## Build the wheel, the functions and projects of one's own, and test them (needs the package index)
+	$(PYTEST) -o cache_dir=.pytest_cache/packages -n 2 --dist loadscope tests/packages
 
 test-again: $(READY) ## Run what failed in the last `make test` once more, one by one
-	$(BIN)/pytest --last-failed --last-failed-no-failures none
+	$(PYTEST) --last-failed --last-failed-no-failures none
 
 check: $(READY) ## Lint, types, layers
 	$(BIN)/ruff format --check .

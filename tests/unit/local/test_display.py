@@ -138,7 +138,7 @@ class TestActivities:
         assert line.endswith("AwaitingPodGroup, the event is delivered again")
 
 
-class _Recorder:
+class _EmptyRecorder:
     """What a story run needs of a recorder."""
 
     def objects(self, _namespace: str = "") -> list[Any]:
@@ -148,7 +148,7 @@ class _Recorder:
 
 def a_run(*checks: Check) -> StoryRun:
     """A story that ended."""
-    run = StoryRun(story_named("indexed-job"), None, _Recorder(), list(checks), began=1.0)  # type: ignore[arg-type]
+    run = StoryRun(story_named("indexed-job"), None, _EmptyRecorder(), list(checks), began=1.0)  # type: ignore[arg-type]
     run.ended = 3.0
     return run
 
@@ -194,7 +194,7 @@ class TestFollowing:
         console = Console(file=io.StringIO(), width=80)
         lines = Lines(console, quiet=True)
         lines.add_activity(an_activity())
-        lines.follow(_Recorder().objects)
+        lines.follow(_EmptyRecorder().objects)
         for _ in range(2):
             lines.tick()
         lines.add_activity(an_activity())
@@ -205,7 +205,7 @@ class TestFollowing:
     def test_the_live_view_shows_them_as_they_are(self) -> None:
         """And says when there are none yet."""
         view = LiveView(Console(file=io.StringIO(), width=80))
-        view.follow(_Recorder().objects)
+        view.follow(_EmptyRecorder().objects)
         view.add_activity(an_activity())
         lines = printed(view._render())
         assert "└── gang main 2/2 on node-1 x2 ✔" in lines

@@ -27,7 +27,7 @@ from muster.steps import step_named
 from tests.docs.commands import commands
 from tests.replays import inputs
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 STEPS = sorted(path.parent.parent.name for path in ROOT.glob("functions/*/function/step.py"))
 FUNCTIONS = sorted(path.parent.name for path in ROOT.glob("functions/*/func.yaml"))
 """The steps, and what keeps the dead letters."""

@@ -68,7 +68,10 @@ def test_the_commands_do_what_the_page_says(outputs: list[tuple[str, str]]) -> N
     tests = [output for command, output in outputs if command == "pytest label_racks"]
     assert ("4 passed" in tests[0], "5 passed" in tests[-1]) == (True, True)
     assert "racks.example.com/rack-1: '2'" in by_command["cat"]
-    assert "RacksLabelled: 3 pods on 2 racks" in by_command["muster run --overlay label_racks --story torch"]
+    assert (
+        "RacksLabelled: 3 pods on 2 racks"
+        in by_command["muster run --overlay label_racks --story torch --verbose"]
+    )
 
 
 @pytest.mark.parametrize("path", ["function/step.py", "role.yaml", "tests/test_label_racks.py"], ids=str)
