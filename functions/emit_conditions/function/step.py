@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from muster.cluster import execute, permissions, sweep
 from muster.cluster.interface import Cluster
 from muster.cluster.list_cache import Listing
@@ -14,26 +17,37 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of
-from muster.policy.plans.emit_conditions import ConditionInputs, plan_conditions
+from muster.policy.plans.emit_conditions import ConditionInputs, nothing_to_report, plan_conditions
 from muster.policy.reasons import Reason
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
 
+@dataclass(frozen=True)
+class AddedGroup(ObjectRef):
+    """A PodGroup that was added: updates of it follow, the first when the scheduler answers."""
+
+
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     """PodGroup add and update; Job and JobSet update at a suspension, a resumption, a restart or a loss."""
     foreign = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
-    if foreign is not None or event.object is None or event.ref.kind == POD_GROUPS.kind:
-        return foreign or event.ref
-    kind = kind_of(event.ref)
+    ref = event.ref
+    if foreign is not None:
+        return foreign
+    if ref.kind == POD_GROUPS.kind and event.happened == ADD:
+        return AddedGroup(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
+    if event.object is None or ref.kind == POD_GROUPS.kind:
+        return ref
+    kind = kind_of(ref)
     if kind is not None and not stopped_or_started(kind.view.read(event.object)):
-        return NoOp(Reason.UP_TO_DATE, f"{event.ref} neither stopped nor started")
+        return NoOp(Reason.UP_TO_DATE, f"{ref} neither stopped nor started")
     return grouped_owner(event)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs:
     """The owner, its Jobs, pods and groups; while pods are missing, also why none could be created."""
-    live, resolved = read_owner(cluster, subject, classes=True)
+    nothing_new = partial(nothing_to_report, added=isinstance(subject, AddedGroup))
+    live, resolved = read_owner(cluster, subject, classes=True, skip=nothing_new)
     if isinstance(resolved, NoOp):
         return ConditionInputs(subject, resolved, LiveMembers())
     members = read_members(cluster, live, resolved)

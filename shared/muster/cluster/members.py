@@ -71,14 +71,20 @@ def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
 def pod_groups(
     cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, pods: Iterable[Pod]
 ) -> tuple[PodGroup, ...]:
-    """The PodGroups that an owner should have and those that its pods name, by any creator."""
+    """The PodGroups that an owner should have and those that its pods name, by any creator.
+
+    The one of the event is not read again if it was placed then: it stays placed.
+    """
     if live.owner is None or not live.api.served:
         return ()
     namespace = live.owner.metadata.namespace
     names = {pod.pod_group_name for pod in pods if pod.pod_group_name}
     if isinstance(resolved, ResolvedOwner):
         names |= {name for _, name in resolved.pod_groups()}
-    return tuple(PodGroup.read(body) for body in _named(cluster, POD_GROUPS, namespace, names))
+    known = live.pod_group
+    placed = (known,) if known is not None and known.placed and known.metadata.name in names else ()
+    names -= {group.metadata.name for group in placed}
+    return (*placed, *(PodGroup.read(body) for body in _named(cluster, POD_GROUPS, namespace, names)))
 
 
 def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodGroup, ...]:

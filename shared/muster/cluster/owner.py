@@ -5,19 +5,23 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from muster.cluster import policy_sources, read
 from muster.cluster.interface import Cluster, Object
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
 from muster.objects.pods import Namespace
-from muster.objects.resources import NAMESPACES, PRIORITY_CLASSES, WORKLOADS, by_kind
-from muster.objects.scheduling import PriorityClass, Workload
+from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
+from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.ownership import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_skip, resolve
+
+Skip = Callable[[ManagedPodGroup, OwnerObject], NoOp | None]
+"""Returns the reason to leave an owner alone for an event of this PodGroup of it, or None."""
 
 
 def read_owner(
@@ -27,6 +31,7 @@ def read_owner(
     classes: bool = False,
     to_create: bool = False,
     by_workload: bool = False,
+    skip: Skip | None = None,
 ) -> tuple[LiveOwner, ResolvedOwner | NoOp]:
     """The root owner of an object with its groups, or the reason to leave it alone.
 
@@ -36,8 +41,14 @@ def read_owner(
         classes: whether PriorityClasses are read where they can change the result.
         to_create: whether groups are going to be created, which say whether their class preempts.
         by_workload: whether the policy matters only once there is a Workload; without one it is not read.
+        skip: decides from a PodGroup and its owner, if the subject is a PodGroup, whether more is read.
     """
-    live = _live_owner(cluster, subject, by_workload=by_workload)
+    chain = _climb(cluster, subject)
+    if skip is not None and chain.root is not None and isinstance(chain.subject, ManagedPodGroup):
+        skipped = skip(chain.subject, chain.root)
+        if skipped is not None:
+            return LiveOwner(subject, chain.root, chain.runner), skipped
+    live = _live_owner(cluster, subject, chain, by_workload=by_workload)
     identified = identify(live)
     if isinstance(identified, NoOp):
         return live, identified
@@ -61,9 +72,8 @@ def name_holder(cluster: Cluster, live: LiveOwner) -> OwnerObject | None:
     return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
 
 
-def _live_owner(cluster: Cluster, subject: ObjectRef, *, by_workload: bool) -> LiveOwner:
+def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
     """The root owner of an object with everything that resolving it needs."""
-    chain = _climb(cluster, subject)
     root = chain.root
     if root is None:
         return LiveOwner(subject)
@@ -75,6 +85,7 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, *, by_workload: bool) -> L
         cluster.scheduling(),
         limits=cluster.limits,
         as_of=_newest(chain.subject, root, chain.runner),
+        pod_group=chain.subject if isinstance(chain.subject, ManagedPodGroup) else None,
     )
     if not live.api.served or reason_to_skip(live) is not None:
         return live
@@ -131,6 +142,9 @@ def _newest(*objects: KubernetesObject | None) -> str:
     return max(versions, key=lambda version: (len(version), version), default="")
 
 
+_VIEWS: dict[str, type[KubernetesObject]] = {WORKLOADS.kind: Workload, POD_GROUPS.kind: ManagedPodGroup}
+
+
 def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
     """The root owner of an object, and the object that makes its Jobs or pods."""
     kind = kind_of(ref)
@@ -139,8 +153,7 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
         above = _owner_ref(body, ref)
         if body is None or above is None:
             return _Chain()
-        view = Workload if ref.kind == WORKLOADS.kind else KubernetesObject
-        return replace(_climb(cluster, above), subject=view.read(body))
+        return replace(_climb(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
     owner_object = read.get(cluster, kind.view, kind.resource, ref)
     if owner_object is None:
         return _Chain()

@@ -16,7 +16,7 @@ from functools import cached_property
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace
 from muster.objects.resources import SchedulingApi
-from muster.objects.scheduling import CompositePodGroupTemplate, PriorityClass, Workload
+from muster.objects.scheduling import CompositePodGroupTemplate, PodGroup, PriorityClass, Workload
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
@@ -58,6 +58,7 @@ class LiveOwner:
         sources: the policy sources of the owner, highest first.
         limits: what one owner may cost.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
+        pod_group: the subject, if it is a PodGroup.
     """
 
     subject: ObjectRef
@@ -70,6 +71,7 @@ class LiveOwner:
     sources: tuple[PolicySource, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     as_of: str = ""
+    pod_group: PodGroup | None = None
 
     @property
     def workloads(self) -> tuple[Workload, ...]:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import pytest
+
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef
+from muster.policy.model import NoOp
+from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 from muster.steps import step_named
-from tests.support.builders import a_gang, a_job, a_pod, a_pod_group, a_workload, ref
+from tests.support.builders import (
+    Modifier,
+    Object,
+    a_gang,
+    a_job,
+    a_namespace,
+    a_pod,
+    a_pod_group,
+    a_workload,
+    placed,
+    ref,
+)
 from tests.unit.cluster.counting import CountingSnapshot
 
 CREATE_POD_GROUPS = step_named("create_pod_groups")
+EMIT_CONDITIONS = step_named("emit_conditions")
 PATCH_PODS = step_named("patch_pods")
 
 
@@ -49,3 +65,74 @@ def test_a_pod_is_of_the_group_that_it_names_itself() -> None:
     assert isinstance(subject, ObjectRef)
     inputs = PATCH_PODS.observe(CountingSnapshot(a_job(), pod, a_pod_group("other")), subject)
     assert inputs.groups == ()
+
+
+def changed(happened: Happened, group: Object) -> ObjectRef:
+    """Return the subject of an event of a PodGroup."""
+    subject = EMIT_CONDITIONS.predicate(ResourceEvent("1", happened, ref(group), group))
+    assert isinstance(subject, ObjectRef)
+    return subject
+
+
+def created_alone(body: Object) -> None:
+    """The object was written by its creator, and its status by the scheduler."""
+    body["metadata"]["managedFields"] = [
+        {"manager": "muster", "operation": "Update"},
+        {"manager": "kube-scheduler", "operation": "Update", "subresource": "status"},
+    ]
+
+
+def resized(body: Object) -> None:
+    """The object was written by somebody else than its creator too."""
+    body["metadata"]["managedFields"] = [{"manager": "muster"}, {"manager": "kubectl"}]
+
+
+def scaled(job: Object) -> None:
+    """The spec of the Job was changed once."""
+    job["metadata"]["generation"] = 2
+
+
+def says_scheduled(job: Object) -> None:
+    """Muster's conditions of the Job are true, and its spec was never changed."""
+    job["metadata"]["generation"] = 1
+    types = ("muster.dev/PodGroupsReady", "muster.dev/PodGroupsScheduled")
+    job["status"] = {"conditions": [{"type": name, "status": "True"} for name in types]}
+
+
+def test_a_group_that_was_placed_meanwhile_is_not_examined_when_it_is_added() -> None:
+    """It has an event of its being placed."""
+    group = a_pod_group("llama-main-33333333", placed)
+    cluster = CountingSnapshot(a_job(), group, a_pod())
+    resolved = EMIT_CONDITIONS.observe(cluster, changed(Happened.ADD, group)).resolved
+    assert isinstance(resolved, NoOp)
+    assert cluster.reads == ["get PodGroup llama-main-33333333", "get Job llama"]
+
+
+@pytest.mark.parametrize(
+    ("job", "group", "examined"),
+    [
+        pytest.param(
+            [says_scheduled], [placed, created_alone], False, id="its owner says that it is scheduled"
+        ),
+        pytest.param([], [placed, created_alone], True, id="its owner does not say so"),
+        pytest.param([says_scheduled], [created_alone], True, id="it is not placed"),
+        pytest.param([says_scheduled], [placed, resized], True, id="it was resized"),
+        pytest.param([says_scheduled, scaled], [placed, created_alone], True, id="the Job was scaled"),
+    ],
+)
+def test_a_group_is_not_examined_twice(job: list[Modifier], group: list[Modifier], examined: bool) -> None:
+    """What comes again after its pods were bound changes nothing."""
+    body = a_pod_group("llama-main-33333333", *group)
+    cluster = CountingSnapshot(a_namespace(), a_job(*job), body, a_pod())
+    resolved = EMIT_CONDITIONS.observe(cluster, changed(Happened.UPDATE, body)).resolved
+    assert isinstance(resolved, ResolvedOwner) == examined
+
+
+def test_a_group_that_is_placed_is_read_once() -> None:
+    """It stays placed; one that is not placed is read again, after its pods."""
+    for modifiers, reads in (([placed], 1), ([], 2)):
+        group = a_pod_group("llama-main-33333333", *modifiers)
+        cluster = CountingSnapshot(a_namespace(), a_job(), group, a_pod())
+        members = EMIT_CONDITIONS.observe(cluster, changed(Happened.UPDATE, group)).members
+        assert [found.metadata.name for found in members.groups] == ["llama-main-33333333"]
+        assert cluster.reads.count("get PodGroup llama-main-33333333") == reads

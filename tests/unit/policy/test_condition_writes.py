@@ -308,3 +308,18 @@ def test_an_event_of_one_group_does_not_wait_for_the_others(about: str, again: b
     given = observed(groups=[group], pods=FREE)
     subject = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", about)
     assert planned(replace(given, subject=subject)).requeue == again
+
+
+def test_while_pods_are_bound_their_count_is_not_written() -> None:
+    """The event of the group comes again; a sweep, which does not, writes the count."""
+    group = a_pod_group(NAME, placed)
+    group["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-21T07:59:58Z"
+    written = planned(observed(groups=[a_pod_group(NAME)], pods=FREE)).actions[0].body or {}
+    job = a_job(with_status(conditions=written["status"]["conditions"]))
+    given = observed(job, groups=[group], pods=[RUNNING[0], FREE[1]])
+    subject = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", NAME)
+    nothing = plan_conditions(replace(given, subject=subject), NOW)
+    assert nothing == NoOp(
+        Reason.WAITING_FOR_SCHEDULER, f"0 of 1 groups scheduled; {NAME}: 1 of 2 pods bound", requeue=True
+    )
+    assert planned(given).requeue

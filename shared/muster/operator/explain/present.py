@@ -61,7 +61,7 @@ def _since(live: LiveOwner, condition: Condition) -> str:
     """Return when the owner's condition got its present reason, if it was written."""
     if live.owner is None:
         return ""
-    stored = find_condition(live.owner.status.conditions, condition_type(live.owner, condition)) or {}
+    stored = find_condition(live.owner.status.conditions, condition_type(live.owner, condition.type)) or {}
     return str(stored.get("lastTransitionTime") or "") if stored.get("reason") == condition.reason else ""
 
 

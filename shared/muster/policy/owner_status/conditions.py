@@ -70,16 +70,16 @@ def _is_misplaced(
     return known_kind_of(owner).shows_last_condition and owner.status.conditions[-1]["type"] != shown["type"]
 
 
-def condition_type(owner: OwnerObject, condition: Condition) -> str:
-    """The type of the condition, with the prefix that the owner's kind asks for."""
-    return f"{known_kind_of(owner).condition_prefix}{condition.type}"
+def condition_type(owner: OwnerObject, name: str) -> str:
+    """The type of a condition of Muster's, READY or SCHEDULED, with the prefix of the owner's kind."""
+    return f"{known_kind_of(owner).condition_prefix}{name}"
 
 
 def _dated(
     owner: OwnerObject, condition: Condition, current: tuple[Mapping[str, Any], ...], now: datetime
 ) -> dict[str, Any]:
     """The condition as the API has it; its transition time changes with its status only."""
-    kind = condition_type(owner, condition)
+    kind = condition_type(owner, condition.type)
     status = "True" if condition.true else "False"
     before = find_condition(current, kind)
     since = now.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from muster.objects.meta import ObjectRef, find_condition
+from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.pods import Pod
 from muster.objects.resources import POD_GROUPS
-from muster.objects.scheduling import PodGroup
+from muster.objects.scheduling import ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
 from muster.policy.model import Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.owner_status.conditions import (
@@ -81,10 +81,13 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     conditions = current_conditions(resolved, members, inputs.failed_create, now)
     scheduled = conditions[1]
     patch = conditions_patch(resolved.owner, conditions, now)
-    waits = _is_binding(inputs.subject, members, now) or _has_new_replacements(members, now)
-    requeue = not scheduled.true and waits
+    binding = not scheduled.true and _is_binding(inputs.subject, members, now)
+    requeue = binding or (not scheduled.true and _has_new_replacements(members, now))
     if patch is None:
         return NoOp(Reason.UP_TO_DATE, f"{resolved.owner.ref} already has these conditions", requeue=requeue)
+    if binding and inputs.subject.kind == POD_GROUPS.kind and _same_statuses(resolved.owner, conditions):
+        # The event comes again, and all pods are bound then. A sweep does not, so it writes the count.
+        return NoOp(Reason.WAITING_FOR_SCHEDULER, scheduled.message, requeue=True)
     root = resolved.root
     events = tuple(
         manifests.create_event(
@@ -104,6 +107,25 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
         {"reason": scheduled.reason, "message": scheduled.message},
     )
     return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, (patch, *events), reply, requeue=requeue)
+
+
+def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, *, added: bool) -> NoOp | None:
+    """The reason why an event of a PodGroup cannot change its owner's conditions, or None if it may.
+
+    Args:
+        group: the PodGroup as it is now.
+        owner: its root owner as it is now.
+        added: whether the event is the first of the group.
+    """
+    if not group.placed:
+        return None
+    if added:
+        return NoOp(Reason.UP_TO_DATE, f"{group.ref} is placed already, which is an event of its own")
+    if not (group.metadata.written_by_creator_alone and owner.has_first_size):
+        return None  # pods may have been added
+    if all(is_true(owner.status.conditions, condition_type(owner, name)) for name in (READY, SCHEDULED)):
+        return NoOp(Reason.UP_TO_DATE, f"the conditions of {owner.ref} say that its groups are scheduled")
+    return None
 
 
 def current_conditions(
@@ -170,6 +192,16 @@ def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool
         group.placed_at is not None and abs(now - group.placed_at) < _BINDING_TIME
         for group in members.groups
         if group.metadata.name in names
+    )
+
+
+def _same_statuses(owner: OwnerObject, conditions: tuple[Condition, Condition]) -> bool:
+    """Whether an owner has conditions of these types and statuses, whatever their reasons and messages."""
+    current = owner.status.conditions
+    before = (find_condition(current, condition_type(owner, condition.type)) for condition in conditions)
+    return all(
+        found is not None and (found.get("status") == "True") is condition.true
+        for found, condition in zip(before, conditions, strict=True)
     )
 
 
@@ -320,7 +352,7 @@ def _is_worth_an_event(owner: OwnerObject, condition: Condition, failure: Groupi
     The step that gives up creates the Event with its condition; where its write was a conflict and this one
     came first, the Event is created here. Changed counts alone are not worth an Event.
     """
-    before = find_condition(owner.status.conditions, condition_type(owner, condition))
+    before = find_condition(owner.status.conditions, condition_type(owner, condition.type))
     changed = before is None or before.get("reason") != condition.reason
     return changed and (
         condition.reason in _WORTH_AN_EVENT or (failure is not None and condition.type == READY)
