@@ -188,7 +188,8 @@ def test_a_policy_in_the_spec_of_a_runtime_counts_although_the_snapshot_loses_it
     story.wait("the patch is in effect", lambda now: dry_run(now, body)["spec"]["podGroupPolicy"] == policy)
     runtime = story.create(body)
     assert runtime["spec"]["podGroupPolicy"] == policy
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
+    # A change of a CRD ends its watches; the source lists anew after up to 30 s, and again (client-go).
+    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"}, 150)
     story.create(a_trainjob("bert", "gangs", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     snapshot = story.api.must("GET", f"/api/v1/namespaces/{story.namespace}/configmaps/bert-runtime-snapshot")
