@@ -100,6 +100,7 @@ golden-update: $(READY) ## Write golden plans, explanations, counts, messages an
 	$(BIN)/python -m tests.counts
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
+	$(BIN)/python -m tests.docs.cli_reference
 	$(BIN)/pytest --quiet --update-messages --muster-update
 	@git --no-pager diff --stat
 
