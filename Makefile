@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-packages test-again check fmt manifests stage sbom cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
+.PHONY: help setup run test test-packages test-again check fmt manifests stage sbom images release cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,17 @@ stage: $(READY) ## Put each function together with what it imports into build/fu
 
 sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
 	@$(BIN)/python functions/sbom.py build/muster.cdx.json
+
+REGISTRY ?=
+VERSION ?=
+PUSH ?=
+images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=registry.example.com/team PUSH=1
+	@$(BIN)/python -m release images --registry "$(REGISTRY)" --version "$(VERSION)" $(if $(PUSH),--push)
+
+DIGEST ?=
+IMAGE ?= $(if $(DIGEST),$(REGISTRY)/muster@$(DIGEST))
+release: $(READY) ## Write wheel, manifests, chart, SBOM and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
+	@$(BIN)/python -m release release --version "$(VERSION)" --image "$(IMAGE)"
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
 	@$(BIN)/python -m tests.cluster up $(if $(KNATIVE),knative)

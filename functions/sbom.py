@@ -1,19 +1,21 @@
 """Write the bill of materials of the images: `make sbom`.
 
 It lists what requirements.txt locks, in CycloneDX 1.6 with package URLs, hashes and licences. Licences are
-read from the installed packages.
+read from the installed packages. The same lock file gives the same bytes.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
-from cyclonedx.model.bom import Bom
+from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
@@ -23,6 +25,8 @@ LOCKED = Path(__file__).parents[1] / "requirements.txt"
 _PINNED = re.compile(
     r"^(?P<name>[a-z0-9._-]+)==(?P<version>\S+)(?P<rest>(?: .*\\?\n(?:    .*\n)*))", re.MULTILINE
 )
+_TIME = datetime(2020, 2, 2, tzinfo=UTC)
+"""That of the files in the wheel (hatchling's)."""
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _CLASSIFIER = "License :: OSI Approved :: "
 _SPDX = {
@@ -52,8 +56,12 @@ def bill_of_materials(locked: str) -> str:
         licenses=[LicenseFactory().make_from_string("Apache-2.0")],
     )
     parts = [_component(match) for match in _PINNED.finditer(locked)]
-    bom = Bom(components=parts)
-    bom.metadata.component = subject
+    # A random number and the time of the day would make each file another.
+    bom = Bom(
+        components=parts,
+        serial_number=uuid5(NAMESPACE_URL, f"{subject.name}/{subject.version}/{locked}"),
+        metadata=BomMetaData(component=subject, timestamp=_TIME),
+    )
     bom.register_dependency(subject, parts)
     output: str = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
     return output + "\n"
