@@ -69,6 +69,7 @@ KUBERNETES = {
     "1.36": _kubernetes("kubernetes-1.36", "v1.36.3", inlined=False),
 }
 KUBECTL = Component("kubectl", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
+HELM = Component("helm", "helm", "helm.sh/helm/v3/cmd/helm")
 ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
 JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset", inlined=False)
 TRAINER = Component(
@@ -115,6 +116,7 @@ LANES = (
     (JOBSET, TRAINER),
     (KWOK, ADAPTER, EVENTING, SERVING_WEBHOOK, SERVICE_PROXY),
     tuple(KUBERNETES["1.36"].values()),
+    (HELM,),
 )
 """Components that share most of their packages and are built one after another: of one module, or of modules
 that pin the same versions."""
@@ -224,6 +226,7 @@ def _module_path(component: Component) -> str:
         "knative.dev/serving",
         "muster.dev/tests/cluster/knative",
         "github.com/kubeflow/trainer/v2",
+        "helm.sh/helm/v3",
     ):
         if component.package.startswith(prefix):
             return prefix
