@@ -6,86 +6,44 @@ found by `muster check`, and taken away again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
-from tests.cluster import kubectl, manifests, modules
+from tests.cluster import kubectl
 from tests.cluster.cluster import RealCluster
 from tests.docs.commands import ROOT, commands
+from tests.support.release_files import ReleaseFiles
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-SERVING: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "services.serving.knative.dev"},
-    "spec": {
-        "group": "serving.knative.dev",
-        "scope": "Namespaced",
-        "names": {"kind": "Service", "plural": "services", "singular": "service", "shortNames": ["ksvc"]},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
-"""Knative Serving is no Go module of ours; any fields are taken."""
 
-
-@pytest.fixture(name="knative", scope="module")
-def _knative(managed_137: RealCluster) -> Iterator[RealCluster]:
-    """The real API server with Knative's types, and what carries out deletions."""
-    folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
-    definitions = [*manifests.documents(sorted(folder.glob("*.yaml"))), SERVING]
-    for definition in definitions:
-        # Conversion is done by a webhook of Knative's, which is not there.
-        definition["spec"].pop("conversion", None)
-        definition["metadata"] = {"name": definition["metadata"]["name"]}
-    path = managed_137.folder / "knative.yaml"
-    path.write_text(yaml.safe_dump_all(definitions))
-    _kubectl(managed_137, "apply", "--server-side", "-f", str(path))
-    _kubectl(managed_137, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    _kubectl(managed_137, "create", "namespace", "team-a")
-    yield managed_137
-    _kubectl(managed_137, "delete", "--ignore-not-found", "namespace", "team-a")
-    _kubectl(managed_137, "delete", "-f", str(path))
-
-
-def test_install_and_uninstall_as_the_documents_say(knative: RealCluster) -> None:
-    """All commands of the documents, in their order; afterwards nothing of Muster's is left."""
+def test_install_and_uninstall_as_the_documents_say(
+    knative_137: RealCluster, release_files: ReleaseFiles
+) -> None:
+    """All commands of the documents but helm's, in their order; afterwards nothing of Muster's is left."""
     for document in ("install.md", "operations.md", "uninstall.md"):
         for command in commands(ROOT / "docs" / document):
             if command.piped:
                 continue  # there are no groups here: tests/e2e/test_kubernetes_136_upgrade.py types it
             if command.program == "kubectl":
-                printed = _kubectl(knative, *command.arguments)
+                printed = _kubectl(knative_137, *release_files.found(command.arguments))
                 # What was installed a moment ago is what an upgrade to the same version would bring.
                 assert command.arguments[0] != "diff" or printed == ""
             elif command.words[:2] == ("muster", "check"):
-                _expect_fit(knative, command.arguments)
-    kinds = "mutatingadmissionpolicies,validatingadmissionpolicies,clusterroles,triggers,ksvc"
-    left = _kubectl(knative, "get", kinds, "-A", "-o", "name")
+                _expect_fit(knative_137, command.arguments)
+    policies = "mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies"
+    left = _kubectl(knative_137, "get", f"{policies},clusterroles,triggers,ksvc", "-A", "-o", "name")
     assert "muster" not in left
 
 
-def test_one_namespace_is_taken_too(knative: RealCluster) -> None:
+def test_one_namespace_is_taken_too(knative_137: RealCluster) -> None:
     """Roles, bindings and all, in a namespace that is there already."""
     overlay = "eventing/overlays/one-namespace"
-    _kubectl(knative, "apply", "-k", overlay)
+    _kubectl(knative_137, "apply", "-k", overlay)
     account = "system:serviceaccount:team-a:patch-pods"
     may = {
-        question: _may(knative, account, *question)
+        question: _may(knative_137, account, *question)
         for question in (
             # A Role covers the namespace it stands in, although namespaces are in no namespace.
             ("get", "namespaces/team-a", "-n", "team-a"),
@@ -98,7 +56,7 @@ def test_one_namespace_is_taken_too(knative: RealCluster) -> None:
         )
     }
     assert list(may.values()) == ["yes", "yes", "yes", "yes", "no", "no", "no"], may
-    _kubectl(knative, "delete", "-k", overlay)
+    _kubectl(knative_137, "delete", "-k", overlay)
 
 
 def _expect_fit(cluster: RealCluster, arguments: list[str]) -> None:

@@ -1,7 +1,8 @@
 """Renders the templates of the Helm chart without helm, to compare them with the overlays.
 
-The actions that release/templates.py writes are evaluated here; the helpers of chart/templates/_helpers.tpl are
-told again in Python. test_chart.py compares both with helm itself (marked `real`).
+The actions that release/templates.py writes are evaluated here; the helpers of
+release/chart/templates/_helpers.tpl are written again in Python. test_chart.py compares both with helm itself
+(marked `real`).
 """
 
 from __future__ import annotations
@@ -72,31 +73,31 @@ class Installation:
     def _evaluate(self, expression: str) -> Any:
         return self._call(iter(_TOKEN.findall(expression)))
 
-    def _call(self, tokens: Iterator[str]) -> Any:
-        """Evaluate tokens up to the end or a closing parenthesis."""
+    def _call(self, unread: Iterator[str]) -> Any:
+        """Evaluate words up to the end or a closing parenthesis."""
         words: list[Any] = []
-        for token in tokens:
-            if token == ")":
+        for word in unread:
+            if word == ")":
                 break
-            words.append(self._call(tokens) if token == "(" else self._word(token))
+            words.append(self._call(unread) if word == "(" else self._word(word))
         if callable(words[0]):
             return words[0](*words[1:])
         (value,) = words
         return value
 
-    def _word(self, token: str) -> Any:
-        if token.startswith('"'):
-            return token.strip('"')
-        if token == ".":
+    def _word(self, word: str) -> Any:
+        if word.startswith('"'):
+            return word.strip('"')
+        if word == ".":
             return self
-        if token == ".Release.Namespace":
+        if word == ".Release.Namespace":
             return self.namespace
-        if token.startswith(".Values."):
+        if word.startswith(".Values."):
             value: Any = self.values
-            for name in token.removeprefix(".Values.").split("."):
+            for name in word.removeprefix(".Values.").split("."):
                 value = value[name]
             return value
-        return _FUNCTIONS[token]
+        return _FUNCTIONS[word]
 
     @property
     def own(self) -> bool:

@@ -56,7 +56,7 @@ NAMESPACES = {"one-namespace": "team-a"}
 
 
 def test_every_overlay_and_component_has_its_values() -> None:
-    """Another overlay is installed by the chart too; a component that changes a CRD of others is no part of it."""
+    """The chart installs all of them but the component that changes the Trainer's CRDs."""
     assert set(OVERLAYS) == {path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir()}
     assert set(COMPONENTS) == {path.name for path in (EVENTING / "components").iterdir()} - {
         "runtime-policy-crd"

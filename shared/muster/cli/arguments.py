@@ -16,7 +16,7 @@ import click
 
 from muster.cli.output import CommandError
 from muster.kustomize import Manifest, UnsupportedManifestError, load
-from muster.replay.files import BadFileError
+from muster.replay.files import BadFileError, read_text, yaml_documents
 
 _BEYOND_OPTION = "--beyond-this-machine"
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
@@ -148,4 +148,23 @@ def load_overlay(folder: Path) -> list[Manifest]:
         raise BadInput(str(error)) from None
     if not objects:
         raise BadInput(f"{folder}: has no objects")
+    return objects
+
+
+def load_installed(path: Path) -> list[Manifest]:
+    """Return the objects of a kustomization folder, of a file of manifests, or of standard input (`-`).
+
+    Raises:
+        BadInput: as `load_overlay`; the file cannot be read, is not YAML, or has no Broker.
+    """
+    if path.is_dir():
+        return load_overlay(path)
+    with errors_as_bad_input():
+        file = Path("/dev/stdin") if str(path) == "-" else path
+        objects = yaml_documents(file, read_text(file))
+    for manifest in objects:
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("metadata"), dict):
+            raise BadInput(f"{file}: has a document without kind and metadata.name")
+    if not any(manifest.get("kind") == "Broker" for manifest in objects):
+        raise BadInput(f"{file}: has no Broker, so it is not what a release of Muster installs")
     return objects

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import load_overlay
+from muster.cli.arguments import BadInput, load_installed
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import echo, echo_data, output_option
 from muster.cluster.client import Client
@@ -33,7 +33,8 @@ from muster.operator.check import (
     "--overlay",
     type=click.Path(path_type=Path),
     default=CLUSTER,
-    help="Kustomize folder that was installed; default: eventing/overlays/cluster.",
+    help="What was installed: a kustomize folder, a manifest, or - for standard input; default: "
+    "eventing/overlays/cluster.",
 )
 @click.option(
     "-n",
@@ -53,12 +54,13 @@ def command(
 
     Exits with 1 if a check fails.
     """
-    installed = [] if before or uninstall else load_overlay(overlay)
+    installed = [] if before or uninstall else load_installed(overlay)
     found: list[Finding] = []
     with connected(options, "check") as cluster:
         namespace = namespace or cluster.namespace
         cluster.require_namespace(namespace)
-        for finding in _findings(cluster.client, installed, namespace, uninstall=uninstall):
+        findings = _findings(cluster.client, installed, namespace, uninstall=uninstall)
+        for finding in findings if overlay == CLUSTER else _of_ones_own(findings, overlay):
             found.append(finding)
             if output == "text":
                 echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
@@ -66,6 +68,14 @@ def command(
         echo_data([{**asdict(finding), "level": str(finding.level)} for finding in found], output)
     if any(finding.level is Level.FAIL for finding in found):
         raise SystemExit(1)
+
+
+def _of_ones_own(findings: Iterator[Finding], overlay: Path) -> Iterator[Finding]:
+    """Yield findings; an object of a user's own overlay that lacks a field is bad input and no bug."""
+    try:
+        yield from findings
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BadInput(f"{overlay}: an object has no valid {error}") from None
 
 
 def _findings(

@@ -191,9 +191,12 @@ def test_what_is_no_overlay_is_told(
     wording(line)
 
 
-def test_an_overlay_is_a_folder(muster: Muster, filed: Filed, tmp_path: Path, wording: Wording) -> None:
-    """A file is none, and neither is what does not exist."""
-    for path in (filed("file", ""), str(tmp_path / "nowhere")):
+def test_a_manifest_that_muster_did_not_release_is_told(
+    muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
+) -> None:
+    """An empty file, one of something else, one that is not YAML, and one that does not exist."""
+    files = {"empty": "", "pod.yaml": "{kind: Pod, metadata: {name: a}}", "text": "[a]", "broken": "a: [1"}
+    for path in (*(filed(name, text) for name, text in files.items()), str(tmp_path / "nowhere")):
         line = without_folder(refusal(muster("check", "--overlay", path)), tmp_path)
         assert_names(line, Path(path).name)
         wording(line)
