@@ -41,13 +41,19 @@ def build(registry: str, version: str, say: Callable[[str], None], *, push: bool
 
 
 def _push(builder: str, image: str) -> str:
-    """Push an image, and return the digest that the registry has it under."""
+    """Push an image, and return the digest that the registry has it under.
+
+    Raises:
+        ReleaseError: the builder failed, or names no digest.
+    """
     if builder == "docker":
         _run(builder, "push", image)
         printed = _run(builder, "image", "inspect", "--format", '{{join .RepoDigests " "}}', image, read=True)
         repository = image.rpartition(":")[0]
         digests = [known.partition("@")[2] for known in printed.split() if known.startswith(f"{repository}@")]
-        return digests[0] if digests else ""
+        if not digests:
+            raise ReleaseError(f"docker names no digest of {repository}")
+        return digests[0]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "digest")
         _run(builder, "push", "--digestfile", str(file), image)

@@ -23,16 +23,23 @@ from muster.local.stack import Stack, StackOptions
 from muster.local.stories.story import story_named
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
 from muster.runtime.config import Settings
+from release.manifests import overlays
+from release.page import project_version
 from tests.cluster import kubectl
 from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
 from tests.replays import inputs
 from tests.replays.golden import GoldenCase
+from tests.support.release_files import NEXT
 
 FUNCTION = "http://127.0.0.1:8081"
 """Where the documents let a function serve."""
 
 INSTALL = ROOT / "docs/install.md"
+REGISTRY = "registry.example.com/team"
+IMAGE = f"{REGISTRY}/muster@sha256:47f55cd2a0ba6a1e6ab5ac1b0bd1bd6ee4cb1a4c3d41a1ec5e4a5b0fa2d9a111"
+RELEASED = {f"REGISTRY={REGISTRY}", "PUSH=1", f"VERSION={project_version()}", f"IMAGE={IMAGE}"}
+"""Settings of `make images` and `make release`, which tests/packages/test_release.py runs with these."""
 STAYS = {"run", "apiserver"}
 """Commands that run until they are stopped; their options are read, and tests/stories runs them."""
 
@@ -92,7 +99,7 @@ def test_every_program_is_checked_somewhere() -> None:
         "muster",
         "kubectl",
         "func",
-        "podman",
+        "helm",
         "python",
     }
     assert len(ALL) > 30
@@ -102,7 +109,7 @@ def test_every_program_is_checked_somewhere() -> None:
 def test_make(command: Command) -> None:
     """The target is in the Makefile, with words for `make help`."""
     target, *settings = command.arguments
-    assert set(settings) <= {"KNATIVE=1", *(f"FIGURE={name}" for name in FIGURES)}
+    assert set(settings) <= {"KNATIVE=1", *(f"FIGURE={name}" for name in FIGURES), *RELEASED}
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
@@ -182,11 +189,14 @@ def test_func(command: Command) -> None:
     assert (ROOT / "functions" / name / "func.yaml").exists()
 
 
-@pytest.mark.parametrize("command", _cases("podman"))
-def test_podman(command: Command) -> None:
-    """It builds from the root of the repository, where the Containerfile is, or pushes what was built."""
-    assert command.words[1] in {"build", "push"}
-    assert command.words[1] == "push" or command.words[-1] == "."
+@pytest.mark.parametrize("command", _cases("helm"))
+def test_helm(command: Command) -> None:
+    """Its chart is that of a release, in Muster's namespace; tests/contract/test_release.py types it."""
+    assert command.after("--namespace") == ["muster-system"]
+    charts = [word for word in command.words if word.endswith(".tgz")]
+    assert charts == {"install": [f"muster-{project_version()}.tgz"], "upgrade": [f"muster-{NEXT}.tgz"]}.get(
+        command.words[1], []
+    )
 
 
 @pytest.mark.parametrize("command", _cases("python"))
@@ -200,12 +210,13 @@ def test_python(command: Command) -> None:
 
 @pytest.mark.parametrize("command", _cases("kubectl"))
 def test_kubectl(command: Command) -> None:
-    """The folders that it builds are kustomizations, and the files are there."""
+    """The folders that it builds are kustomizations, and the files are there, or in a release."""
     folders = command.after("-k") + (command.after("kustomize") if "kustomize" in command.words[:2] else [])
     for folder in folders:
         assert load(ROOT / folder)
+    released = {f"muster-{overlay}.yaml" for overlay in overlays(EVENTING)}
     for path in command.after("-f", "--patch-file"):
-        assert path == "-" or (ROOT / path).exists()
+        assert path == "-" or path in released or (ROOT / path).exists()
 
 
 def _served_by_the_stack() -> list[object]:
@@ -223,6 +234,7 @@ def _needs_knative(command: Command) -> bool:
         part in words
         for part in (
             "overlays/cluster",
+            "muster-cluster.yaml",
             "muster-system get",
             "triggers",
             "knative-",
@@ -248,18 +260,15 @@ def test_kubectl_runs(command: Command, kubeconfig: Path) -> None:
 
 
 def test_the_images_of_the_install_document_are_taken(tmp_path: Path) -> None:
-    """What a reader appends to an overlay names the image as it was built and pushed, for every function."""
+    """What a reader appends to an overlay names the image that `make images` pushes, for every function."""
     (images,) = re.findall(r"^```yaml\n(images:\n.*?)^```$", INSTALL.read_text(), re.MULTILINE | re.DOTALL)
     shutil.copytree(EVENTING, tmp_path / "eventing", ignore=shutil.ignore_patterns("local", "examples"))
     overlay = tmp_path / "eventing/overlays/cluster"
     with (overlay / "kustomization.yaml").open("a") as file:
         file.write(images)
     services = of_kind(load(overlay), "Service")
-    typed = [command for command in commands.of("podman") if command.document == INSTALL]
-    images = [command.after("--tag", "push")[0] for command in typed]
-    assert images == [images[0]] * 2
     assert {service["spec"]["template"]["spec"]["containers"][0]["image"] for service in services} == {
-        images[0]
+        f"{REGISTRY}/muster:{project_version()}"
     }
 
 

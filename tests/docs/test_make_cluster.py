@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cluster, manifests
+from tests.cluster import cluster, manifests, modules
 from tests.cluster.__main__ import state_file
 from tests.cluster.api import KubernetesApi
 from tests.cluster.control_plane import Release
@@ -25,6 +25,7 @@ from tests.cluster.processes import ComponentProcess, NotReady, start, until
 from tests.conftest import Wording
 from tests.docs.commands import commands
 from tests.e2e.support.admission import policies_at_work
+from tests.support.release_files import ReleaseFiles
 
 Done = subprocess.CompletedProcess[str]
 OPTED_IN = {
@@ -121,19 +122,21 @@ def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_with_knative_the_installation_can_be_followed_to_its_end() -> None:
-    """Steps 4 to 6 of install.md, typed as they stand: all becomes Ready, and the Job of step 5 runs."""
+def test_with_knative_the_installation_can_be_followed_to_its_end(tmp_path: Path) -> None:
+    """Steps 3 to 6 of install.md: all becomes Ready, and the Job of step 5 runs; then the same with helm."""
+    files = ReleaseFiles(tmp_path)
     up = _cluster("up", "knative")
     assert up.returncode == 0, up.stderr
     try:
         exports = [line.strip() for line in up.stdout.splitlines() if line.startswith("  export ")]
         exports = [line.partition("   #")[0] for line in exports]
         exports.append(f"export PATH={Path(sys.executable).parent}:$PATH")
-        apply, *looks, check = _lines("## 4. Apply")
+        apply, install = files.found(_lines("## 3. Install"))
+        look, check, check_helm = _lines("## 4. Check")
         assert _typed(*exports, apply).returncode == 0
         kinds = "broker,triggers,apiserversources,pingsources,ksvc"
         ready = f"kubectl -n muster-system wait --for=condition=Ready {kinds} --all --timeout=120s"
-        assert _typed(*exports, ready, *looks).returncode == 0
+        assert _typed(*exports, ready, look).returncode == 0
         checked = _typed(*exports, check)
         assert (checked.returncode, "FAIL" in checked.stdout) == (0, False), checked.stdout
         label, create, *looks = _lines("## 5. Opt a namespace in")
@@ -147,16 +150,26 @@ def test_with_knative_the_installation_can_be_followed_to_its_end() -> None:
         assert until(lambda: _typed(*exports, pods).stdout.count(" Running ") == 4, 150)
         for look in looks:
             assert _typed(*exports, look).returncode == 0
-        differs, *upgrade = _lines("## 6. Upgrade")
+        differs, *again, upgrade, rollback = files.found(_lines("## 6. Upgrade"))
         assert _typed(*exports, differs).stdout == ""
-        assert _typed(*exports, *upgrade).returncode == 0
+        assert _typed(*exports, *again).returncode == 0
+        assert _typed(*exports, apply.replace(" apply ", " delete ")).returncode == 0
+        homes = " ".join(f"HELM_{name}_HOME={tmp_path}" for name in ("CACHE", "CONFIG", "DATA"))
+        helm = f'helm() {{ {homes} {modules.build(modules.HELM)} "$@"; }}'
+        for step in (install, upgrade, rollback):
+            assert _typed(*exports, helm, step, ready).returncode == 0, step
+        checked = _typed(*exports, helm, check_helm)
+        assert (checked.returncode, "FAIL" in checked.stdout) == (0, False), checked.stdout
     finally:
         assert _cluster("down").returncode == 0
 
 
 def _lines(heading: str) -> list[str]:
     """The commands of a chapter of install.md."""
-    return [shlex.join(command.words) for command in commands(REPOSITORY / "docs/install.md", heading)]
+    typed = commands(REPOSITORY / "docs/install.md", heading)
+    return [
+        " ".join(word if word == "|" else shlex.quote(word) for word in command.words) for command in typed
+    ]
 
 
 @pytest.mark.real

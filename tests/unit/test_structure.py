@@ -17,7 +17,11 @@ from muster.steps import step_named
 from tests.replays import recorded
 
 ROOT = Path(__file__).parents[2]
-CODE = [path for folder in ("shared", "functions", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+CODE = [
+    path
+    for folder in ("shared", "functions", "release", "tests")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 

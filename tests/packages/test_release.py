@@ -1,0 +1,197 @@
+"""`make images` and `make release`: the files of a release page, and errors in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from release import page
+from release.__main__ import main
+from tests.conftest import Wording
+from tests.docs.commands import commands
+
+DIGEST = f"sha256:{'a' * 64}"
+IMAGE = f"registry.example.com/team/muster@{DIGEST}"
+VERSION = page.project_version()
+BUILDER = """#!/bin/sh
+echo "$(basename "$0") $*" >> "{log}"
+case "$*" in
+*--digestfile*) printf %s {digest} > "$3";;
+*RepoDigests*) echo "other.example.com/muster@sha256:0 registry.example.com/team/muster@{digest}";;
+esac
+exit {code}
+"""
+"""Says what it was asked for, and does as podman, docker or buildah."""
+
+
+@pytest.fixture(name="release_folder", scope="module")
+def _release_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("release")
+    assert main(["release", "--version", VERSION, "--image", IMAGE, "--out", str(folder)]) == 0
+    return folder
+
+
+def test_a_release_page_has_its_files(release_folder: Path) -> None:
+    """Wheel, chart, a manifest for each overlay that is not to be copied, bill of materials, checksums."""
+    assert {path.name for path in release_folder.iterdir()} == {
+        "SHA256SUMS",
+        f"muster-{VERSION}.tgz",
+        "muster-cluster.yaml",
+        "muster-composite-pod-groups.yaml",
+        "muster-kubernetes-1.36.yaml",
+        "muster-native-jobs.yaml",
+        "muster-one-service.yaml",
+        "muster.cdx.json",
+        f"muster_gangs-{VERSION}-py3-none-any.whl",
+    }
+    bill = json.loads((release_folder / "muster.cdx.json").read_text())
+    assert bill["metadata"]["component"]["version"] == VERSION
+    with tarfile.open(release_folder / f"muster-{VERSION}.tgz") as archive:
+        chart = yaml.safe_load(_member(archive, "Chart.yaml"))
+        values = yaml.safe_load(_member(archive, "values.yaml"))
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+    assert values["image"] == {"repository": "registry.example.com/team/muster", "digest": DIGEST}
+
+
+def test_the_checksums_are_those_of_all_other_files(release_folder: Path) -> None:
+    """As `sha256sum --check` reads them."""
+    lines = (release_folder / "SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert sums == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in release_folder.iterdir()
+        if path.name != "SHA256SUMS"
+    }
+
+
+def test_the_same_release_has_the_same_bytes(release_folder: Path, tmp_path: Path) -> None:
+    """In place of an older release; what else is in the folder stays."""
+    older, other = tmp_path / "muster_gangs-0.0.1-py3-none-any.whl", tmp_path / "notes.txt"
+    for file in (older, other):
+        file.write_text("")
+    said: list[str] = []
+    page.write(tmp_path, VERSION, IMAGE, said.append)
+    other.unlink()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        path.name for path in sorted(release_folder.iterdir())
+    ]
+    for path in release_folder.iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+    assert len(said) == 8
+
+
+@pytest.mark.parametrize(
+    ("version", "image"),
+    [
+        pytest.param("", IMAGE, id="no version"),
+        pytest.param("v0.1", IMAGE, id="no version at all"),
+        pytest.param("99.0.0", IMAGE, id="another version"),
+        pytest.param(VERSION, "", id="no image"),
+        pytest.param(VERSION, "registry.example.com/team/muster:0.1.0", id="a tag"),
+        pytest.param(VERSION, "registry.example.com/team/muster@sha256:12", id="a short digest"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(
+    version: str, image: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording: Wording
+) -> None:
+    """Before anything is written."""
+    out = tmp_path / "out"
+    assert main(["release", "--version", version, "--image", image, "--out", str(out)]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert not out.exists()
+    wording(line.strip())
+
+
+@pytest.mark.parametrize("builder", ["podman", "docker", "buildah"])
+def test_the_image_is_built_with_what_is_there(
+    builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the Containerfile, and pushed; the last line is the next command."""
+    log = _install(builder, tmp_path, monkeypatch)
+    assert main(["images", "--registry", "registry.example.com/team", "--push"]) == 0
+    built, pushed, *_ = log.read_text().splitlines()
+    tag = f"registry.example.com/team/muster:{VERSION}"
+    assert built == f"{builder} build --file Containerfile --tag {tag} ."
+    assert (pushed.startswith(f"{builder} push "), pushed.endswith(f" {tag}")) == (True, True)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"next: make release VERSION={VERSION} IMAGE={IMAGE}"
+
+
+def test_the_commands_of_the_install_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make` hands its settings to these commands."""
+    typed = {
+        command.arguments[0]: dict(setting.split("=", 1) for setting in command.arguments[1:])
+        for command in commands(page.ROOT / "docs/install.md")
+        if command.program == "make"
+    }
+    pushed, released = typed["images"], typed["release"]
+    log = _install("podman", tmp_path, monkeypatch)
+    assert pushed.keys() == {"REGISTRY", "PUSH"}
+    assert main(["images", "--registry", pushed["REGISTRY"], "--push"]) == 0
+    assert f"{pushed['REGISTRY']}/muster:{VERSION}" in log.read_text()
+    assert released["IMAGE"].startswith(f"{pushed['REGISTRY']}/muster@")
+    page.write(tmp_path / "out", released["VERSION"], released["IMAGE"], lambda _name: None)
+
+
+def test_without_push_the_image_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a registry of the machine's own."""
+    log = _install("podman", tmp_path, monkeypatch)
+    assert main(["images", "--registry", "localhost:5000", "--version", "1.0"]) == 0
+    assert log.read_text() == "podman build --file Containerfile --tag localhost:5000/muster:1.0 .\n"
+
+
+@pytest.mark.parametrize(
+    ("registry", "builder", "code"),
+    [
+        pytest.param("", "podman", 0, id="no registry"),
+        pytest.param("https://registry.example.com", "podman", 0, id="a URL"),
+        pytest.param("registry.example.com", "", 0, id="no builder"),
+        pytest.param("registry.example.com", "buildah", 125, id="a builder that fails"),
+    ],
+)
+def test_what_cannot_be_built_is_told_in_one_line(
+    registry: str,
+    builder: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    wording: Wording,
+) -> None:
+    """Whatever the builder printed stands above it."""
+    _install(builder, tmp_path, monkeypatch, code=code)
+    assert main(["images", "--registry", registry, "--push"]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    wording(line.strip())
+
+
+def _install(builder: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, code: int = 0) -> Path:
+    """Put a builder on an otherwise empty path, and return the file that it writes its calls to."""
+    log = folder / "calls"
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / "basename").symlink_to(str(shutil.which("basename")))
+    if builder:
+        file = tools / builder
+        file.write_text(BUILDER.format(log=log, digest=DIGEST, code=code))
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    assert os.environ["PATH"] == str(tools)
+    return log
+
+
+def _member(archive: tarfile.TarFile, name: str) -> bytes:
+    file = archive.extractfile(f"muster/{name}")
+    assert file is not None
+    assert isinstance(file, io.BufferedIOBase)
+    return file.read()
