@@ -15,7 +15,7 @@ TO_COPY = frozenset({"example", "one-namespace"})
 _IMAGE = "muster/muster"
 
 
-class _Dumper(yaml.SafeDumper):
+class _ManifestDumper(yaml.SafeDumper):
     """Writes long texts as they are read, and every value in full."""
 
     def ignore_aliases(self, _data: Any) -> bool:
@@ -27,7 +27,7 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Dumper.add_representer(str, _text)
+_ManifestDumper.add_representer(str, _text)
 
 
 def overlays(eventing: Path) -> list[str]:
@@ -57,4 +57,6 @@ def manifest_text(overlay: Path, version: str, image: str) -> str:
     """Return the objects of an overlay as YAML documents."""
     name = f"muster-{overlay.name}.yaml"
     header = f"# Muster {version}, overlay {overlay.name}: kubectl apply -f {name}\n---\n"
-    return header + yaml.dump_all(objects(overlay, image), Dumper=_Dumper, sort_keys=False, width=1000)
+    return header + yaml.dump_all(
+        objects(overlay, image), Dumper=_ManifestDumper, sort_keys=False, width=1000
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+from release.page import project_version
 from tests.docs import commands
 from tests.docs.commands import ROOT
 from tests.support import containerfile
@@ -26,9 +27,10 @@ def test_it_installs_the_extra_in_the_versions_that_are_tested() -> None:
 
 
 def test_it_is_built_upon_an_image_that_the_reader_has_and_runs_as_that_does() -> None:
-    """The install document tags it; the user is a number that is not root's in the end."""
+    """The install document pushes it; the user is a number that is not root's in the end."""
     words = [instruction.word for instruction in SAID]
     assert words == ["FROM", "USER", "RUN", "USER"]
-    images = {command.after("--tag")[0] for command in commands.of("podman") if command.after("--tag")}
-    assert SAID[0].rest in images
+    (pushed,) = [command for command in commands.of("make") if "PUSH=1" in command.words]
+    registry = pushed.words[2].removeprefix("REGISTRY=")
+    assert SAID[0].rest == f"{registry}/muster:{project_version()}"
     assert SAID[-1] == containerfile.of_word("USER")[0]
