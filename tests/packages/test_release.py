@@ -111,6 +111,17 @@ def test_bad_input_is_told_in_one_line(
     wording(line.strip())
 
 
+def test_manifests_that_make_no_chart_are_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the file, for a maintainer who has edited or moved it."""
+    monkeypatch.setattr(page, "EVENTING", tmp_path)
+    assert main(["release", "--version", VERSION, "--image", IMAGE, "--out", str(tmp_path / "out")]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert f"{tmp_path}/" in line
+
+
 @pytest.mark.parametrize("builder", ["podman", "docker", "buildah"])
 def test_the_image_is_built_with_what_is_there(
     builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
