@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -21,6 +22,30 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True)
+class GangsPlaced:
+    """All gangs of an owner are placed, which they were not before.
+
+    Attributes:
+        kind: the kind of the owner.
+        seconds: how long the gang that waited longest has waited.
+    """
+
+    kind: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GangGivenUp:
+    """An owner gets no gang, or lacks one of its gangs, for a reason that it did not have before."""
+
+    reason: str
+
+
+Milestone = GangsPlaced | GangGivenUp
+"""What a write tells of an owner's gangs for the first time."""
+
+
+@dataclass(frozen=True)
 class Action:
     """One write.
 
@@ -34,6 +59,7 @@ class Action:
         if_refused: actions in place of this one if the API server refuses it (403, 422), so that no stamped
             pod is left without a group; `{refusal}` in their messages becomes the server's message.
         optional: whether its failure does not stop the plan, as for Events.
+        milestones: what metrics count once the write has succeeded.
     """
 
     verb: Verb
@@ -44,6 +70,7 @@ class Action:
     if_refused: tuple[Action, ...] = ()
     optional: bool = False
     operations: tuple[Mapping[str, Any], ...] = ()
+    milestones: tuple[Milestone, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +83,34 @@ class Reply:
 
 
 @dataclass(frozen=True)
+class WaitingGang:
+    """A gang that is not placed.
+
+    Attributes:
+        reason: why.
+        since: when it began to wait; None if its owner has no creationTimestamp.
+    """
+
+    reason: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class GangReport:
+    """The gangs of one owner as they are now, for metrics.
+
+    Attributes:
+        placed: the number of its gangs that are placed and have pods.
+        waiting: its gangs that are to run and are not placed.
+        gave_up: why it gets no gang, or lacks one of its gangs; "" if it has all of them, or will.
+    """
+
+    placed: int = 0
+    waiting: tuple[WaitingGang, ...] = ()
+    gave_up: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """Writes in order, with the reason.
 
@@ -63,6 +118,7 @@ class Plan:
         reason: a `Reason` of Muster, or a word in CamelCase of a step of one's own, from a fixed set: metrics
             count by it.
         requeue: whether the event must be delivered again after the writes.
+        gangs: the gangs of the owner, if the step reports on them.
     """
 
     reason: str
@@ -70,6 +126,7 @@ class Plan:
     actions: tuple[Action, ...]
     reply: Reply | None = None
     requeue: bool = False
+    gangs: GangReport | None = None
 
 
 @dataclass(frozen=True)
@@ -79,11 +136,13 @@ class NoOp:
     Attributes:
         reason: as in a `Plan`.
         requeue: whether the event must be delivered again.
+        gangs: as in a `Plan`.
     """
 
     reason: str
     message: str = ""
     requeue: bool = False
+    gangs: GangReport | None = None
 
 
 Decision = Plan | NoOp

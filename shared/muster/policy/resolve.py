@@ -123,6 +123,11 @@ class ResolvedOwner:
         """The versions of scheduling.k8s.io that the API server serves."""
         return self.live.api
 
+    @property
+    def suspended(self) -> bool:
+        """Whether it, or its JobSet, is suspended, so that it has no pods."""
+        return self.owner.spec.suspend or (self.live.runner or self.owner).spec.suspend
+
     def leaves(self) -> Iterator[Group]:
         """The groups of pods."""
         return (leaf for root in self.tree for leaf in root.leaves())

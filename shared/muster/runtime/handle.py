@@ -66,7 +66,7 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
             decision = step.plan(inputs, clock())
         if isinstance(decision, NoOp):
             kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
-            return Outcome(kind, decision.reason, decision.message, ref)
+            return Outcome(kind, decision.reason, decision.message, ref, gangs=decision.gangs)
         with spans("execute"):
             plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
@@ -79,6 +79,8 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
         status=503 if plan.reason == Reason.WRITE_LIMIT else None,
         actions=len(plan.actions),
         reply=plan.reply,
+        gangs=plan.gangs,
+        milestones=tuple(milestone for action in plan.actions for milestone in action.milestones),
     )
 
 
@@ -159,7 +161,7 @@ class Handler:
             clock,
             run=self._run,
             on_outcome=self.metrics.swept,
-            on_finished=lambda: self.metrics.swept_all(clock()),
+            on_finished=lambda gangs: self.metrics.swept_all(clock(), gangs),
         )
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
@@ -212,7 +214,10 @@ class Handler:
             return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)
 
     def _run(self, cluster: Cluster, subject: Subject) -> Outcome:
-        return run_step(self.step, cluster, subject, self._clock, self._spans)
+        outcome = run_step(self.step, cluster, subject, self._clock, self._spans)
+        for milestone in outcome.milestones:
+            self.metrics.reached(milestone)
+        return outcome
 
     def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
         if outcome.reply is None:

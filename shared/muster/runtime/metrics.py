@@ -8,8 +8,10 @@ object name is a label.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -21,11 +23,14 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.objects.resources import ALL
-from muster.runtime.outcome import Outcome
+from muster.policy.model import GangGivenUp, GangsPlaced, Milestone
+from muster.policy.reasons import Reason
+from muster.runtime.outcome import GangTally, Outcome
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """The content type of the exposition: the format that every version of Prometheus reads."""
@@ -38,7 +43,11 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OF_PROCESS = "process_"
 """How the names of ProcessCollector's metrics begin; they have no label `function`."""
 
+PLACEMENT_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+"""Bounds of the buckets of waits: from a second, as Kubernetes writes times, to a day in a full cluster."""
+
 _KINDS = frozenset(resource.kind for resource in ALL)
+_REASONS = frozenset(map(str, Reason))
 
 
 class Metrics:
@@ -86,6 +95,21 @@ class Metrics:
             ("function", "code"),
             registry=self._registry,
         )
+        self._placements = Histogram(
+            "muster_gang_placement_seconds",
+            "From the creation or resumption of an owner until all its gangs are placed, once per placement.",
+            ("function", "kind"),
+            buckets=PLACEMENT_SECONDS,
+            registry=self._registry,
+        )
+        self._gave_up = Counter(
+            "muster_gave_up",
+            "Owners that got no gang, or lack one of their gangs, once per reason that they get.",
+            ("function", "reason"),
+            registry=self._registry,
+        )
+        self._gangs = _Gangs(function)
+        self._registry.register(self._gangs)
         self._last_sweep = Gauge(
             "muster_last_sweep_timestamp_seconds",
             "When a sweep was last answered; 0 before the first one.",
@@ -120,9 +144,18 @@ class Metrics:
         """Count an object of a sweep."""
         self._swept.labels(self._function, str(outcome.kind), str(outcome.reason)).inc()
 
-    def swept_all(self, now: datetime) -> None:
-        """Set the time at which sweeps had last covered all objects."""
+    def swept_all(self, now: datetime, gangs: GangTally) -> None:
+        """Set the time at which sweeps had last covered all objects, and the gangs that they found."""
         self._last_round.labels(self._function).set(now.timestamp())
+        self._gangs.set(gangs)
+
+    def reached(self, milestone: Milestone) -> None:
+        """Count a placement, or that a gang was given up."""
+        match milestone:
+            case GangsPlaced(kind=kind, seconds=seconds):
+                self._placements.labels(self._function, kind if kind in _KINDS else OTHER).observe(seconds)
+            case GangGivenUp(reason=reason):
+                self._gave_up.labels(self._function, _known(reason)).inc()
 
     def called(self, verb: str, resource: str, status: str) -> None:
         """Count a call to the API server."""
@@ -153,6 +186,83 @@ def exposition_of(functions: Sequence[Metrics]) -> bytes:
         if known is not family and not family.name.startswith(_OF_PROCESS):
             known.samples += family.samples
     return generate_latest(_Collected(families.values()))
+
+
+@dataclass(frozen=True)
+class _GangValues:
+    """The gangs that one round of sweeps has found; times in seconds since 1970."""
+
+    placed: int = 0
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    since: Mapping[str, float] = field(default_factory=dict)
+    gave_up: Mapping[str, float] = field(default_factory=dict)
+
+
+class _Gangs(Collector):
+    """The gangs that the last whole round of sweeps has found; no samples before the first of them.
+
+    A reason that was once there and is not any more has the value 0.
+    """
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._values: _GangValues | None = None
+
+    def set(self, tally: GangTally) -> None:
+        """Replace all values at once by those of a whole round."""
+        before = self._values
+        if before is None:
+            if not tally.reported:
+                return
+            before = _GangValues()
+        since: dict[str, float] = {}
+        for reason, time in tally.since.items():
+            since[_known(reason)] = min(time.timestamp(), since.get(_known(reason), inf))
+        self._values = _GangValues(
+            tally.placed,
+            _by_reason(tally.waiting, before.waiting),
+            since,
+            _by_reason(tally.gave_up, before.gave_up),
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """The values of the last whole round."""
+        values = self._values
+        if values is None:
+            return
+        yield self._gauge("muster_gangs_placed", "Gangs that are placed.", {"": values.placed}, ())
+        yield self._gauge("muster_gangs_waiting", "Gangs that are to run and are not placed.", values.waiting)
+        yield self._gauge(
+            "muster_gangs_waiting_since_timestamp_seconds",
+            "When the gang began to wait that has waited longest.",
+            values.since,
+        )
+        yield self._gauge(
+            "muster_owners_without_gang",
+            "Owners that have no gang, or lack one of their gangs.",
+            values.gave_up,
+        )
+
+    def _gauge(
+        self, name: str, text: str, values: Mapping[str, float], labels: tuple[str, ...] = ("reason",)
+    ) -> Metric:
+        family = GaugeMetricFamily(name, text, labels=("function", *labels))
+        for reason, value in values.items():
+            family.add_metric((self._function, reason)[: 1 + len(labels)], value)
+        return family
+
+
+def _by_reason(counts: Mapping[str, int], before: Mapping[str, float]) -> Mapping[str, float]:
+    """Counts by the reasons that metrics have, with 0 for those that were there before."""
+    known = dict.fromkeys(before, 0.0)
+    for reason, count in counts.items():
+        known[_known(reason)] = known.get(_known(reason), 0.0) + count
+    return known
+
+
+def _known(reason: str) -> str:
+    """A reason of Muster; `other` for a word of a step of one's own, or of an annotation."""
+    return str(reason) if str(reason) in _REASONS else OTHER
 
 
 class _Collected(Collector):

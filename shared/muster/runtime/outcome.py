@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from muster.objects.meta import ObjectRef
-from muster.policy.model import Reply
+from muster.policy.model import GangReport, Milestone, Reply
 
 
 class OutcomeKind(StrEnum):
@@ -48,6 +50,8 @@ class Outcome:
         status: an HTTP status in place of the kind's; None takes the kind's.
         retry_after: the API server's Retry-After in seconds; None if it sent none.
         error: the exception, for its trace in the log.
+        gangs: the gangs of the owner, if the step reports on them.
+        milestones: what the writes told of its gangs for the first time.
     """
 
     kind: OutcomeKind
@@ -59,8 +63,42 @@ class Outcome:
     status: int | None = None
     retry_after: float | None = None
     error: Exception | None = field(default=None, compare=False, repr=False)
+    gangs: GangReport | None = None
+    milestones: tuple[Milestone, ...] = ()
 
     @property
     def http_status(self) -> int:
         """The status of the answer, without regard to a reply."""
         return self.status or STATUS[self.kind]
+
+
+@dataclass
+class GangTally:
+    """The gangs of all owners that one round of sweeps has examined.
+
+    Attributes:
+        reported: whether the step reports on gangs at all.
+        placed: the number of gangs that are placed.
+        waiting: the number of gangs that wait, by reason.
+        since: when the gang began to wait that has waited longest, by reason; none of a gang without a time.
+        gave_up: the number of owners without a gang, or without one of their gangs, by reason.
+    """
+
+    reported: bool = False
+    placed: int = 0
+    waiting: Counter[str] = field(default_factory=Counter)
+    since: dict[str, datetime] = field(default_factory=dict)
+    gave_up: Counter[str] = field(default_factory=Counter)
+
+    def add(self, report: GangReport | None) -> None:
+        """Add the gangs of an owner; None is an object about which the step reports nothing."""
+        if report is None:
+            return
+        self.reported = True
+        self.placed += report.placed
+        for gang in report.waiting:
+            self.waiting[gang.reason] += 1
+            if gang.since is not None:
+                self.since[gang.reason] = min(gang.since, self.since.get(gang.reason, gang.since))
+        if report.gave_up:
+            self.gave_up[report.gave_up] += 1

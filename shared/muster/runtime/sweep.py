@@ -17,7 +17,7 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
-from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
 from muster.runtime.step import Step, Subject
 
 ROUND_SECONDS = 30 * 60.0
@@ -41,7 +41,7 @@ class Sweeps:
         clock: returns the time, for plans.
         run: runs the step on an object, live.
         on_outcome: called with the outcome of each object.
-        on_finished: called at the end of each round.
+        on_finished: called at the end of each round with the gangs of all owners.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Sweeps:
         *,
         run: Callable[[Cluster, Subject], Outcome],
         on_outcome: Callable[[Outcome], None],
-        on_finished: Callable[[], None],
+        on_finished: Callable[[GangTally], None],
     ) -> None:
         self._step = step
         self._limit = limit
@@ -106,7 +106,7 @@ class Sweeps:
         if subjects:
             self._round = current
         else:
-            self._on_finished()
+            self._on_finished(current.gangs)
         return Outcome(
             OutcomeKind.DONE if actions else OutcomeKind.NOTHING,
             Reason.SWEPT,
@@ -136,6 +136,8 @@ class Sweeps:
                 break
             if outcome.reason == Reason.WRITE_LIMIT:
                 subjects.append(subject)  # its remaining writes follow after the other objects
+            else:
+                current.gangs.add(outcome.gangs)
             self._on_outcome(outcome)
             reasons[outcome.reason] += 1
             actions += outcome.actions
@@ -153,16 +155,17 @@ class Sweeps:
             outcome = responses.of_error(error)
             return outcome if outcome.kind is OutcomeKind.NOTHING else None
         if isinstance(decision, NoOp) and not decision.requeue:
-            return Outcome(OutcomeKind.NOTHING, decision.reason, decision.message)
+            return Outcome(OutcomeKind.NOTHING, decision.reason, decision.message, gangs=decision.gangs)
         return None
 
 
 class _Round:
-    """One pass over all objects, with those that are left."""
+    """One pass over all objects, with those that are left, and the gangs of those that were examined."""
 
     def __init__(self, step: Step, cluster: DeadlineClient) -> None:
         self.listed = ListCache(cluster, step.lists)
         self.put_back: Subject | None = None
+        self.gangs = GangTally()
         self._step = step
         self._subjects: deque[Subject] | None = None
         self._all = 0

@@ -9,7 +9,7 @@ import pytest
 
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.policy.model import Action, NoOp, Reply, Verb
+from muster.policy.model import Action, GangReport, NoOp, Reply, Verb
 from muster.policy.owner_status.conditions import READY as CONDITION_READY
 from muster.policy.owner_status.conditions import Condition, conditions_patch
 from muster.policy.owners.trainjob import TrainJob
@@ -120,7 +120,7 @@ class TestMerge:
     def test_what_is_said_already_is_not_written(self, wording: Wording) -> None:
         """Wherever ours stand in the list."""
         decision = plan_conditions(_after(SCHEDULED, *OTHERS, READY), NOW)
-        assert without_message(decision) == NoOp(Reason.UP_TO_DATE)
+        assert without_message(decision) == NoOp(Reason.UP_TO_DATE, gangs=GangReport(placed=1))
         assert mentions(decision.message, "team-a/llama")
         wording(decision.message)
 

@@ -11,7 +11,7 @@ from muster.objects.patches import PatchType
 from muster.objects.pods import Namespace
 from muster.objects.scheduling import Workload
 from muster.policy import group_labels
-from muster.policy.model import Action, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, GangGivenUp, NoOp, Plan, Reply, Verb
 from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
@@ -256,6 +256,7 @@ def test_giving_up_is_seen_by_pods_condition_and_event(wording: Wording) -> None
         },
         patch=PatchType.MERGE,
         subresource="status",
+        milestones=(GangGivenUp(Reason.WORKLOAD_NAME_TAKEN),),
     )
     assert event.optional
     assert event.body is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from muster.objects.meta import find_condition
 from muster.objects.patches import PatchType
 from muster.objects.text import printable
-from muster.policy.model import Action, Verb
+from muster.policy.model import Action, GangGivenUp, Verb
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
+from muster.policy.reasons import Reason
 
 READY = "PodGroupsReady"
 SCHEDULED = "PodGroupsScheduled"
@@ -20,6 +21,9 @@ NOT_SCHEDULED = "PodGroupsNotScheduled"
 """Stands last, as True, where the last condition would be one of the two above and not True."""
 
 MESSAGE_LIMIT = 2048
+
+_MAY_STILL_BE_MADE = frozenset({Reason.WAITING_FOR_POD_GROUP, Reason.NOT_AS_CREATED, Reason.NOT_MUSTERS})
+"""Reasons of a false PodGroupsReady for which Muster has not given up: it creates the group when it can."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Condition:
     true: bool
     reason: str
     message: str
+
+
+def why_given_up(ready: Condition) -> str:
+    """Why an owner gets no gang, or lacks one, by its PodGroupsReady; "" if it gets all of its gangs."""
+    return "" if ready.true or ready.reason in _MAY_STILL_BE_MADE else ready.reason
 
 
 def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now: datetime) -> Action | None:
@@ -54,7 +63,20 @@ def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now:
         "metadata": {"resourceVersion": owner.metadata.resource_version},
         "status": {"conditions": [*ours, *foreign]},
     }
-    return Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, subresource="status")
+    gave_up = tuple(_newly_given_up(owner, conditions))
+    return Action(
+        Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, subresource="status", milestones=gave_up
+    )
+
+
+def _newly_given_up(owner: OwnerObject, conditions: tuple[Condition, ...]) -> Iterator[GangGivenUp]:
+    """GangGivenUp if PodGroupsReady gets a reason for giving up that the owner's status does not have yet."""
+    for condition in conditions:
+        if condition.type != READY or not why_given_up(condition):
+            continue
+        before = find_condition(owner.status.conditions, condition_type(owner, condition.type)) or {}
+        if (before.get("status"), before.get("reason")) != ("False", condition.reason):
+            yield GangGivenUp(condition.reason)
 
 
 def _is_misplaced(

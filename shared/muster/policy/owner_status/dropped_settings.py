@@ -5,7 +5,13 @@ A field whose feature gate is off is dropped without an error (pkg/registry/sche
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from muster.objects.scheduling import Workload
+from muster.policy.owner_status.conditions import Condition
+from muster.policy.ownership import belongs_to
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 
 _GATES = {
@@ -14,6 +20,18 @@ _GATES = {
     "resourceClaims": "DRAWorkloadResourceClaims",
     "disruptionMode": "WorkloadAwarePreemption, Kubernetes 1.36",
 }
+
+
+def with_dropped_settings(resolved: ResolvedOwner, ready: Condition) -> Condition:
+    """The condition PodGroupsReady, with the settings of the policy that the API server dropped."""
+    workload = resolved.live.workload
+    if workload is None or not belongs_to(workload.metadata.labels, resolved.root.uid):
+        return ready
+    dropped = dropped_settings(resolved.tree, workload)
+    if not dropped:
+        return ready
+    reason = Reason.FIELDS_DROPPED if ready.reason == Reason.POD_GROUPS_EXIST else ready.reason
+    return replace(ready, reason=reason, message=f"{ready.message}; dropped by the API server: {dropped}")
 
 
 def dropped_settings(tree: tuple[Group, ...], workload: Workload) -> str:

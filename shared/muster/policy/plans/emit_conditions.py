@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from muster.objects.meta import ObjectRef, find_condition, is_true
-from muster.objects.pods import Pod
 from muster.objects.resources import POD_GROUPS
 from muster.objects.scheduling import ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
-from muster.policy.model import Decision, GroupingFailure, NoOp, Plan, Reply
+from muster.policy.model import (
+    Action,
+    Decision,
+    GangReport,
+    GroupingFailure,
+    NoOp,
+    Plan,
+    Reply,
+    WaitingGang,
+)
 from muster.policy.owner_status.conditions import (
     READY,
     SCHEDULED,
     Condition,
     condition_type,
     conditions_patch,
+    why_given_up,
 )
-from muster.policy.owner_status.dropped_settings import dropped_settings
+from muster.policy.owner_status.dropped_settings import with_dropped_settings
 from muster.policy.owner_status.group_status import (
+    BINDING_TIME,
     WORST_FIRST,
+    GangStatus,
     GroupStatus,
-    lost_members,
+    bound_alone,
+    gang_statuses,
+    gangs_placed,
+    group_statuses,
     refusal_of_pod,
-    status_of,
-    too_few_pods,
 )
 from muster.policy.owner_status.replaced_groups import without_replaced_groups
 from muster.policy.owner_status.timeout import scheduling_timeout
@@ -36,12 +48,9 @@ from muster.policy.plans import manifests
 from muster.policy.plans.min_counts import only_flags, wanted_min_counts
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.tree.members import LiveMembers, members_to_run
+from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-emit-conditions"
-_BINDING_TIME = timedelta(seconds=5)
-"""Shorter than all retries of a trigger together, so that a pod that stays unbound causes no dead letter."""
-
 _WORTH_AN_EVENT = frozenset(
     {
         Reason.SCHEDULED,
@@ -78,35 +87,30 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
         return resolved
-    conditions = current_conditions(resolved, members, inputs.failed_create, now)
-    scheduled = conditions[1]
+    statuses = group_statuses(resolved, members)
+    conditions = current_conditions(resolved, members, inputs.failed_create, now, statuses)
+    ready, scheduled = conditions
+    gangs = tuple(gang_statuses(resolved, members, _with_times(resolved, members, statuses, now)))
+    report = _gang_report(gangs, ready)
     patch = conditions_patch(resolved.owner, conditions, now)
     binding = not scheduled.true and _is_binding(inputs.subject, members, now)
     requeue = binding or (not scheduled.true and _has_new_replacements(members, now))
     if patch is None:
-        return NoOp(Reason.UP_TO_DATE, f"{resolved.owner.ref} already has these conditions", requeue=requeue)
+        message = f"{resolved.owner.ref} already has these conditions"
+        return NoOp(Reason.UP_TO_DATE, message, requeue=requeue, gangs=report)
     if binding and inputs.subject.kind == POD_GROUPS.kind and _same_statuses(resolved.owner, conditions):
         # The event comes again, and all pods are bound then. A sweep does not, so it writes the count.
-        return NoOp(Reason.WAITING_FOR_SCHEDULER, scheduled.message, requeue=True)
-    root = resolved.root
-    events = tuple(
-        manifests.create_event(
-            root,
-            component=COMPONENT,
-            warning=not condition.true,
-            reason=condition.reason,
-            message=condition.message,
-            now=now,
-        )
-        for condition in conditions
-        if _is_worth_an_event(resolved.owner, condition, resolved.failure)
-    )
+        return NoOp(Reason.WAITING_FOR_SCHEDULER, scheduled.message, requeue=True, gangs=report)
+    placed = gangs_placed(resolved.owner, gangs, scheduled)
+    if placed is not None:
+        patch = replace(patch, milestones=(*patch.milestones, placed))
     reply = Reply(
         "scheduled" if scheduled.true else "waiting",
-        root,
+        resolved.root,
         {"reason": scheduled.reason, "message": scheduled.message},
     )
-    return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, (patch, *events), reply, requeue=requeue)
+    actions = (patch, *_events(resolved, conditions, now))
+    return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, actions, reply, requeue=requeue, gangs=report)
 
 
 def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, *, added: bool) -> NoOp | None:
@@ -129,10 +133,22 @@ def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, *, added: bool
 
 
 def current_conditions(
-    resolved: ResolvedOwner, members: LiveMembers, failed_create: str, now: datetime
+    resolved: ResolvedOwner,
+    members: LiveMembers,
+    failed_create: str,
+    now: datetime,
+    statuses: Mapping[str, GroupStatus] | None = None,
 ) -> tuple[Condition, Condition]:
-    """PodGroupsReady and PodGroupsScheduled of an owner, with what depends on the time."""
-    ready, scheduled = conditions_of(resolved, members, failed_create)
+    """PodGroupsReady and PodGroupsScheduled of an owner, with what depends on the time.
+
+    Args:
+        resolved: the owner.
+        members: its Jobs, pods and groups.
+        failed_create: the message of the latest FailedCreate Event of its Jobs, while pods are missing.
+        now: the time.
+        statuses: `group_statuses` of the same owner, if they are known.
+    """
+    ready, scheduled = conditions_of(resolved, members, failed_create, statuses)
     if scheduled.reason == Reason.WAITING_FOR_SCHEDULER:
         scheduled = _groups_ignored(members, scheduled, now) or scheduled
     timeout = scheduling_timeout(resolved, members, now)
@@ -143,41 +159,34 @@ def current_conditions(
 
 
 def conditions_of(
-    resolved: ResolvedOwner, members: LiveMembers, failed_create: str = ""
+    resolved: ResolvedOwner,
+    members: LiveMembers,
+    failed_create: str = "",
+    statuses: Mapping[str, GroupStatus] | None = None,
 ) -> tuple[Condition, Condition]:
-    """PodGroupsReady and PodGroupsScheduled of an owner, from its groups and pods as they are now."""
+    """PodGroupsReady and PodGroupsScheduled of an owner, from its groups and pods as they are now.
+
+    The arguments are those of `current_conditions`.
+    """
     if not resolved.api.served:
         return _without_groups(GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
     if resolved.failure is not None and not resolved.tree:
         return _without_groups(resolved.failure, held=resolved.policy.holds)
-    groups = {group.metadata.name: group for group in members.groups}
+    statuses = group_statuses(resolved, members) if statuses is None else statuses
+    existing = {group.metadata.name: group for group in members.groups}
     composites = {group.metadata.name for group in members.composites}
     wanted_composites = list(resolved.composite_names())
     missing = [name for name in wanted_composites if name not in composites]
-    fixed_in = "" if resolved.api.resizable else resolved.api.version
-    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
-    lost_pods = any(job.lost_pods for job in members.jobs)
-    pods: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in members.pods:
-        pods[pod.pod_group_name].append(pod)
-    states: list[GroupStatus] = []
-    fallback: list[PodGroup] = []
-    for instance, name in resolved.pod_groups():
-        group = groups.get(name)
-        if group is None:
-            missing.append(name)
-        elif manifests.FALLBACK in group.metadata.annotations:
-            fallback.append(group)
-        too_few = too_few_pods(group, pods[name], needed[instance], fixed_in) if group and fixed_in else None
-        lost = lost_members(group, pods[name], needed[instance], counted=lost_pods) if group else None
-        states.append(too_few or lost or status_of(name, group, pods[name], needed[instance]))
+    missing += [name for name in statuses if name not in existing]
+    groups = [existing[name] for name in statuses if name in existing]
+    fallback = [group for group in groups if manifests.FALLBACK in group.metadata.annotations]
     fallback += _fallback_of_strays(resolved, members)
-    total = len(states) + len(wanted_composites)
+    total = len(statuses) + len(wanted_composites)
     ready = _ready(resolved.failure, missing, fallback, total)
     ready = without_replaced_groups(resolved, members, ready)
     if ready.true:
-        ready = _with_dropped_settings(resolved, _with_sizes(resolved, members, ready))
-    return ready, _scheduled(states, failed_create)
+        ready = with_dropped_settings(resolved, _with_sizes(resolved, members, ready))
+    return ready, _scheduled(list(statuses.values()), failed_create)
 
 
 def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool:
@@ -189,7 +198,7 @@ def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool
     unbound = {pod.pod_group_name for pod in members.pods if not (pod.bound or pod.finished)}
     names = unbound & {subject.name} if subject.kind == POD_GROUPS.kind else unbound
     return any(
-        group.placed_at is not None and abs(now - group.placed_at) < _BINDING_TIME
+        group.placed_at is not None and abs(now - group.placed_at) < BINDING_TIME
         for group in members.groups
         if group.metadata.name in names
     )
@@ -221,29 +230,31 @@ def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
         and refusal_of_pod(pod) is None
     )
     created = [pod.metadata.created_at for pod in waiting if pod.metadata.created_at is not None]
-    return any(now - at < _BINDING_TIME for at in created)
+    return any(now - at < BINDING_TIME for at in created)
+
+
+def _with_times(
+    resolved: ResolvedOwner, members: LiveMembers, statuses: Mapping[str, GroupStatus], now: datetime
+) -> Mapping[str, GroupStatus]:
+    """The statuses of an owner's groups, with the reasons that depend on the time."""
+    timeout = scheduling_timeout(resolved, members, now)
+    late = timeout.groups if timeout is not None else frozenset[str]()
+    ignored = {
+        name
+        for name in bound_alone(members, now) & statuses.keys()
+        if statuses[name].reason == Reason.WAITING_FOR_SCHEDULER
+    }
+    reasons = dict.fromkeys(ignored, Reason.GROUPS_IGNORED)
+    reasons |= dict.fromkeys(late & statuses.keys(), Reason.SCHEDULING_TIMED_OUT)
+    return {**statuses, **{name: replace(statuses[name], reason=reason) for name, reason in reasons.items()}}
 
 
 def _groups_ignored(members: LiveMembers, scheduled: Condition, now: datetime) -> Condition | None:
-    """GroupsIgnored if pods were bound some time ago and the scheduler wrote no status of their group.
-
-    A scheduler with the feature gates places a group and then binds its pods; one without binds each pod by
-    itself.
-    """
-    without_status = {
-        group.metadata.name for group in members.groups if not group.placed and group.refusal is None
-    }
-    bound_alone = {
-        pod.pod_group_name
-        for pod in members.pods
-        if pod.pod_group_name in without_status
-        and pod.bound_at is not None
-        and now - pod.bound_at > _BINDING_TIME
-        and not pod.finished
-    }
-    if not bound_alone:
+    """GroupsIgnored if pods were bound some time ago and the scheduler wrote no status of their group."""
+    ignored = bound_alone(members, now)
+    if not ignored:
         return None
-    names = ", ".join(sorted(bound_alone))
+    names = ", ".join(sorted(ignored))
     reason = f"kube-scheduler bound pods of {names} one by one: {GATES_OF_THE_SCHEDULER}"
     return replace(scheduled, reason=Reason.GROUPS_IGNORED, message=f"{scheduled.message}; {reason}")
 
@@ -277,18 +288,6 @@ def _effect_on_pods(failure: GroupingFailure, *, held: bool) -> str:
     if failure.reason == Reason.PRIORITIES_DIFFER:
         return "the scheduler places none of these pods, not even one by one"
     return "the pods are scheduled one by one"
-
-
-def _with_dropped_settings(resolved: ResolvedOwner, ready: Condition) -> Condition:
-    """The condition, with the settings of the policy that the API server dropped."""
-    workload = resolved.live.workload
-    if workload is None or not belongs_to(workload.metadata.labels, resolved.root.uid):
-        return ready
-    dropped = dropped_settings(resolved.tree, workload)
-    if not dropped:
-        return ready
-    reason = Reason.FIELDS_DROPPED if ready.reason == Reason.POD_GROUPS_EXIST else ready.reason
-    return replace(ready, reason=reason, message=f"{ready.message}; dropped by the API server: {dropped}")
 
 
 def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
@@ -344,6 +343,26 @@ def _scheduled(states: list[GroupStatus], failed_create: str) -> Condition:
     if failed_create and any(state.reason == Reason.WAITING_FOR_PODS for state in states):
         message += f"; pods could not be created: {failed_create}"
     return Condition(SCHEDULED, true=worst == Reason.SCHEDULED, reason=worst, message=message)
+
+
+def _gang_report(gangs: tuple[GangStatus, ...], ready: Condition) -> GangReport:
+    waiting = tuple(WaitingGang(gang.reason, gang.since) for gang in gangs if gang.reason != Reason.SCHEDULED)
+    return GangReport(len(gangs) - len(waiting), waiting, why_given_up(ready))
+
+
+def _events(resolved: ResolvedOwner, conditions: tuple[Condition, ...], now: datetime) -> tuple[Action, ...]:
+    return tuple(
+        manifests.create_event(
+            resolved.root,
+            component=COMPONENT,
+            warning=not condition.true,
+            reason=condition.reason,
+            message=condition.message,
+            now=now,
+        )
+        for condition in conditions
+        if _is_worth_an_event(resolved.owner, condition, resolved.failure)
+    )
 
 
 def _is_worth_an_event(owner: OwnerObject, condition: Condition, failure: GroupingFailure | None) -> bool:
