@@ -29,6 +29,7 @@ from prometheus_client.registry import Collector
 from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.objects.resources import ALL
 from muster.policy.model import GangGivenUp, GangsPlaced, Milestone
+from muster.policy.owners import KINDS
 from muster.policy.reasons import Reason
 from muster.runtime.outcome import GangTally, Outcome
 
@@ -148,6 +149,9 @@ class Metrics:
         """Set the time at which sweeps had last covered all objects, and the gangs that they found."""
         self._last_round.labels(self._function).set(now.timestamp())
         self._gangs.set(gangs)
+        if gangs.reported:
+            for kind in KINDS:  # rate() ignores the first value of a series
+                self._placements.labels(self._function, kind.resource.kind)
 
     def reached(self, milestone: Milestone) -> None:
         """Count a placement, or that a gang was given up."""
