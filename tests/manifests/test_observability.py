@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())
 LISTED: list[dict[str, Any]] = [rule for group in ALERTS["spec"]["groups"] for rule in group["rules"]]
 RULES = [rule for rule in LISTED if "alert" in rule]
 RECORDED = {str(rule["record"]): str(rule["expr"]) for rule in LISTED if "record" in rule}
+
+OPERATIONS = (Path(__file__).parents[2] / "docs/operations.md").read_text()
 
 NAME = re.compile(r"\b(?:muster|process)_[a-z_]+\b")
 SELECTOR = re.compile(r'(\w+)(?:=|!=|=~|!~)"([^"]*)"')
@@ -124,6 +127,14 @@ def test_dashboard_and_alerts_begin_with_gangs() -> None:
     gangs = re.compile(r"muster_(gang|gave_up|owners_without_gang)|muster:(gave_up|longest_wait)")
     assert [expr for expr in begin if not gangs.search(expr)] == []
     assert [rule["alert"] for rule in RULES[:4] if not gangs.search(rule["expr"])] == []
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_of_several_replicas_the_latest_counts(expression: str) -> None:
+    """Every replica keeps the gauges of its own last sweep; the document shows the same choice."""
+    (choice,) = re.findall(r"^muster_gangs_waiting (and on .*)$", OPERATIONS, re.MULTILINE)
+    written = " ".join(expression.split())
+    assert written.count(choice) == len(re.findall(r"muster_(?:gangs|owners)_\w+", written))
 
 
 def _place(panel: dict[str, Any]) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -31,7 +32,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.conditions import NAME, planned
+from tests.support.conditions import NAME, planned, planned_conditions
 from tests.support.planning import Observed, plan_conditions, plan_workload
 
 BEGIN = NOW - timedelta(hours=1)
@@ -148,6 +149,25 @@ def test_a_gang_waits_since_it_could_have_been_placed(
 ) -> None:
     """Each gang that is to run and is not placed has a reason, and the time when it began to wait."""
     assert reported(given) == GangReport(waiting=(WaitingGang(reason, since),))
+
+
+REFUSED = turned("PodGroupInitiallyScheduled", "False", 3)
+LIMITED = PolicySource(PolicySourceKind.OWNER, "home", "workload: {schedulingTimeoutSeconds: 600}")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param(with_pods(bound_at(30), bound_at(31)), Reason.GROUPS_IGNORED,
+                     id="the scheduler bound its pods and wrote no status of the group"),
+        pytest.param(replace(with_pods(gated(), gated(), group=REFUSED), sources=(LIMITED,)),
+                     Reason.SCHEDULING_TIMED_OUT, id="longer without room than its policy allows"),
+    ],
+)  # fmt: skip
+def test_a_reason_that_depends_on_the_time(given: Observed, reason: Reason) -> None:
+    """It is that of the owner's condition."""
+    assert reported(given) == GangReport(waiting=(WaitingGang(reason, at(0)),))
+    assert planned_conditions(given)["PodGroupsScheduled"][1] == reason
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,23 @@ def test_an_owner_that_takes_long_is_counted_once() -> None:
     assert read(handler, "muster_gangs_placed") == {(): 3}
 
 
+def test_an_owner_whose_writes_take_several_turns_is_counted_once() -> None:
+    """Its remaining writes follow after the other objects; its last turn counts."""
+    turns: list[str] = []
+
+    def plan(subject: ObjectRef, _now: datetime) -> Plan:
+        turns.append(subject.name)
+        reason = Reason.WRITE_LIMIT if turns == ["job-0"] else Reason.CONDITIONS_UPDATED
+        return replace(DONE, reason=reason, gangs=GangReport(placed=1))
+
+    step = a_step(plan=plan, observe=lambda _cluster, subject: subject,
+                  responsible_for=lambda _cluster: OWNERS[:1])  # fmt: skip
+    handler = a_handler(step)
+    sweep_once(handler)
+    assert len(turns) == 2
+    assert read(handler, "muster_gangs_placed") == {(): 1}
+
+
 def test_a_word_of_nobody_is_other() -> None:
     """A reason in an annotation of a tenant's is no label."""
     owners = ReportedOwners(waits("Mine", 60), waits("Yours", 90), GangReport(gave_up="x" * 300))
