@@ -25,7 +25,7 @@ from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
-from muster.policy.ownership import belongs_to
+from muster.policy.ownership import belongs_to, is_musters
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import WorkloadPolicy
 from muster.policy.sources.source import (
@@ -122,6 +122,18 @@ class ResolvedOwner:
     def api(self) -> SchedulingApi:
         """The versions of scheduling.k8s.io that the API server serves."""
         return self.live.api
+
+    @property
+    def why_no_groups(self) -> GroupingFailure | None:
+        """Its failure, or that a Workload which Muster did not create has its name; None if neither."""
+        workload = self.live.workload
+        if self.failure is not None or workload is None or self.own is not None:
+            return self.failure
+        if is_musters(workload.metadata.labels):
+            return None
+        named = workload.spec.controller_ref
+        message = f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}"
+        return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
 
     @property
     def suspended(self) -> bool:

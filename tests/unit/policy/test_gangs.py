@@ -275,6 +275,32 @@ def test_an_owner_that_gets_no_gang_is_given_up_once() -> None:
     assert again.gangs == GangReport(gave_up="InvalidPolicy")
 
 
+@pytest.mark.parametrize("then", ["Basic", "Hold"])
+def test_steps_do_not_take_a_reason_back_from_each_other(then: str) -> None:
+    """create_workload finds a stranger's Workload under the name; emit_conditions says the same."""
+    stranger = a_workload(modifiers=(labelled({"app.kubernetes.io/managed-by": "web"}),))
+    stranger["spec"]["controllerRef"] |= {"kind": "Deployment", "name": "web"}
+    held = (PolicySource(PolicySourceKind.OWNER, "home", f"workload: {{onFailure: {then}}}"),)
+
+    def given(*conditions: Object) -> Observed:
+        job = a_job(created(0), with_status(conditions=list(conditions)))
+        return observed(job, workload=stranger, sources=held)
+
+    first = plan_workload(given(), NOW)
+    assert given_up(first) == ["WorkloadNameTaken"]
+    second = plan_conditions(given(*written(first)), NOW)
+    assert given_up(second) == []
+    assert second.gangs == GangReport(gave_up="WorkloadNameTaken")
+    assert written(plan_workload(given(*written(second)), NOW)) == []
+
+
+def written(decision: object) -> list[Object]:
+    """The conditions that a decision writes."""
+    actions = decision.actions if isinstance(decision, Plan) else ()
+    bodies = [action.body or {} for action in actions if action.subresource == "status"]
+    return [condition for body in bodies for condition in body["status"]["conditions"]]
+
+
 def test_another_reason_is_another_change() -> None:
     """What was invalid before has no place under its name now."""
     job = a_job(created(0), turned("muster.dev/PodGroupsReady", "False", 1))

@@ -240,7 +240,7 @@ def lost_members(group: PodGroup, pods: list[Pod], needed: int, *, counted: bool
 def _is_gang(resolved: ResolvedOwner, leaf: Group, group: PodGroup | None) -> bool:
     """Whether a PodGroup is a gang, or is going to be one."""
     if group is None:
-        return leaf.gang and resolved.failure is None
+        return leaf.gang and resolved.why_no_groups is None
     return group.spec.scheduling_policy.gang is not None
 
 

@@ -13,7 +13,7 @@ from muster.objects.scheduling import Workload
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
 from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.kind import NEVER, OwnerObject
-from muster.policy.ownership import belongs_to, controller_reference, is_musters, owner_labels
+from muster.policy.ownership import belongs_to, controller_reference, owner_labels
 from muster.policy.plans import fallback
 from muster.policy.plans.manifests import create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
@@ -82,13 +82,9 @@ def failure_of(resolved: ResolvedOwner, name_holder: OwnerObject | None = None) 
         resolved: the owner and its groups.
         name_holder: the other owner that the labels of its Workload name, if that still exists.
     """
-    workload = resolved.live.workload
-    if resolved.failure is not None or workload is None or resolved.own is not None:
-        return resolved.failure
-    named = workload.spec.controller_ref
-    if not is_musters(workload.metadata.labels):
-        message = f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}"
-        return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
+    workload, failure = resolved.live.workload, resolved.why_no_groups
+    if failure is not None or workload is None or resolved.own is not None:
+        return failure
     if name_holder is None or name_holder.being_deleted:
         return None
     message = f"Workload {workload.metadata.name} exists and has the labels of {name_holder.ref}"

@@ -182,7 +182,7 @@ def conditions_of(
     fallback = [group for group in groups if manifests.FALLBACK in group.metadata.annotations]
     fallback += _fallback_of_strays(resolved, members)
     total = len(statuses) + len(wanted_composites)
-    ready = _ready(resolved.failure, missing, fallback, total)
+    ready = _ready(resolved.why_no_groups, missing, fallback, total)
     ready = without_replaced_groups(resolved, members, ready)
     if ready.true:
         ready = with_dropped_settings(resolved, _with_sizes(resolved, members, ready))
@@ -361,7 +361,7 @@ def _events(resolved: ResolvedOwner, conditions: tuple[Condition, ...], now: dat
             now=now,
         )
         for condition in conditions
-        if _is_worth_an_event(resolved.owner, condition, resolved.failure)
+        if _is_worth_an_event(resolved.owner, condition, resolved.why_no_groups)
     )
 
 
