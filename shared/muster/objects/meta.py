@@ -137,11 +137,18 @@ def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> dateti
 
 
 def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -> datetime | None:
-    """When the condition of a type got this status; None if it has another or no lastTransitionTime."""
+    """When the condition of a type got this status; None if it has another or no lastTransitionTime.
+
+    A time that Python cannot read is none: the year 0 and leap seconds pass the validation of the API server.
+    """
     condition = find_condition(conditions, kind)
     if condition is None or condition.get("status") != status or not condition.get("lastTransitionTime"):
         return None
-    return datetime.fromisoformat(condition["lastTransitionTime"])
+    try:
+        time = datetime.fromisoformat(condition["lastTransitionTime"])
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]], *kinds: str) -> bool:

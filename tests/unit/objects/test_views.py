@@ -5,7 +5,7 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject, ObjectRef, turned_at
 from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind
 from muster.objects.scheduling import PodGroup, SchedulingPolicy, Workload
@@ -94,6 +94,24 @@ def test_what_the_scheduler_refused() -> None:
     assert refused.refusal == ("Unschedulable", "no room")
     assert PodGroup.read(a_pod_group("g", placed)).refusal is None
     assert PodGroup.read(a_pod_group()).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("time", "year"),
+    [
+        pytest.param("2026-11-21T08:00:00Z", 2026, id="as Kubernetes writes it"),
+        pytest.param("0000-01-01T00:00:00Z", None, id="the year 0"),
+        pytest.param("2016-12-31T23:59:60Z", None, id="a leap second"),
+        pytest.param("2026-11-21T08:00:00", None, id="without a time zone"),
+        pytest.param("", None, id="none"),
+    ],
+)
+def test_the_time_of_a_condition(time: str, year: int | None) -> None:
+    """Who may write a status may write any text that the API server takes for a time."""
+    found = turned_at(
+        [{"type": "Suspended", "status": "False", "lastTransitionTime": time}], "Suspended", "False"
+    )
+    assert (found.year if found else None) == year
 
 
 def test_a_basic_group_has_no_min_count() -> None:

@@ -57,12 +57,12 @@ class GangStatus:
     Attributes:
         reason: why it waits; Scheduled if it is placed.
         since: when it began to wait; None if its owner has no creationTimestamp.
-        placed_at: when its last pod was bound; None if that is unknown or no pod is.
+        bound_at: when its last pod was bound; None if that is unknown or no pod is.
     """
 
     reason: Reason
     since: datetime | None
-    placed_at: datetime | None
+    bound_at: datetime | None
 
 
 def gang_statuses(
@@ -111,11 +111,11 @@ def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Con
         return None
     lost_at = turned_at(conditions, kind, "False")
     waits = [
-        gang.placed_at - gang.since
+        gang.bound_at - gang.since
         for gang in gangs
-        if gang.placed_at is not None
+        if gang.bound_at is not None
         and gang.since is not None
-        and (lost_at is None or gang.placed_at > lost_at - BINDING_TIME)
+        and (lost_at is None or gang.bound_at > lost_at - BINDING_TIME)
     ]
     return GangsPlaced(owner.kind, max(max(waits).total_seconds(), 0.0)) if waits else None
 
