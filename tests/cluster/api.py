@@ -80,15 +80,16 @@ class KubernetesApi:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
+        accept: str = JSON,
     ) -> ApiResponse:
-        """Send a request and return the answer, whatever its status code.
+        """Send a request and return the answer, whatever its status code; a body of bytes is sent as it is.
 
         Raises:
             OSError: the server did not answer.
         """
         connection = self._connect(timeout=30)
         try:
-            response = self._send(connection, method, path, body, content_type, query)
+            response = self._send(connection, method, path, body, content_type, query, accept)
             return _answer(response.status, response.read())
         finally:
             connection.close()
@@ -173,12 +174,13 @@ class KubernetesApi:
         body: Any,
         content_type: str,
         query: Mapping[str, str] | None,
+        accept: str = JSON,
     ) -> http.client.HTTPResponse:
-        headers = {"Accept": JSON, "Content-Type": content_type}
+        headers = {"Accept": accept, "Content-Type": content_type}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         target = f"{path}?{urlencode(query)}" if query else path
-        payload = None if body is None else json.dumps(body).encode()
+        payload = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, target, payload, headers)
         return connection.getresponse()
 

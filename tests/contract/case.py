@@ -29,6 +29,8 @@ VERSION = re.compile(
     r"(?<=ResourceVersion in precondition: )\d+|(?<=ResourceVersion in object meta: )\d+|(?<=in record \()\d+"
     r"|(?<=resourceVersion=)[1-9]\d{0,8}(?=&resourceVersionMatch=Exact)"
 )
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+AGE = re.compile(r"\d+[smhdy](\d+[smhdy])?(?= ago|$)")
 GENERATED = re.compile(r"\b(made-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 GO_VALUE = re.compile(r'Invalid value: (\{"|\[\{").*?(?=: [a-zA-Z`])', re.DOTALL)
 """Values of whole structs, which the real server prints as internal Go types."""
@@ -108,9 +110,10 @@ class Conversation:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
+        accept: str = JSON,
     ) -> ApiResponse:
         """Send a request and return the answer, whatever its status."""
-        answer = self.api.request(method, path, body, content_type, query)
+        answer = self.api.request(method, path, body, content_type, query, accept)
         shown = {**(query or {}), **({"continue": "<token>"} if query and "continue" in query else {})}
         request = f"{method} {path}" + (f"?{'&'.join(f'{k}={v}' for k, v in shown.items())}" if shown else "")
         self.entries.append(
@@ -134,6 +137,20 @@ class Conversation:
         ]
         self.entries.append({"asked": self._masked(f"WATCH {path}"), "status": answer.status, "body": body})
         return iter(events)
+
+    def table(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """Return the rows of a Table, each a dict by the names of the columns.
+
+        Columns without descriptions, and cells with times replaced, are recorded as one entry.
+        """
+        answer = self.api.request("GET", path, query=query, accept=TABLE)
+        assert answer.body["kind"] == "Table", answer.body
+        columns, rows = answer.body["columnDefinitions"], answer.body.get("rows") or []
+        shown = [[column[key] for key in ("name", "type", "format", "priority")] for column in columns]
+        cells = [self._clean([_without_age(cell) for cell in row["cells"]]) for row in rows]
+        body = {"columns": shown, "rows": cells, "conditions": [row.get("conditions") for row in rows]}
+        self.entries.append({"asked": self._masked(f"TABLE {path}"), "status": answer.status, "body": body})
+        return [dict(zip([column["name"] for column in columns], row["cells"], strict=True)) for row in rows]
 
     def _masked(self, text: str) -> str:
         text = text.replace(self.namespace, "<namespace>")
@@ -165,3 +182,7 @@ class Conversation:
             value = PARSER.sub("<why>", value)
             value = GO_VALUE.sub("Invalid value: <value>", DIFF.sub(r"\1", value))
         return self._masked(value)
+
+
+def _without_age(cell: Any) -> Any:
+    return AGE.sub("<age>", cell) if isinstance(cell, str) else cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -18,14 +19,20 @@ from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
-from muster.simulator.apiserver.requests import Request, RequestTarget, Response
-from muster.simulator.apiserver.routes import route
+from muster.simulator.apiserver.requests import APPLY, Request, RequestTarget, Response
+from muster.simulator.apiserver.routes import needs_containers, route
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+SET_BY_SERVER = frozenset(
+    {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
+    | {"deletionTimestamp", "deletionGracePeriodSeconds"}
+)
+"""Metadata that a client cannot set."""
 
 Intercept = Callable[[Request], tuple[int, Mapping[str, str], Any] | None]
 """A hook that may answer a request with status, headers and body; None lets the request through."""
@@ -102,6 +109,7 @@ class ApiBackend:
         return response
 
     def _resource_response(self, request: Request) -> Response:
+        request.accepted_type()
         document = self._discovery(request)
         if document is not None:
             return Response(200, document)
@@ -133,6 +141,8 @@ class ApiBackend:
         return None
 
     def _execute(self, target: RequestTarget, request: Request) -> Response:
+        if needs_containers(target):
+            return virtual.refuse_containers(self.store, target)
         match request.verb:
             case "get":
                 return reads.get(self.store, target, request)
@@ -220,6 +230,28 @@ class ApiBackend:
         if kind.group_resource == DEFINITIONS:
             self._define(stored)
         self.store.load(kind.group_resource, stored)
+
+    def apply(self, obj: Object) -> None:
+        """Create or update an object and its status by server-side apply; see `ApiServer.apply`."""
+        kind = self.registry.of_object(str(obj.get("apiVersion")), str(obj.get("kind")))
+        if kind is None:
+            raise LookupError(f"{obj.get('kind')} of {obj.get('apiVersion')} is not served")
+        metadata = {key: value for key, value in obj["metadata"].items() if key not in SET_BY_SERVER}
+        namespace = ""
+        if kind.namespaced:
+            namespace = metadata.setdefault("namespace", "default")
+            self._ensure_namespace(namespace)
+        target = RequestTarget(kind, namespace, str(metadata.get("name", "")))
+        bodies = {"": {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}}
+        if kind.has_status and obj.get("status"):
+            identity = {"name": metadata.get("name"), "namespace": namespace}
+            bodies["status"] = {**obj, "metadata": identity}
+            bodies["status"].pop("spec", None)
+        headers = {"content-type": APPLY}
+        for subresource, body in bodies.items():
+            query = {"fieldManager": "muster", "force": "true", "fieldValidation": "Strict"}
+            request = Request("PATCH", "", query, headers, json.dumps(body).encode(), verb="patch")
+            self._execute(replace(target, subresource=subresource), request)
 
     def _ensure_namespace(self, name: str) -> None:
         if self.store.get(NAMESPACES, ("", name)) is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from muster.simulator.apiserver import protobuf
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.status import (
@@ -17,6 +18,7 @@ from muster.simulator.apiserver.status import (
     invalid_object,
     not_supported,
     required,
+    unsupported_media_type,
 )
 
 Stream = Callable[[], Iterator[bytes]]
@@ -26,9 +28,14 @@ APPLY = "application/apply-patch+yaml"
 ADMINISTRATOR = "kubernetes-admin"
 """The name of a user without a token."""
 
-NO_PROTOBUF = (
-    "this server reads JSON and YAML, not protobuf, which kubectl sends for `kubectl create <kind>`; "
-    "write the object to a file and use `kubectl apply -f`"
+READ_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+NO_CUSTOM_PROTOBUF = (
+    "protobuf of {} is not supported; let the client send JSON: in client-go set "
+    'ContentType of rest.Config to "application/json"'
+)
+ONLY_JSON = (
+    "the embedded API server answers in JSON only; let the client accept it: in client-go set "
+    'AcceptContentTypes of rest.Config to "application/vnd.kubernetes.protobuf,application/json"'
 )
 
 
@@ -96,6 +103,18 @@ class Request:
         """The media type of the body without parameters."""
         return self.headers.get("content-type", "application/json").partition(";")[0].strip()
 
+    def accepted_type(self) -> str:
+        """The first media type of Accept that JSON is an answer to, with its parameters: `...;as=Table`.
+
+        Raises:
+            ApiError: 406, JSON is none of them.
+        """
+        types = [each.strip() for each in self.headers.get("accept", "*/*").split(",") if each.strip()]
+        for each in types or ["*/*"]:
+            if each.partition(";")[0].strip() in {"application/json", "application/*", "*/*"}:
+                return each
+        raise ApiError(406, "NotAcceptable", ONLY_JSON)
+
     @property
     def manager(self) -> str:
         """The field manager: the parameter `fieldManager`, or the user agent up to its first slash."""
@@ -108,19 +127,30 @@ class Request:
 
     @cached_property
     def json(self) -> Any:
-        """The parsed body, from JSON or YAML.
+        """The parsed body, from JSON, YAML or protobuf.
 
         Raises:
-            ApiError: 400, the body is malformed; 415, it is protobuf.
+            ApiError: 400, the body is malformed; 415, it has another media type, or is protobuf of an unknown
+                kind.
         """
         if self.content_type in {APPLY, "application/yaml"}:
             return self._yaml()
-        if self.content_type == "application/vnd.kubernetes.protobuf":
-            raise ApiError(415, "UnsupportedMediaType", NO_PROTOBUF)
+        if self.content_type == protobuf.MEDIA_TYPE:
+            return self._protobuf()
+        if self.method != "PATCH" and self.content_type != "application/json":
+            raise unsupported_media_type(READ_TYPES)
         try:
             return json.loads(self.body or b"null")
         except ValueError as error:
             raise bad_request(f"error decoding: {error}") from error
+
+    def _protobuf(self) -> Any:
+        try:
+            return protobuf.decode(self.body)
+        except protobuf.UnknownMessageError as error:
+            raise ApiError(415, "UnsupportedMediaType", NO_CUSTOM_PROTOBUF.format(error)) from error
+        except ValueError as error:
+            raise bad_request(f"error decoding protobuf: {error}") from error
 
     def _yaml(self) -> Any:
         try:

@@ -20,6 +20,13 @@ VERBS = {
 CREATE_ONLY = frozenset({"binding", "eviction"})
 """Subresources below an object that are written with POST."""
 
+CONTAINER_SUBRESOURCES = {
+    "pods": frozenset({"log", "exec", "attach", "portforward", "proxy"}),
+    "services": frozenset({"proxy"}),
+    "nodes": frozenset({"proxy"}),
+}
+"""Subresources that a kubelet answers; this server answers them with 501."""
+
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
@@ -38,6 +45,9 @@ def route(registry: Registry, request: Request) -> RequestTarget:
     if target is None:
         raise no_such_path()
     request.resource = "/".join(filter(None, (target.kind.plural, target.subresource)))
+    if needs_containers(target):
+        request.verb = "create" if request.method == "POST" else "get"
+        return target
     if target.subresource in CREATE_ONLY and request.method == "POST":
         request.verb = "create"
         return target
@@ -59,11 +69,19 @@ def _target(registry: Registry, group: str, version: str, rest: list[str]) -> Re
     if rest[0] == "namespaces" and len(rest) > 2 and not (not group and rest[2] in NAMESPACE_SUBRESOURCES):  # noqa: PLR2004
         namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, rest[0])
-    if kind is None or (namespace and not kind.namespaced) or len(rest) > 3:  # noqa: PLR2004 - plural, name, endpoint
+    if kind is None or (namespace and not kind.namespaced):
+        return None
+    if len(rest) > 3 and rest[2] != "proxy":  # noqa: PLR2004 - plural, name, subresource; then the path of a proxy
         return None
     name, subresource = (*rest[1:], "", "")[:2]
     if name and (not kind.stored or (kind.namespaced and not namespace)):
         return None
-    if subresource and subresource not in kind.subresources:
+    target = RequestTarget(kind, namespace, name, subresource)
+    if subresource and subresource not in kind.subresources and not needs_containers(target):
         return None
-    return RequestTarget(kind, namespace, name, subresource)
+    return target
+
+
+def needs_containers(target: RequestTarget) -> bool:
+    """Whether only a running container could answer: logs, exec, attach, port-forward and proxies."""
+    return not target.kind.group and target.subresource in CONTAINER_SUBRESOURCES.get(target.kind.plural, ())

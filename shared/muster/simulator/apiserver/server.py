@@ -15,7 +15,6 @@ from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.http import HttpServer
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.requests import Request
-from muster.simulator.apiserver.schemas import resource_definitions
 
 RELEASES = ("1.37", "1.36")
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
@@ -157,6 +156,18 @@ class ApiServer:
         """
         self._api.load(objects)
 
+    def apply(self, obj: Object) -> None:
+        """Create or update an object as `kubectl apply --server-side` does, with admission and validation.
+
+        Metadata that a server sets is left out, so an exported object can be given. Its status is written
+        too, and a missing namespace is created.
+
+        Raises:
+            LookupError: the kind of the object is not served.
+            ApiError: the object is refused.
+        """
+        self._api.apply(obj)
+
     def snapshot(self) -> list[Object]:
         """Every stored object; do not change them."""
         return self._api.snapshot()
@@ -191,12 +202,11 @@ current-context: embedded
 """
 
 
-def serve(port: int, release: str, kubeconfig: Path | None, announce: Callable[[str], object]) -> None:
-    """Run a server with the kinds of JobSet and Trainer until SIGINT or SIGTERM.
+def serve(server: ApiServer, kubeconfig: Path | None, announce: Callable[[str], object]) -> None:
+    """Run a server until SIGINT or SIGTERM.
 
     Args:
-        port: 0 picks a free port.
-        release: `1.37` or `1.36`.
+        server: not started yet.
         kubeconfig: the file to write a kubeconfig to; None writes none.
         announce: called with the URL once the server answers.
 
@@ -208,8 +218,7 @@ def serve(port: int, release: str, kubeconfig: Path | None, announce: Callable[[
     # Blocked before any thread starts, so that the signal stays pending until sigwait below. A handler that
     # sets an Event could deadlock: it may run while the main thread holds the Event's lock.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
-    with ApiServer(port=port, release=release) as server:
-        server.load(resource_definitions())
+    with server:
         if kubeconfig is not None:
             kubeconfig.touch(0o600)
             kubeconfig.write_text(server.kubeconfig())

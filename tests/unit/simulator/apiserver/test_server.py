@@ -246,24 +246,6 @@ def test_a_bug_is_an_answer(server: ApiServer, api: KubernetesApi, capfd: pytest
     assert "RuntimeError: a bug" in capfd.readouterr().err
 
 
-def test_a_table_is_what_kubectl_prints(server: ApiServer) -> None:
-    """A client that asks for a Table gets columns and cells."""
-    api = KubernetesApi(server.url)
-    api.must("POST", core(NS, "pods"), pod(schedulingGates=[{"name": "example.com/wait"}]))
-    client = Client.for_server(server.url)
-    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
-    pods = client._connections._pool.request("GET", core(NS, "pods"), headers=accept).json()
-    assert pods["kind"] == "Table"
-    assert [column["name"] for column in pods["columnDefinitions"]] == [
-        "Name",
-        "Ready",
-        "Status",
-        "Restarts",
-        "Age",
-    ]
-    assert pods["rows"][0]["cells"][:4] == ["pod", "0/1", "SchedulingGated", 0]
-
-
 def test_definitions_that_come_along_stay_as_they_are(server: ApiServer, api: KubernetesApi) -> None:
     """Servers share them: what one makes of a definition, and what becomes of it there, no other sees."""
     before = json.dumps(resource_definitions())

@@ -1,4 +1,4 @@
-"""Virtual resources, operations without an object of their own: Binding, Scale, SelfSubjectAccessReview."""
+"""Operations without an object of their own: Binding, Scale, SelfSubjectAccessReview, logs and exec."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from muster.simulator.apiserver.objects import Object, at, copied, now
 from muster.simulator.apiserver.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
+    ApiError,
     FieldError,
     bad_request,
     conflict,
@@ -150,3 +151,16 @@ def _attributes_error(spec: Object, release: str) -> FieldError:
     if resource is not None:
         return invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], _NOT_BOTH)
     return invalid("spec.resourceAttributes", None, _EXACTLY_ONE)
+
+
+def refuse_containers(store: Store, target: RequestTarget) -> Response:
+    """Refuse logs, exec, attach, port-forward and proxies, which a kubelet would answer.
+
+    Raises:
+        ApiError: 404, there is no such object; 501, nothing runs in it.
+    """
+    kind = target.kind
+    if store.get(kind.group_resource, target.key) is None:
+        raise not_found(kind.group, kind.plural, target.name)
+    message = f"{kind.plural}/{target.subresource}: the embedded API server runs no containers"
+    raise ApiError(501, "NotImplemented", message)

@@ -1,0 +1,124 @@
+"""Put the objects of manifest files into an embedded API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from muster.objects import yaml_files
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.apiserver.status import ApiError
+
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+ORDER = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "PriorityClass",
+    "ValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicyBinding",
+)
+"""The kinds that come first, in this order; all others follow in the order of the files."""
+
+
+class ManifestError(ValueError):
+    """A manifest that cannot be loaded: `FILE:LINE: what is wrong`."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An object in a file.
+
+    Attributes:
+        path: the file.
+        line: the line in which the object begins, from 1.
+        object: the parsed object.
+    """
+
+    path: Path
+    line: int
+    object: Any
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object; empty if it is none."""
+        return str(self.object.get("kind", "")) if isinstance(self.object, dict) else ""
+
+    def error(self, message: str) -> ManifestError:
+        """Return an error that names the file and the line."""
+        return ManifestError(f"{self.path}:{self.line}: {message}")
+
+
+def load(server: ApiServer, paths: Iterable[Path]) -> int:
+    """Apply the objects of files and folders to a server, with admission and validation; return their number.
+
+    Folders are searched at any depth. Kustomizations are skipped; what they list is a file of the folder.
+
+    Raises:
+        ManifestError: a path does not exist or has no manifests, a file is not YAML, or the server refuses an
+            object.
+        OSError: a file cannot be read.
+    """
+    found = [manifest for path in paths for file in _files(path) for manifest in _objects(file)]
+    found = [manifest for manifest in found if manifest.kind not in {"Kustomization", "Component"}]
+    found.sort(key=lambda manifest: ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER))
+    for manifest in found:
+        _apply(server, manifest)
+    return len(found)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise ManifestError(f"{path}: No such file or folder")
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if not files:
+        raise ManifestError(f"{path}: has no file that ends in .yaml, .yml or .json")
+    return files
+
+
+def _objects(path: Path) -> Iterator[Manifest]:
+    """Yield the objects of a file, those of a List each."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        documents = yaml_files.load_all(text)
+        nodes = [node for node in yaml.compose_all(text, yaml_files.SafeLoader) if not _is_empty(node)]
+    except UnicodeDecodeError:
+        raise ManifestError(f"{path}: is not UTF-8 text") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ManifestError(f"{place}: {getattr(error, 'problem', None) or error}") from None
+    for document, node in zip(documents, nodes, strict=True):
+        if isinstance(document, dict) and isinstance(document.get("items"), list):
+            (items,) = (value for key, value in node.value if key.value == "items")
+            pairs = zip(document["items"], items.value, strict=True)
+            yield from (Manifest(path, item.start_mark.line + 1, obj) for obj, item in pairs)
+        else:
+            yield Manifest(path, node.start_mark.line + 1, document)
+
+
+def _is_empty(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+
+
+def _apply(server: ApiServer, manifest: Manifest) -> None:
+    obj = manifest.object
+    if not isinstance(obj, dict) or not obj.get("apiVersion") or not manifest.kind:
+        raise manifest.error("is no Kubernetes object: apiVersion or kind is missing")
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise manifest.error(f"{manifest.kind}: metadata.name is missing")
+    try:
+        server.apply(obj)
+    except LookupError:
+        kind = f"{manifest.kind} of {obj['apiVersion']}"
+        raise manifest.error(f"{kind} is not served, and no CustomResourceDefinition defines it") from None
+    except ApiError as error:
+        raise manifest.error(" ".join(error.message.split())) from None
