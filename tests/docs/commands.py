@@ -69,8 +69,8 @@ def commands(document: Path, heading: str = "") -> list[Command]:
     ]
 
 
-FOLLOWED = {"testing.md", "tutorial-own-step.md"}
-"""Documents that tests/library follows as a whole, in a project of their own."""
+FOLLOWED = {"testing.md", "tutorial-own-step.md", "apiserver.md"}
+"""Documents that a test follows as a whole: tests/library in a project of their own, test_apiserver.py."""
 
 ALL = [command for document in DOCUMENTS if document.name not in FOLLOWED for command in commands(document)]
 

@@ -248,15 +248,11 @@ def _needs_knative(command: Command) -> bool:
 @pytest.mark.parametrize("command", _served_by_the_stack())
 def test_kubectl_runs(command: Command, kubeconfig: Path) -> None:
     """Against the local stack, with the real kubectl."""
-    words, made = command.arguments, ""
-    if words[0] == "create" and "-f" not in words:
-        # kubectl sends these as protobuf, which the embedded API server does not read.
-        made = kubectl.run(*words, "--dry-run=client", "-o", "json", kubeconfig=kubeconfig)
-        words = ["apply", "-f", "-"]
+    words = command.arguments
     if words[0] == "delete":
         # The document lets the gangs end first; those of the stack run on.
         words = [*words, "--wait=false"]
-    kubectl.run(*words, kubeconfig=kubeconfig, given=made)
+    kubectl.run(*words, kubeconfig=kubeconfig)
 
 
 def test_the_images_of_the_install_document_are_taken(tmp_path: Path) -> None:

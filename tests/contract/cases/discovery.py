@@ -72,6 +72,13 @@ def groups_listed(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def slash_at_the_end(api: Conversation, ns: str) -> None:
+    """/api/ and /apis/ are answered like /api and /apis."""
+    assert api.api.must("GET", "/api/")["versions"] == ["v1"]
+    assert api.api.must("GET", "/apis/")["kind"] == "APIGroupList"
+
+
+@case(releases=BOTH)
 def unknown_group(api: Conversation, ns: str) -> None:
     """A group or version that is not served is answered with 404."""
     for path in ("/apis/none.muster.dev", "/apis/none.muster.dev/v1", "/apis/batch/v7"):

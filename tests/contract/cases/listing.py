@@ -139,6 +139,14 @@ def selected_by_field(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def empty_field_terms(api: Conversation, ns: str) -> None:
+    """Empty terms of a field selector are passed over."""
+    api.must("POST", core(ns, "pods"), pod("a"))
+    found = api.must("GET", core(ns, "pods"), fieldSelector=",metadata.name=a,,")["items"]
+    assert [item["metadata"]["name"] for item in found] == ["a"]
+
+
+@case(releases=BOTH)
 def unselectable(api: Conversation, ns: str) -> None:
     """A field that a kind cannot be selected by is refused with 400."""
     answer = api.request("GET", core(ns, "pods"), query={"fieldSelector": "spec.priority=1"})

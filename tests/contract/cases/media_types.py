@@ -14,11 +14,12 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 def message(api_version: str, kind: str, raw: bytes) -> bytes:
     """An object in Kubernetes' protobuf envelope; texts and `raw` must be shorter than 128 bytes."""
-    kind_of = b"\x0a" + _sized(api_version.encode()) + b"\x12" + _sized(kind.encode())
-    return b"k8s\x00\x0a" + _sized(kind_of) + b"\x12" + _sized(raw) + b"\x1a\x00\x22\x00"
+    kind_of = b"\x0a" + sized(api_version.encode()) + b"\x12" + sized(kind.encode())
+    return b"k8s\x00\x0a" + sized(kind_of) + b"\x12" + sized(raw) + b"\x1a\x00\x22\x00"
 
 
-def _sized(data: bytes) -> bytes:
+def sized(data: bytes) -> bytes:
+    """Bytes with their length before them, below 128."""
     assert len(data) < 128
     return bytes([len(data)]) + data
 
@@ -28,13 +29,13 @@ METADATA = b'\x12\x00\x1a\x00"\x00*\x002\x008\x00B\x00'
 
 
 def _metadata(name: str) -> bytes:
-    return b"\x0a" + _sized(b"\x0a" + _sized(name.encode()) + METADATA)
+    return b"\x0a" + sized(b"\x0a" + sized(name.encode()) + METADATA)
 
 
 @case(releases=BOTH)
 def created_from_protobuf(api: Conversation, ns: str) -> None:
     """A ConfigMap as `kubectl create configmap` sends it: the object is that of the same JSON."""
-    body = message("v1", "ConfigMap", _metadata("map") + b"\x12" + _sized(b"\x0a\x01a\x12\x01b"))
+    body = message("v1", "ConfigMap", _metadata("map") + b"\x12" + sized(b"\x0a\x01a\x12\x01b"))
     query = {"fieldManager": "kubectl-create", "fieldValidation": "Strict"}
     answer = api.request("POST", core(ns, "configmaps"), body, PROTOBUF, query)
     assert (answer.status, answer.body["data"]) == (201, {"a": "b"})
@@ -45,10 +46,10 @@ def job_from_protobuf(api: Conversation, ns: str) -> None:
     """A Job as `kubectl create job` sends it: zero values that Go always writes are unset fields."""
     container = b"\x0a\x04main\x12\x07busybox\x2a\x00\x42\x00\x6a\x00\x72\x00\x80\x01\x00\x88\x01\x00"
     container += b"\x90\x01\x00\xa2\x01\x00"
-    pod = b"\x12" + _sized(container) + b"\x1a\x05Never"
+    pod = b"\x12" + sized(container) + b"\x1a\x05Never"
     pod += b"\x32\x00\x42\x00\x52\x00\x58\x00\x60\x00\x68\x00\x82\x01\x00\x8a\x01\x00\x9a\x01\x00"
-    template = b"\x12" + _sized(pod)
-    body = message("batch/v1", "Job", _metadata("job") + b"\x12" + _sized(b"\x08\x00\x32" + _sized(template)))
+    template = b"\x12" + sized(pod)
+    body = message("batch/v1", "Job", _metadata("job") + b"\x12" + sized(b"\x08\x00\x32" + sized(template)))
     answer = api.request("POST", jobs(ns), body, PROTOBUF)
     assert answer.status == 201
     assert answer.body["spec"]["parallelism"] == 0, "a pointer to zero is set"
@@ -58,8 +59,8 @@ def job_from_protobuf(api: Conversation, ns: str) -> None:
 @case(releases=BOTH)
 def review_from_protobuf(api: Conversation, ns: str) -> None:
     """`kubectl auth can-i create pods` as kubectl sends it."""
-    attributes = b"\x0a" + _sized(ns[:8].encode()) + b'\x12\x06create\x1a\x00"\x01**\x04pods2\x00:\x00'
-    raw = b"\x0a" + _sized(b"\x0a\x00" + METADATA) + b"\x12" + _sized(b"\x0a" + _sized(attributes))
+    attributes = b"\x0a" + sized(ns[:8].encode()) + b'\x12\x06create\x1a\x00"\x01**\x04pods2\x00:\x00'
+    raw = b"\x0a" + sized(b"\x0a\x00" + METADATA) + b"\x12" + sized(b"\x0a" + sized(attributes))
     body = message(
         "authorization.k8s.io/v1",
         "SelfSubjectAccessReview",
@@ -75,7 +76,7 @@ def review_from_protobuf(api: Conversation, ns: str) -> None:
 def deleted_with_protobuf(api: Conversation, ns: str) -> None:
     """DeleteOptions in protobuf: preconditions hold."""
     api.must("POST", core(ns, "configmaps"), {"metadata": {"name": "map"}})
-    options = message("v1", "DeleteOptions", b"\x12" + _sized(b"\x0a\x04none"))
+    options = message("v1", "DeleteOptions", b"\x12" + sized(b"\x0a\x04none"))
     answer = api.request("DELETE", core(ns, "configmaps", "map"), options, PROTOBUF)
     assert (answer.status, answer.reason) == (409, "Conflict")
 

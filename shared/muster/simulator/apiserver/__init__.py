@@ -5,11 +5,12 @@ Use it with `with ApiServer() as server: print(server.url)`; see `server` for fa
 - The path of a request: `http` (parsing), `api` (dispatch), `routes` (URL to kind and verb), `handlers`.
 - The path of a write: `handlers.writes`, `decoding`, `defaults`, `patches`, `admission`, `strategies` with
   `disabled_fields`, `validation`, `store`, then `collector` for garbage collection.
+- Other forms of objects: `protobuf` (requests), `handlers.tables` and `handlers.printers` (`kubectl get`).
 - What is served: `gates`, `kinds`, `schemas`, `discovery`. Shared values: `requests`, `objects`, `status`.
 
 Not supported: authentication, authorization, quota, webhooks, CEL of custom resources except `self ==
-oldSelf` in CustomResourceDefinitions, protobuf, conversion of custom resources, and the validation of fields
-that no step reads. The other controllers are in `muster.simulator.controllers`.
+oldSelf` in CustomResourceDefinitions, answers in protobuf, conversion of custom resources, containers (logs
+and exec are answered with 501), and the validation of fields that no step reads. The other controllers are in `muster.simulator.controllers`.
 """
 
 from muster.simulator.apiserver.gates import Gates

@@ -95,7 +95,7 @@ class ApiBackend:
     def handle(self, request: Request) -> Response:
         """The response to a request; an error becomes a response with a Status."""
         try:
-            if request.path.startswith(("/api/", "/apis/")):
+            if request.path.rstrip("/").startswith(("/api/", "/apis/")):
                 response = self._resource_response(request)
             else:
                 response = self._non_resource_response(request)
@@ -169,7 +169,7 @@ class ApiBackend:
             self._deleter.delete(target, replace(request, body=b""))
             return Response(201, virtual.CREATED)
         if not target.kind.stored:
-            return virtual.review_access(target, request, self._meta, self.release)
+            return virtual.review(target, request, self._meta, self.release)
         return self._writer.create(target, request)
 
     def _non_resource_response(self, request: Request) -> Response:

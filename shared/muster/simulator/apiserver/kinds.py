@@ -104,6 +104,14 @@ CORE = (
     _kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
     _kind("batch", "v1", "jobs", "Job", "status", categories=_ALL),
     _kind(
+        "authentication.k8s.io",
+        "v1",
+        "selfsubjectreviews",
+        "SelfSubjectReview",
+        namespaced=False,
+        stored=False,
+    ),
+    _kind(
         "authorization.k8s.io",
         "v1",
         "selfsubjectaccessreviews",

@@ -115,7 +115,7 @@ def fields_matcher(kind: Kind, text: str) -> Matcher | None:
     if not text.strip():
         return None
     terms: list[tuple[list[str], str, bool]] = []
-    for part in text.split(","):
+    for part in filter(None, text.split(",")):
         match = re.match(r"^\s*(?P<field>[^!=\s]+)\s*(?P<operator>==|=|!=)(?P<value>.*)$", part)
         if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")

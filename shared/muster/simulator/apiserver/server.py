@@ -14,7 +14,7 @@ from muster.simulator.apiserver.api import ApiBackend, Intercept
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.http import HttpServer
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.requests import ADMINISTRATOR, Request
 
 RELEASES = ("1.37", "1.36")
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
@@ -179,7 +179,7 @@ class ApiServer:
             user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an
                 administrator.
         """
-        return KUBECONFIG.format(url=self.url, credentials=f'{{token: "{user}"}}' if user else "{}")
+        return KUBECONFIG.format(url=self.url, user=user or ADMINISTRATOR)
 
 
 KUBECONFIG = """\
@@ -197,7 +197,7 @@ contexts:
     namespace: default
 users:
 - name: anybody
-  user: {credentials}
+  user: {{token: "{user}"}}
 current-context: embedded
 """
 

@@ -1,4 +1,4 @@
-"""Operations without an object of their own: Binding, Scale, SelfSubjectAccessReview, logs and exec."""
+"""Operations without an object of their own: Binding, Scale, reviews of oneself, logs and exec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from muster.simulator.apiserver.decoding import Decoder
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied, now
-from muster.simulator.apiserver.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.requests import ADMINISTRATOR, Request, RequestTarget, Response
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
     ApiError,
@@ -24,6 +24,7 @@ from muster.simulator.apiserver.store import Store
 _EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 _NOT_BOTH = "cannot be specified in combination with resourceAttributes"
 
+SERVICE_ACCOUNT = "system:serviceaccount:"
 CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 """The response to a Binding and to an Eviction."""
 
@@ -126,6 +127,29 @@ def with_scale(kind: Kind, obj: Object, scale: Any) -> Object:
 
 def _path(dotted: str) -> list[str]:
     return [step for step in dotted.split(".") if step]
+
+
+def review(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
+    """The response to a SelfSubjectReview or a SelfSubjectAccessReview.
+
+    Raises:
+        ApiError: see `review_access`.
+    """
+    if target.kind.kind == "SelfSubjectAccessReview":
+        return review_access(target, request, meta, release)
+    request.check_options("CreateOptions")
+    target.object_in(request)
+    identity = {"apiVersion": target.kind.api_version, "kind": target.kind.kind}
+    status = {"userInfo": {"username": request.user, "groups": _groups(request.user)}}
+    return Response(201, {**identity, "metadata": {"creationTimestamp": now()}, "status": status})
+
+
+def _groups(user: str) -> list[str]:
+    account = user.removeprefix(SERVICE_ACCOUNT)
+    if account != user:
+        namespace = account.partition(":")[0]
+        return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    return ["system:masters"] * (user == ADMINISTRATOR) + ["system:authenticated"]
 
 
 def review_access(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:

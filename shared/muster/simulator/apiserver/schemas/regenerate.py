@@ -32,6 +32,7 @@ DOCUMENTS = (
     "apis__scheduling.k8s.io__v1beta1",
     "apis__admissionregistration.k8s.io__v1",
     "apis__apiextensions.k8s.io__v1",
+    "apis__authentication.k8s.io__v1",
     "apis__authorization.k8s.io__v1",
     "apis__autoscaling__v1",
     "apis__policy__v1",
@@ -51,6 +52,7 @@ KINDS = {
         "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding"
     ),
     ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
+    ("authentication.k8s.io", "v1"): "SelfSubjectReview",
     ("authorization.k8s.io", "v1"): "SelfSubjectAccessReview",
     ("autoscaling", "v1"): "Scale",
     ("policy", "v1"): "Eviction",

@@ -21,6 +21,7 @@ PACKAGES = (
     *(f"api@v0.37.1/{group}" for group in ("core/v1", "batch/v1", "coordination/v1", "scheduling/v1")),
     *(f"api@v0.37.1/{group}" for group in ("scheduling/v1beta1", "scheduling/v1alpha3", "policy/v1")),
     *(f"api@v0.37.1/{group}" for group in ("admissionregistration/v1", "authorization/v1", "autoscaling/v1")),
+    "api@v0.37.1/authentication/v1",
     "api@v0.36.3/scheduling/v1alpha2",
     "apiextensions-apiserver@v0.37.1/pkg/apis/apiextensions/v1",
     "apimachinery@v0.37.1/pkg/apis/meta/v1",
