@@ -10,7 +10,8 @@ Use it with `with ApiServer() as server: print(server.url)`; see `server` for fa
 
 Not supported: authentication, authorization, quota, webhooks, CEL of custom resources except `self ==
 oldSelf` in CustomResourceDefinitions, answers in protobuf, conversion of custom resources, containers (logs
-and exec are answered with 501), and the validation of fields that no step reads. The other controllers are in `muster.simulator.controllers`.
+and exec are answered with 501), and the validation of fields that no step reads. The other controllers are in
+`muster.simulator.controllers`.
 """
 
 from muster.simulator.apiserver.gates import Gates
