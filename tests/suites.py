@@ -99,6 +99,13 @@ SYSTEM_POD = {
     "metadata": {"name": "coredns-0", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
     "spec": {"containers": [{"name": "coredns", "image": "coredns"}]},
 }
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "kubernetes", "namespace": "default"},
+    "spec": {"ports": [{"name": "https", "port": 443}]},
+}
+USUAL = (DEFAULT_ACCOUNT, SYSTEM_POD, SERVICE)
 """What every cluster has, and the suites look for."""
 
 
@@ -107,8 +114,8 @@ def main(names: list[str]) -> int:
     for name in names or SUITES:
         folder = prepare(name, SUITES[name])
         with EmbeddedCluster(controllers=True, admission=False) as cluster:
-            cluster.create(DEFAULT_ACCOUNT)
-            cluster.create(SYSTEM_POD)
+            for body in USUAL:
+                cluster.create(body)
             kubeconfig = BUILD / f"{name}.kubeconfig"
             kubeconfig.write_text(cluster.kubeconfig())
             outcomes = run(name, folder, kubeconfig)

@@ -112,6 +112,14 @@ CORE = (
         stored=False,
     ),
     _kind(
+        "authentication.k8s.io",
+        "v1",
+        "tokenreviews",
+        "TokenReview",
+        namespaced=False,
+        stored=False,
+    ),
+    _kind(
         "authorization.k8s.io",
         "v1",
         "selfsubjectaccessreviews",

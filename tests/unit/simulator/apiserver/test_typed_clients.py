@@ -117,5 +117,9 @@ def test_whoami_is_the_token(server: ApiServer, token: str, groups: set[str]) ->
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     user = KubernetesApi(server.url, token).must("POST", path, {})["status"]["userInfo"]
     assert (user["username"], set(user["groups"])) == (token, groups)
+    reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+    status = KubernetesApi(server.url).must("POST", reviews, {"spec": {"token": token}})["status"]
+    assert (status["authenticated"], status["user"]) == (True, user)
+    assert KubernetesApi(server.url).request("POST", reviews, {"spec": {}}).status == 400
     nobody = KubernetesApi(server.url).must("POST", path, {})["status"]["userInfo"]
     assert nobody["username"] == "kubernetes-admin"

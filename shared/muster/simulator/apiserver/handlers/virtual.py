@@ -130,26 +130,32 @@ def _path(dotted: str) -> list[str]:
 
 
 def review(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
-    """The response to a SelfSubjectReview or a SelfSubjectAccessReview.
+    """The response to a SelfSubjectReview, TokenReview or SelfSubjectAccessReview.
 
     Raises:
-        ApiError: see `review_access`.
+        ApiError: 400, a TokenReview has no token; 422, see `review_access`.
     """
     if target.kind.kind == "SelfSubjectAccessReview":
         return review_access(target, request, meta, release)
     request.check_options("CreateOptions")
-    target.object_in(request)
+    spec = target.object_in(request).get("spec") or {}
     identity = {"apiVersion": target.kind.api_version, "kind": target.kind.kind}
-    status = {"userInfo": {"username": request.user, "groups": _groups(request.user)}}
-    return Response(201, {**identity, "metadata": {"creationTimestamp": now()}, "status": status})
+    if target.kind.kind == "SelfSubjectReview":
+        status: Object = {"userInfo": _user(request.user)}
+        return Response(201, {**identity, "metadata": {"creationTimestamp": now()}, "status": status})
+    if not spec.get("token"):
+        raise bad_request("token is required for TokenReview in authentication")
+    status = {"authenticated": True, "user": _user(str(spec["token"]))}
+    return Response(201, {**identity, "metadata": {}, "spec": spec, "status": status})
 
 
-def _groups(user: str) -> list[str]:
-    account = user.removeprefix(SERVICE_ACCOUNT)
-    if account != user:
-        namespace = account.partition(":")[0]
-        return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-    return ["system:masters"] * (user == ADMINISTRATOR) + ["system:authenticated"]
+def _user(name: str) -> Object:
+    """The UserInfo of a user by name, with the groups that the real server would find."""
+    groups = ["system:masters"] if name == ADMINISTRATOR else []
+    if name.startswith(SERVICE_ACCOUNT):
+        namespace = name.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    return {"username": name, "groups": [*groups, "system:authenticated"]}
 
 
 def review_access(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
