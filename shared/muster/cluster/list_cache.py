@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+import sys
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ _INVOLVED = "involvedObject.uid"
 
 _Key = tuple[str, str]
 """Namespace and name."""
+
+_FREE_BYTES = 512
+"""Bytes of each object that do not count: as much is kept of one for which there is no room."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def _identity(body: Object) -> Object:
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}
 
 
-def _json(body: Object) -> bytes:
+def _json(body: Object | Objects | None) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -156,6 +160,9 @@ class ListCache(ReadOnly):
         self._tables: dict[Resource, _Table] = {}
         self._not_served: dict[Resource, errors.ApiGone] = {}
         self._answers: dict[tuple[str, ...], Any] = {}
+        self._bytes: Counter[str] = Counter()
+        """The bytes that are kept, by namespace."""
+        self._all_bytes = 0
 
     @property
     def policy_namespace(self) -> str:
@@ -196,7 +203,10 @@ class ListCache(ReadOnly):
             page = Page([])
         table = self._tables.setdefault(listing.resource, _Table())
         for body in page.objects:
-            table.add(body, listing.kept(body, self.limits.kept_bytes))
+            namespace = body["metadata"].get("namespace") or ""
+            kept = listing.kept(body, min(self.limits.kept_bytes, self._bytes_left(namespace)))
+            self._count(namespace, len(kept))
+            table.add(body, kept)
         self.pages += 1
         self._token = page.token
         if not page.token:
@@ -208,9 +218,9 @@ class ListCache(ReadOnly):
         if table is not None:
             return table.get((namespace, name))
         key = ("get", resource.plural, namespace, name)
-        body: Object | None = self._once(key, lambda: self.cluster.get(resource, name, namespace))
-        if body is not None and len(_json(body)) > self.limits.kept_bytes:
-            del self._answers[key]
+        body: Object | None = self._once(
+            key, lambda: self.cluster.get(resource, name, namespace), self.limits.kept_bytes
+        )
         return body
 
     def list(
@@ -243,7 +253,25 @@ class ListCache(ReadOnly):
             raise self._not_served[resource]
         return self._tables.get(resource)
 
-    def _once(self, key: tuple[str, ...], read: Callable[[], Any]) -> Any:
-        if key not in self._answers:
-            self._answers[key] = read()
-        return self._answers[key]
+    def _once(self, key: tuple[str, ...], read: Callable[[], Any], most_bytes: int = sys.maxsize) -> Any:
+        """The answer, which is kept if it is small enough."""
+        if key in self._answers:
+            return self._answers[key]
+        answer = read()
+        namespace, size = key[2], len(_json(answer))
+        if size <= min(most_bytes, self._bytes_left(namespace)):
+            self._answers[key] = answer
+            self._count(namespace, size)
+        return answer
+
+    def _bytes_left(self, namespace: str) -> int:
+        """The bytes that a namespace may still keep: as many as it has are left for the others.
+
+        So however much the objects of some namespaces have, those of a further one are kept.
+        """
+        return self.limits.sweep_bytes - self._all_bytes - self._bytes[namespace]
+
+    def _count(self, namespace: str, size: int) -> None:
+        counted = max(0, size - _FREE_BYTES)
+        self._bytes[namespace] += counted
+        self._all_bytes += counted

@@ -102,12 +102,17 @@ def cut(letter: DeadLetter, size: int) -> DeadLetter:
     """
     if _size(letter) <= size:
         return letter
+    light = replace(without_data(letter), whole=False)
+    if _size(light) <= size:
+        return light
+    names = {name: str(light.event[name])[:_CUT] for name in _NAMING if name in light.event}
+    return replace(light, event=names, answer=letter.answer[:_CUT])
+
+
+def without_data(letter: DeadLetter) -> DeadLetter:
+    """The letter with the attributes of its event alone."""
     attributes = {name: value for name, value in letter.event.items() if not name.startswith("data")}
-    without_data = replace(letter, event=attributes, whole=False)
-    if _size(without_data) <= size:
-        return without_data
-    names = {name: str(attributes[name])[:_CUT] for name in _NAMING if name in attributes}
-    return replace(without_data, event=names, answer=letter.answer[:_CUT])
+    return replace(letter, event=attributes)
 
 
 def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:

@@ -54,6 +54,12 @@ class Limits:
             parts. 500 pods have 4 MB; 500 objects of the most bytes that etcd stores would have 750 MB.
         kept_bytes: bytes that a sweep keeps of one object; larger ones are read again one by one. Muster's
             view of a Job has about 1 KB.
+        sweep_bytes: bytes that a sweep keeps of all objects. One namespace gets no more than is left for the
+            others, so at most half; of its further objects only the names are kept, and they are read again
+            one by one. The first 512 bytes of each object do not count. 10,000 gangs have 18 MB.
+        event_bytes: memory for the lists of all events in work, beyond the first 4 MiB of each, as it is
+            estimated from their JSON. 9,000 pods with three conditions and two tolerations have as much. With
+            what sweeps keep for one namespace it fits into the 256 MiB of a function.
     """
 
     replicated_jobs: int = 128
@@ -62,6 +68,8 @@ class Limits:
     writes: int = 100
     page_bytes: int = 4 * 1024 * 1024
     kept_bytes: int = 32 * 1024
+    sweep_bytes: int = 64 * 1024 * 1024
+    event_bytes: int = 128 * 1024 * 1024
 
 
 DEFAULT_LIMITS = Limits()

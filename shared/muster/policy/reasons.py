@@ -168,6 +168,8 @@ class Reason(StrEnum):
     """MUSTER_LIMIT_WRITES writes were made for one event; the next delivery continues."""
     NAMESPACE_BUSY = "NamespaceBusy"
     """Events of the same namespace have all workers and all places to wait."""
+    TOO_MANY_OBJECTS = "TooManyObjects"
+    """The objects of one owner, or of all events in work, need more memory than MUSTER_LIMIT_EVENT_BYTES."""
     UNAUTHORIZED = "Unauthorized"
     """401: the API server does not accept the function's credentials."""
     FORBIDDEN = "Forbidden"

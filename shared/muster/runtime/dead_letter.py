@@ -29,6 +29,7 @@ from muster.runtime.handle import Clock, InFlight
 from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.responses import HttpAnswer
+from muster.runtime.turns import Workers
 
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
@@ -42,6 +43,7 @@ class DeadLetters:
         cluster: the cluster that stores them.
         settings: the limit and the namespace.
         clock: returns the time, with a time zone.
+        workers: those of the process, if it serves several functions; None takes workers of its own.
 
     Attributes:
         name: the name of the function, as in `Handler`.
@@ -52,7 +54,9 @@ class DeadLetters:
         metrics: counters of the events handled so far.
     """
 
-    def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, cluster: RawCluster, settings: Settings, clock: Clock, workers: Workers | None = None
+    ) -> None:
         self.name = NAME
         self.manager = MANAGER
         self.permissions = PERMISSIONS
@@ -62,6 +66,7 @@ class DeadLetters:
         self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
+        self._workers = workers or Workers(settings.workers, settings.waiting)
         self.namespace = settings.dead_letter_namespace or own_namespace()
         self._storing = Lock()
         self._kept: deque[str] | None = None
@@ -72,9 +77,13 @@ class DeadLetters:
             started = time.perf_counter()
             letter: DeadLetter | None = None
             try:
-                received = dead_letters.of_request(headers, body, self._limits)
-                letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
-                outcome = self._store(letter)
+                with self._workers.reading:  # parsed, a body takes many times its memory
+                    received = dead_letters.of_request(headers, body, self._limits)
+                    letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
+                    del received
+                    config_map = dead_letters.to_config_map(letter, self.namespace)
+                    letter = dead_letters.without_data(letter)  # it may have to wait
+                outcome = self._store(letter, config_map)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(headers, letter, outcome, time.perf_counter() - started)
@@ -86,13 +95,12 @@ class DeadLetters:
         self._report(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def _store(self, letter: DeadLetter) -> Outcome:
+    def _store(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
         message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"
         with self._storing:
             kept = self._stored_names()
             try:
-                body = dead_letters.to_config_map(letter, self.namespace)
-                self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), body), self.manager)
+                self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
             except AlreadyExists:
                 return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, message)
             except Gone as error:

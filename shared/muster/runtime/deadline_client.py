@@ -15,6 +15,8 @@ from muster.cluster.paging import Page, all_pages, without_containers
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
+from muster.runtime.bodies import BodyMemory
+from muster.runtime.list_memory import ListMemory
 from muster.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ class DeadlineClient:
         on_call: called after every forwarded call.
         spans: the factory of a span for each call.
         limits: what one owner, and one event, may cost.
+        memory: the memory that the lists of all events share; None for one of its own.
 
     Attributes:
         calls: the number of forwarded calls.
@@ -56,8 +59,11 @@ class DeadlineClient:
         spans: Spans = no_spans,
         *,
         limits: Limits = DEFAULT_LIMITS,
+        memory: BodyMemory | None = None,
     ) -> None:
         self.limits = limits
+        self._memory = ListMemory(limits.event_bytes, memory or BodyMemory(limits.event_bytes))
+        self._counts_lists = False
         self._cluster = cluster
         self.policy_namespace = cluster.policy_namespace
         self._spans = spans
@@ -85,12 +91,32 @@ class DeadlineClient:
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """See `Cluster`; each page is a call. Containers and volumes are left out (`without_containers`)."""
-        return all_pages(
-            lambda token: _light(
+        """See `Cluster`; each page is a call. Containers and volumes are left out (`without_containers`).
+
+        Raises:
+            TooManyObjects: since `begin`, lists had more than MUSTER_LIMIT_EVENT_BYTES.
+            NoRoomForObjects: those of all events in work had more.
+        """
+
+        def page_at(token: str) -> Page:
+            page = _light(
                 self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
             )
-        ).objects
+            if self._counts_lists:
+                self._memory.add(page.objects)
+            return page
+
+        return all_pages(page_at).objects
+
+    def begin(self) -> None:
+        """Begin to look at an object: from here on the memory of lists is limited."""
+        self._memory.release()
+        self._counts_lists = True
+
+    def end(self) -> None:
+        """Give the memory of the lists back."""
+        self._memory.release()
+        self._counts_lists = False
 
     def page(
         self,

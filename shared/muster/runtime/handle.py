@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
 from muster.events.cloudevent import EventLimits
-from muster.events.model import Event, ResourceEvent, Sweep
+from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
 from muster.objects.meta import ObjectRef
@@ -43,7 +43,13 @@ _CONFLICTS = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
 
 
 def run_step(
-    step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
+    step: Step,
+    cluster: Cluster,
+    subject: Subject,
+    clock: Clock,
+    spans: Spans = no_spans,
+    *,
+    before_try: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Observe an object, plan, and execute the plan, each in a span of its own; never raises.
 
@@ -51,6 +57,7 @@ def run_step(
     already. Every error becomes an outcome.
     """
     for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
+        before_try()
         outcome = _run_once(step, cluster, subject, clock, spans)
         if outcome.reason not in _CONFLICTS:
             break
@@ -154,7 +161,7 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._workers = workers or Workers(settings.workers, settings.waiting)
+        self._workers = workers or Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
         self._sweeps = Sweeps(
             step,
             settings.sweep_limit,
@@ -174,6 +181,7 @@ class Handler:
                 self.metrics.called,
                 self._spans,
                 limits=self.settings.limits,
+                memory=self._workers.lists,
             )
             event: Event | None = None
             reply: HTTPMessage | None = None
@@ -183,12 +191,13 @@ class Handler:
                     event = parse(headers, body, self._limits)
                     about = logs.about(event)
                     subject = _subject(self.step, event)
-                    if isinstance(event, ResourceEvent):
-                        event = replace(event, object=None)  # the event may have to wait
+                    event = _without_data(event)  # the event may have to wait
                 outcome = self._outcome(event, subject, cluster)
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
+            finally:
+                cluster.end()
             self._report(event, outcome, started, **about, api_calls=cluster.calls)
             attributes = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
             add_attributes({f"muster.{name}": str(value) for name, value in attributes.items()})
@@ -213,8 +222,8 @@ class Handler:
         except NamespaceBusyError as error:
             return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)
 
-    def _run(self, cluster: Cluster, subject: Subject) -> Outcome:
-        outcome = run_step(self.step, cluster, subject, self._clock, self._spans)
+    def _run(self, cluster: DeadlineClient, subject: Subject) -> Outcome:
+        outcome = run_step(self.step, cluster, subject, self._clock, self._spans, before_try=cluster.begin)
         for milestone in outcome.milestones:
             self.metrics.reached(milestone)
         return outcome
@@ -237,6 +246,15 @@ class Handler:
         if self.settings.cluster_name:
             fields["cluster"] = self.settings.cluster_name
         logs.outcome_line(self.step.name, outcome, **fields)
+
+
+def _without_data(event: Event) -> Event:
+    match event:
+        case ResourceEvent():
+            return replace(event, object=None)
+        case OtherEvent():
+            return replace(event, data=None)
+    return event
 
 
 def _subject(step: Step, event: Event) -> ObjectRef | NoOp:

@@ -22,6 +22,7 @@ from muster.policy.reasons import Reason
 from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineExceeded
+from muster.runtime.list_memory import NoRoomForObjects, TooManyObjects
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 BODY_LIMIT = 768
@@ -61,6 +62,9 @@ MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
     errors.AnswerTooLarge: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     errors.VersionTooLarge: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     DeadlineExceeded: Meaning(OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
+    NoRoomForObjects: Meaning(OutcomeKind.REQUEUE, Reason.TOO_MANY_OBJECTS, 503),
+    # Sent again, the event would need as much memory again.
+    TooManyObjects: Meaning(OutcomeKind.NOTHING, Reason.TOO_MANY_OBJECTS),
     errors.Expired: Meaning(OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
     # The role may be granted, or the credentials renewed, before the retries end.
     errors.Unauthorized: Meaning(OutcomeKind.REQUEUE, Reason.UNAUTHORIZED, 503),

@@ -54,14 +54,14 @@ class ServedFunctions:
         Raises:
             BadSettingError: the settings name no cluster.
         """
-        workers = Workers(settings.workers, settings.waiting)
+        workers = Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
         functions: list[tuple[Receiver, RawCluster]] = []
         for step in steps:
             cluster = config.connect(settings, user_agent=step.manager)
             functions.append((Handler(step, cluster, settings, wall_clock, workers=workers), cluster))
         if dead_letters:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
-            functions.append((DeadLetters(cluster, settings, wall_clock), cluster))
+            functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
         return cls(*functions)
 
     def ask(self) -> State:

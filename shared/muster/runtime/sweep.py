@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
 
 from muster.cluster import errors
-from muster.cluster.interface import Cluster
 from muster.cluster.list_cache import ListCache
 from muster.events.model import Sweep
+from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
@@ -33,7 +33,7 @@ class Sweeps:
     A round covers all objects that the step is responsible for: it reads the step's lists, plans from them,
     and runs the step live on objects that need a write. A sweep continues the round that the previous sweep
     did not finish, so every object is reached however many there are. A new round begins after a restart, or
-    when the lists are old, at an object chosen by the event's id.
+    when the lists are old, at an object chosen by the event's id. Namespaces take turns in it.
 
     Args:
         step: the step.
@@ -50,7 +50,7 @@ class Sweeps:
         limit: int,
         clock: Callable[[], datetime],
         *,
-        run: Callable[[Cluster, Subject], Outcome],
+        run: Callable[[DeadlineClient, Subject], Outcome],
         on_outcome: Callable[[Outcome], None],
         on_finished: Callable[[GangTally], None],
     ) -> None:
@@ -126,6 +126,7 @@ class Sweeps:
         live = actions = 0
         while subjects and live < self._limit and not cluster.time_is_over:
             subject = subjects.popleft()
+            cluster.begin()
             outcome = self._outcome_by_lists(current.listed, subject)
             if outcome is None:
                 outcome = self._run(cluster, subject)
@@ -185,9 +186,8 @@ class _Round:
                     self.listed.read_page()
             except DeadlineExceeded:
                 return None
-            self._subjects = deque(self._step.responsible_for(self.listed))
+            self._subjects = _in_turns(self._step.responsible_for(self.listed), event.id)
             self._all = len(self._subjects)
-            self._subjects.rotate(-_stable_number(event.id, self._all))
         return self._subjects
 
     def summary(self, reasons: Counter[str]) -> str:
@@ -205,6 +205,30 @@ def jitter(event: Sweep, step: Step, spread: float) -> float:
     the same delay.
     """
     return _stable_number(f"{event.id} {step.name}", 1000) / 1000 * spread
+
+
+def _in_turns(subjects: Iterable[Subject], start: str) -> deque[Subject]:
+    """The subjects, one of each namespace in turn, so that those of one do not hold up those of another.
+
+    Args:
+        subjects: the subjects.
+        start: a text that chooses the first namespace, and the first subject of each.
+    """
+    by_namespace: dict[str, deque[Subject]] = {}
+    for subject in subjects:
+        ref = subject if isinstance(subject, ObjectRef) else subject.subject
+        by_namespace.setdefault(ref.namespace, deque()).append(subject)
+    waiting = deque(by_namespace.values())
+    waiting.rotate(-_stable_number(start, len(waiting)))
+    for namespace in waiting:
+        namespace.rotate(-_stable_number(start, len(namespace)))
+    ordered: deque[Subject] = deque()
+    while waiting:
+        namespace = waiting.popleft()
+        ordered.append(namespace.popleft())
+        if namespace:
+            waiting.append(namespace)
+    return ordered
 
 
 def _stable_number(text: str, length: int) -> int:

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import BoundedSemaphore, Event, Lock
 
+from muster.policy.limits import DEFAULT_LIMITS
+from muster.runtime.bodies import BodyMemory
+
 
 class NamespaceBusyError(Exception):
     """A namespace has as many events in work and waiting as one namespace may have; 503."""
@@ -100,12 +103,15 @@ class Workers:
     Args:
         workers: the most events of one namespace in work, and the most bodies that are parsed at once.
         waiting: the most events that wait.
+        event_bytes: memory for the lists of all events in work.
 
     Attributes:
         turns: the turns of events.
         reading: places to parse a body.
+        lists: the memory of the lists of events.
     """
 
-    def __init__(self, workers: int, waiting: int) -> None:
+    def __init__(self, workers: int, waiting: int, event_bytes: int = DEFAULT_LIMITS.event_bytes) -> None:
         self.turns = Turns(workers, waiting)
         self.reading = BoundedSemaphore(workers)
+        self.lists = BodyMemory(event_bytes)

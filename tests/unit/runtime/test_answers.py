@@ -14,6 +14,7 @@ from muster.policy.model import NoOp
 from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineExceeded
+from muster.runtime.list_memory import NoRoomForObjects, TooManyObjects
 from muster.runtime.responses import MEANINGS, HttpAnswer
 from muster.simulator.broker.delivery import LONGEST_ANSWER
 from tests.conftest import Wording
@@ -158,7 +159,9 @@ def test_every_class_of_error_has_a_meaning() -> None:
         return {kind}.union(*(below(subclass) for subclass in kind.__subclasses__()))
 
     named = {kind for kind in below(errors.ClusterError) if kind.__module__ == errors.__name__}
-    assert (named - {errors.ClusterError}) | {DeadlineExceeded} == set(MEANINGS)
+    assert (named - {errors.ClusterError}) | {DeadlineExceeded, NoRoomForObjects, TooManyObjects} == set(
+        MEANINGS
+    )
 
 
 @pytest.mark.parametrize("stage", ["predicate", "observe", "plan", "execute"])

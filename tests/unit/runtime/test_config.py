@@ -40,6 +40,8 @@ EVERY = {
     "MUSTER_LIMIT_WRITES": "14",
     "MUSTER_LIMIT_PAGE_BYTES": "15",
     "MUSTER_LIMIT_KEPT_BYTES": "16",
+    "MUSTER_LIMIT_SWEEP_BYTES": "17",
+    "MUSTER_LIMIT_EVENT_BYTES": "18",
     "PATH": "/bin",
 }
 
@@ -76,7 +78,14 @@ def test_every_setting_can_be_set() -> None:
         dead_letter_limit_bytes=2048,
         dead_letter_namespace="letters",
         limits=Limits(
-            replicated_jobs=11, pod_groups=12, pod_group_members=13, writes=14, page_bytes=15, kept_bytes=16
+            replicated_jobs=11,
+            pod_groups=12,
+            pod_group_members=13,
+            writes=14,
+            page_bytes=15,
+            kept_bytes=16,
+            sweep_bytes=17,
+            event_bytes=18,
         ),
     )
 

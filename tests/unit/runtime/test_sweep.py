@@ -217,3 +217,18 @@ def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn
         swept(handler, str(number))
     assert set(looked_at) == {"p0", "p1", "p2"}
     assert ("come_again", "DeadlineExceeded", "p0") in lines(caplog)
+
+
+@pytest.mark.parametrize("event_id", ["1", "2", "3", "4"])
+def test_namespaces_take_turns_in_a_sweep(event_id: str) -> None:
+    """A thousand Jobs of one namespace, each read live, would hold up another's for many sweeps."""
+    hostile = [ObjectRef("v1", "Pod", "hostile", f"p{number}") for number in range(1000)]
+    cluster = FakeCluster()
+    step = a_step(
+        responsible_for=lambda _cluster: [*hostile, *pods(3)], plan=lambda *_: NoOp(Reason.UP_TO_DATE)
+    )
+    handler = a_handler(step, cluster, sweep_limit=6)
+    swept(handler, event_id)
+    looked_at = [call for call in cluster.calls if call.startswith("get")]
+    assert sum("team-a/" in call for call in looked_at) == 3
+    assert len(set(looked_at)) == 6

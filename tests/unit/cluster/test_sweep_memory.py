@@ -1,0 +1,75 @@
+"""The memory of a sweep's lists is bounded, and one namespace cannot take the share of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.cluster.list_cache import ListCache, Listing
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.sweep import owners
+from muster.objects.resources import CONFIGMAPS, JOBS
+from muster.policy.limits import Limits
+from muster.policy.owners.job import Job
+from tests.support.builders import Object, a_job, annotated, named, of_uid
+from tests.unit.cluster.counting import CountingSnapshot
+
+KIB = 1024
+MOST = 64 * KIB
+HOSTILE = 200
+
+
+def a_job_of(namespace: str, number: int, size: int) -> Object:
+    """A Job with group labels and an annotation of some size."""
+    name = f"{namespace}-{number:03d}"
+    job = a_job(named(name), of_uid(name), annotated({"x": "x" * size}))
+    job["metadata"]["namespace"] = namespace
+    return job
+
+
+def swept(*jobs: Object) -> ListCache:
+    """The lists of a sweep over these Jobs, read to the end."""
+    cluster = Snapshot(jobs)
+    cluster.limits = Limits(sweep_bytes=MOST)
+    cache = ListCache(cluster, [Listing(JOBS, Job)])
+    while not cache.complete:
+        cache.read_page()
+    return cache
+
+
+def is_kept(cache: ListCache, job: Object) -> bool:
+    """Whether a plan can be made from the list, without reading the Job again."""
+    metadata = job["metadata"]
+    try:
+        Job.read(cache.get(JOBS, metadata["name"], metadata["namespace"]) or {})
+    except ValueError:
+        return False
+    return True
+
+
+def test_one_namespace_gets_no_more_than_is_left_for_the_others() -> None:
+    """Half of the limit; the Jobs of a namespace that comes later are kept."""
+    hostile = [a_job_of("a-hostile", number, 4 * KIB) for number in range(HOSTILE)]
+    others = [a_job_of("team-b", number, 100) for number in range(10)]
+    cache = swept(*hostile, *others)
+    kept = sum(is_kept(cache, job) for job in hostile)
+    assert 1 < kept <= MOST // 2 // (4 * KIB)
+    assert all(is_kept(cache, job) for job in others)
+
+
+def test_no_job_is_forgotten() -> None:
+    """Jobs that are not kept are among those that the sweep looks at, and read live."""
+    jobs = [a_job_of("a-hostile", number, 4 * KIB) for number in range(HOSTILE)]
+    assert len(list(owners(swept(*jobs)))) == HOSTILE
+
+
+@pytest.mark.parametrize(("room", "reads"), [(MOST, 1), (KIB, 2)])
+def test_policies_that_a_sweep_reads_count_too(room: int, reads: int) -> None:
+    """They are read once where there is room for them, else each time."""
+    metadata = {"name": "muster-policy", "namespace": "team-a"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy": "x" * KIB}}
+    cluster = CountingSnapshot(body)
+    cluster.limits = Limits(sweep_bytes=room)
+    cache = ListCache(cluster, [])
+    for _ in range(2):
+        assert cache.get(CONFIGMAPS, "muster-policy", "team-a") == body
+    assert len(cluster.reads) == reads

@@ -1,0 +1,150 @@
+"""The lists of events are bounded in memory, whatever the objects of a tenant look like."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muster.cluster.interface import Object, Objects
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import PODS
+from muster.policy.limits import Limits
+from muster.policy.model import NoOp
+from muster.policy.reasons import Reason
+from muster.runtime.bodies import BodyMemory
+from muster.runtime.handle import Handler
+from muster.runtime.list_memory import FREE_BYTES, ListMemory, NoRoomForObjects, TooManyObjects
+from tests.unit.runtime.fakes import BODY, OWNER, POD, FakeCluster, a_handler, a_step, an_event
+
+MIB = 1024 * 1024
+LIMIT = 8 * MIB
+
+
+def annotated(size: int) -> Object:
+    """A pod with a long annotation."""
+    return {**BODY, "metadata": {**BODY["metadata"], "annotations": {"x": "x" * size}}}
+
+
+def tolerating(size: int) -> Object:
+    """A pod with many tolerations, which take eight times their bytes once parsed."""
+    return {**BODY, "spec": {"tolerations": [{"key": "k", "operator": "Exists"}] * (size // 8 // 64)}}
+
+
+class Members(FakeCluster):
+    """Lists as many pods of a shape as it is told."""
+
+    def __init__(self, pod: Callable[[int], Object], number: int) -> None:
+        super().__init__()
+        self._pods = [pod(MIB)] * number
+
+    def list(self, *_: Any, **__: Any) -> Objects:
+        """All of them."""
+        return self._pods
+
+
+def a_lister(cluster: FakeCluster) -> Handler:
+    """A function that lists pods and has nothing to do."""
+    step = a_step(
+        observe=lambda cluster, subject: cluster.list(PODS, subject.namespace),
+        plan=lambda pods, _now: NoOp(Reason.UP_TO_DATE, f"{len(pods)} pods"),
+    )
+    return a_handler(step, cluster, limits=Limits(event_bytes=LIMIT))
+
+
+def reason(handler: Handler) -> set[str]:
+    """The reasons of the outcomes so far."""
+    lines = handler.metrics.exposition().decode().splitlines()
+    found = {known for known in Reason for line in lines if f'reason="{known}"' in line}
+    return {str(known) for known in found}
+
+
+@pytest.mark.parametrize("shape", [annotated, tolerating])
+@pytest.mark.parametrize(("number", "expected"), [(10, "UpToDate"), (20, "TooManyObjects")])
+def test_an_event_is_given_up_where_its_objects_need_too_much(
+    shape: Callable[[int], Object], number: int, expected: str
+) -> None:
+    """It is not delivered again, as it would need as much then."""
+    handler = a_lister(Members(shape, number))
+    assert handler.handle(*an_event()).status == 202
+    assert reason(handler) == {expected}
+
+
+def test_the_memory_is_given_back() -> None:
+    """After each event, and also after one that failed."""
+    small, large = Members(annotated, 10), Members(annotated, 20)
+    for cluster in (small, large):
+        handler = a_lister(cluster)
+        for _ in range(3):
+            handler.handle(*an_event())
+        assert reason(handler) == ({"UpToDate"} if cluster is small else {"TooManyObjects"})
+
+
+def test_events_in_work_share_the_memory() -> None:
+    """An event that finds no room is delivered again: 503."""
+    shared = BodyMemory(LIMIT)
+    first, second = ListMemory(LIMIT, shared), ListMemory(LIMIT, shared)
+    first.add([annotated(MIB)] * 8)
+    with pytest.raises(NoRoomForObjects, match="MUSTER_LIMIT_EVENT_BYTES"):
+        second.add([annotated(MIB)] * 9)
+    with pytest.raises(TooManyObjects, match="MUSTER_LIMIT_EVENT_BYTES"):
+        first.add([annotated(MIB)] * 9)
+    first.release()
+    second.add([annotated(MIB)] * 2)
+    assert 0 < shared.taken < LIMIT
+
+
+def test_usual_events_need_no_room() -> None:
+    """So they are never refused because of large ones."""
+    usual = ListMemory(LIMIT, BodyMemory(0))
+    usual.add([BODY] * (FREE_BYTES // 8192))
+
+
+def test_each_object_of_a_sweep_has_the_whole_memory() -> None:
+    """The lists of a sweep itself, and those for its other objects, do not count."""
+    cluster = Members(annotated, 10)
+    seen: list[ObjectRef] = []
+
+    def observe(cluster: Any, subject: ObjectRef) -> Objects:
+        seen.append(subject)
+        listed: Objects = cluster.list(PODS)
+        return listed
+
+    step = a_step(
+        observe=observe,
+        plan=lambda _pods, _now: NoOp(Reason.UP_TO_DATE, ""),
+        responsible_for=lambda cluster: [
+            replace(POD, name=f"pod-{number}") for number, _ in enumerate(cluster.list(PODS) * 2)
+        ],
+    )
+    handler = a_handler(step, cluster, limits=Limits(event_bytes=LIMIT))
+    headers, _ = an_event(type="dev.muster.sweep")
+    assert handler.handle(headers, b"").status == 202
+    assert len(seen) == 20
+    assert "TooManyObjects" not in reason(handler)
+
+
+def test_an_event_that_waits_keeps_no_data() -> None:
+    """A reply event of another step may have megabytes of it; all that matters is the object."""
+    kept: list[int] = []
+    marker = "muster-marker"
+
+    def observe(_cluster: Any, _subject: ObjectRef) -> None:
+        gc.collect()
+        kept.append(sum(isinstance(found, dict) and marker in found for found in gc.get_objects()))
+
+    step = a_step(
+        observe=observe, plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE, ""), other_events=lambda _: OWNER
+    )
+    headers, _ = an_event(type="dev.example.other")
+    thread = threading.Thread(
+        target=lambda: a_handler(step).handle(headers, json.dumps({marker: [{}]}).encode())
+    )
+    thread.start()
+    thread.join(10)
+    assert kept == [0]
