@@ -10,6 +10,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.output import echo, echo_data, output_option, step_shown
+from muster.objects.text import printable
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
 
@@ -67,7 +68,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
 
 def _print_text(result: LintResult) -> None:
     for fault in result.faults:
-        echo(str(fault))
+        echo(printable(str(fault)))  # a line break in a name would begin a line that looks like lint's
     errors, warnings = result.count(Severity.ERROR), result.count(Severity.WARNING)
     policies, jobs = _counted(result.policies, "policy", "policies"), _counted(result.owners, "job", "jobs")
     found = f"{_counted(errors, 'error', 'errors')}, {_counted(warnings, 'warning', 'warnings')}"

@@ -68,3 +68,12 @@ def test_errors_are_escaped(muster: Muster, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert r"\x1b[2J" in result.stderr
     assert "\x1b" not in result.stderr
+
+
+def test_a_name_begins_no_line_of_lint(muster: Muster, filed: Filed) -> None:
+    """Else a file could print the result that a reader of the log looks for."""
+    claimed = "0 policies and 1 job checked: 0 errors, 0 warnings"
+    job = b.a_job(b.named(f"llama\n{claimed}"), b.labelled({"muster.dev/group": "a"}))
+    printed = muster("lint", filed("job.yaml", json.dumps(job))).stdout
+    assert rf"llama\n{claimed}" in printed
+    assert claimed not in printed.splitlines()

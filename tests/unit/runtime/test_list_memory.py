@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from muster.cluster.interface import Object, Objects
+from muster.cluster.list_cache import Listing
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import PODS
+from muster.objects.resources import JOBS, PODS
 from muster.policy.limits import Limits
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
@@ -105,18 +106,20 @@ def test_usual_events_need_no_room() -> None:
     usual.add([BODY] * (FREE_BYTES // 8192))
 
 
-def test_each_object_of_a_sweep_has_the_whole_memory() -> None:
+@pytest.mark.parametrize("lists", [(), (Listing(JOBS, None),)])
+def test_each_object_of_a_sweep_has_the_whole_memory(lists: tuple[Listing, ...]) -> None:
     """The lists of a sweep itself, and those for its other objects, do not count."""
     cluster = Members(annotated, 10)
     seen: list[ObjectRef] = []
 
     def observe(cluster: Any, subject: ObjectRef) -> Objects:
         seen.append(subject)
-        listed: Objects = cluster.list(PODS)
+        listed: Objects = cluster.list(PODS, labels=f"a={subject.name}")
         return listed
 
     step = a_step(
         observe=observe,
+        lists=lists,
         plan=lambda _pods, _now: NoOp(Reason.UP_TO_DATE, ""),
         responsible_for=lambda cluster: [
             replace(POD, name=f"pod-{number}") for number, _ in enumerate(cluster.list(PODS) * 2)
