@@ -139,6 +139,7 @@ class Client:
             [kind | item for item in items],
             metadata.get("continue") or "",
             metadata["resourceVersion"],
+            size,
         )
 
     def _first_page(

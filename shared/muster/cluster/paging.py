@@ -26,11 +26,13 @@ class Page:
         objects: parsed JSON, each with apiVersion and kind, as from a GET.
         token: the continue token of the next page; "" on the last page.
         version: the resourceVersion from which a watch sees the changes after the list.
+        size: the bytes of the answer; None if unknown.
     """
 
     objects: list[dict[str, Any]]
     token: str = ""
     version: str = ""
+    size: int | None = None
 
 
 LEFT_OUT = frozenset({"containers", "initContainers", "ephemeralContainers", "volumes"})

@@ -103,7 +103,7 @@ class DeadlineClient:
                 self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
             )
             if self._counts_lists:
-                self._memory.add(page.objects)
+                self._memory.add(page.objects, page.size)
             return page
 
         return all_pages(page_at).objects

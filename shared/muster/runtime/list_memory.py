@@ -39,13 +39,21 @@ class ListMemory:
         self._reserved = 0
         self._used = 0
 
-    def add(self, objects: Objects) -> None:
+    def add(self, objects: Objects, size: int | None = None) -> None:
         """Reserve memory for the objects of a page.
+
+        Args:
+            objects: the objects.
+            size: the bytes of their JSON, or more; None if unknown.
 
         Raises:
             TooManyObjects: this event alone needs more than the limit.
             NoRoomForObjects: there is not as much left beside other events.
         """
+        most = None if size is None else _most(len(objects), size)
+        if most is not None and self._used + most <= FREE_BYTES:
+            self._used += most
+            return
         self._used += sum(map(_estimated, objects))
         missing = self._used - FREE_BYTES - self._reserved
         if missing <= 0:
@@ -64,6 +72,11 @@ class ListMemory:
     @property
     def _beyond(self) -> str:
         return f"more than {self._limit} bytes of memory ({setting('event_bytes')})"
+
+
+def _most(count: int, size: int) -> int:
+    """The most that `_estimated` may say of objects with so many bytes of JSON."""
+    return count * BYTES_OF_OBJECT + size * (1 + BYTES_OF_VALUE)
 
 
 def _estimated(body: object) -> int:

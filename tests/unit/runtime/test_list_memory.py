@@ -20,7 +20,14 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.bodies import BodyMemory
 from muster.runtime.handle import Handler
-from muster.runtime.list_memory import FREE_BYTES, ListMemory, NoRoomForObjects, TooManyObjects
+from muster.runtime.list_memory import (
+    FREE_BYTES,
+    ListMemory,
+    NoRoomForObjects,
+    TooManyObjects,
+    _estimated,
+    _most,
+)
 from tests.unit.runtime.fakes import BODY, OWNER, POD, FakeCluster, a_handler, a_step, an_event
 
 MIB = 1024 * 1024
@@ -151,3 +158,13 @@ def test_an_event_that_waits_keeps_no_data() -> None:
     thread.start()
     thread.join(10)
     assert kept == [0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [BODY, annotated(MIB), {"a": [[]] * 1000}, {"a": [{}] * 1000}, {"a": [1] * 1000}, {"a": "," * 1000}, {}],
+)
+def test_the_bytes_of_an_answer_bound_the_memory_of_its_objects(body: Object) -> None:
+    """So small answers, which are most, are not measured object by object."""
+    size = len(json.dumps({"items": [body]}, separators=(",", ":")))
+    assert _estimated(body) <= _most(1, size)
