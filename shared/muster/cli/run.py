@@ -160,6 +160,7 @@ class _Show:
         run.run()
         stack.settle(_SETTLE_SECONDS)
         activities = list(self._activities)
+        self._follower.story_ended()
         self._console.print(display.story_report(run, activities, every_check=self._verbose))
         if not run.passed:
             for line in display.timeline(run, recorder.history(run.story.namespace), activities):

@@ -49,6 +49,10 @@ class Follower(Protocol):
         """Show that a story began."""
         ...
 
+    def story_ended(self) -> None:
+        """Stop showing the story, whose report is printed next."""
+        ...
+
     def follow(self, objects: Callable[[], Objects]) -> None:
         """Show these objects from now on, instead of those of a story."""
         ...
@@ -91,6 +95,9 @@ class Lines:
         """Print name and title of the story."""
         if not self._quiet:
             self._console.print(headline(run))
+
+    def story_ended(self) -> None:
+        """Do nothing: lines stay."""
 
     def follow(self, objects: Callable[[], Objects]) -> None:
         """Print these objects when they are placed or refused, and all activities."""
@@ -142,6 +149,10 @@ class LiveView:
         """Show the headline and the trees of the story."""
         with self._lock:
             self._run, self._recent = run, []
+
+    def story_ended(self) -> None:
+        """Draw the view without the story; else what is printed next would have the last view below it."""
+        self._live.refresh()
 
     def follow(self, objects: Callable[[], Objects]) -> None:
         """Show the trees of these objects."""
