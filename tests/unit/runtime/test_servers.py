@@ -226,4 +226,4 @@ def test_a_client_that_reads_no_answer_is_cut_off(serve: Serve, clients: ExitSta
         for _ in range(50):
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
     assert answered_quickly(served)
-    assert wait_until(lambda: not served.open_connections(), 5)
+    assert wait_until(lambda: not served.open_connections(), 15)

@@ -29,7 +29,7 @@ class UnknownMessageError(LookupError):
     """A kind whose protobuf message is not known."""
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """A field of a message.
 
     Attributes:
@@ -74,11 +74,11 @@ def decode(data: bytes) -> Any:
 
 
 @cache
-def _tables() -> tuple[dict[str, str], dict[str, dict[int, Field]]]:
+def _tables() -> tuple[dict[str, str], dict[str, dict[int, WireField]]]:
     """The messages of the kinds, and the fields of every message by number."""
     data = schemas.read_data("protobuf-1.37.1")
     messages = {
-        name: {int(number): Field(*field) for number, field in fields.items()}
+        name: {int(number): WireField(*field) for number, field in fields.items()}
         for name, fields in data["messages"].items()
     }
     return data["kinds"], messages
@@ -131,7 +131,7 @@ def _message(data: bytes, name: str) -> Any:
     return obj
 
 
-def _set(obj: dict[str, Any], field: Field, raw: Any) -> None:
+def _set(obj: dict[str, Any], field: WireField, raw: Any) -> None:
     """Set a field of an object, or add to it."""
     if "m" in field.flags:
         entry = dict(_fields(raw))
