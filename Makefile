@@ -27,9 +27,9 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 # every process that a test starts compile the same five hundred modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: $(READY) ## Run the tests that need Python only (under two minutes)
-	$(PYTEST) -n 3 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) -n 4 --dist loadscope --no-loadscope-reorder
 
-test-packages: $(READY) ## Build the wheel, the functions and projects of one's own, and test them (needs the package index)
+test-packages: $(READY) ## Test what users get: the command, the wheel, staged functions, a release (needs the package index)
 	$(PYTEST) -o cache_dir=.pytest_cache/packages -n 2 --dist loadscope tests/packages
 
 test-again: $(READY) ## Run what failed in the last `make test` once more, one by one
@@ -113,6 +113,7 @@ golden-update: $(READY) ## Write golden plans, explanations, counts, messages an
 	$(BIN)/python -m tests.schemas.replies
 	$(BIN)/python -m tests.docs.cli_reference
 	$(BIN)/pytest --quiet --update-messages --muster-update
+	$(BIN)/pytest --quiet --update-messages tests/packages
 	@git --no-pager diff --stat
 
 BENCH_EXTRAS := --extra local --extra knative --extra server --extra bench

@@ -189,7 +189,7 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
     if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
     refused = next(filter(None, map(refusal_of_pod, live)), None)
-    if refused is not None and not _is_binding(group, live, bound):
+    if refused is not None and not _placed_after_refusals(group, live, bound):
         return GroupStatus(refused[0], f"{counts}; {refused[1]}")
     if bound < len(live) or not group.placed:
         return GroupStatus(Reason.WAITING_FOR_SCHEDULER, counts)
@@ -304,7 +304,7 @@ def _counts(name: str, live: list[Pod], bound: int, needed: int) -> str:
     return f"{name}: {bound} of {max(needed, len(live))} pods bound"
 
 
-def _is_binding(group: PodGroup, live: list[Pod], bound: int) -> bool:
+def _placed_after_refusals(group: PodGroup, live: list[Pod], bound: int) -> bool:
     """Whether the scheduler placed the gang after it refused its pods, and has not bound all of them yet.
 
     It writes PodScheduled of each pod as it binds the pod; until then the pod has the refusal of before.

@@ -93,7 +93,7 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     gangs = tuple(gang_statuses(resolved, members, _with_times(resolved, members, statuses, now)))
     report = _gang_report(gangs, ready)
     patch = conditions_patch(resolved.owner, conditions, now)
-    binding = not scheduled.true and _is_binding(inputs.subject, members, now)
+    binding = not scheduled.true and _is_being_bound(inputs.subject, members, now)
     requeue = binding or (not scheduled.true and _has_new_replacements(members, now))
     if patch is None:
         message = f"{resolved.owner.ref} already has these conditions"
@@ -189,7 +189,7 @@ def conditions_of(
     return ready, _scheduled(list(statuses.values()), failed_create)
 
 
-def _is_binding(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool:
+def _is_being_bound(subject: ObjectRef, members: LiveMembers, now: datetime) -> bool:
     """Whether a group was placed less than five seconds ago and its pods are still being bound.
 
     The scheduler writes the group's condition before it binds, and no event of a PodGroup follows. An event
