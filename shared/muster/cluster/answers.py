@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ import urllib3
 
 from muster.cluster import errors
 from muster.cluster.interface import Object
+
+_WIDE_ESCAPE = re.compile(rb"\\u(?!00)")
+"""The escape of a character beyond Latin-1; Go escapes U+2028."""
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
@@ -23,6 +27,16 @@ def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping
     if not isinstance(answer, dict):
         raise errors.Unavailable(f"{method} {path}: the answer is not a JSON object", status=status)
     return answer
+
+
+def text_bytes(data: bytes) -> int:
+    """The most bytes that the text of an answer, or one of its strings, takes in memory.
+
+    Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
+    four bytes.
+    """
+    wide = not data.isascii() or _WIDE_ESCAPE.search(data)
+    return 4 * len(data) if wide else len(data)
 
 
 def parsed(data: bytes) -> Any:

@@ -17,7 +17,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
-from muster.cluster.answers import lines_of, object_of, parsed
+from muster.cluster.answers import lines_of, object_of, parsed, text_bytes
 from muster.cluster.connections import Connections
 from muster.cluster.interface import CACHED, Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
@@ -162,7 +162,7 @@ class Client:
         return self._page(resource, path, query)
 
     def _page(self, resource: Resource, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
-        """The answer with a page and its size in bytes; a page that is too large is read in smaller parts.
+        """The answer with a page and its `text_bytes`; a page that is too large is read in smaller parts.
 
         A page that comes too slowly is smaller the next time.
         """
@@ -179,7 +179,10 @@ class Client:
             except errors.Unavailable:
                 self._pages.shrink(resource)
                 raise
-            return object_of("GET", path, status, parsed(content), headers), len(content)
+            size = text_bytes(content)
+            if most is None or size <= most:
+                return object_of("GET", path, status, parsed(content), headers), size
+            self._pages.shrink(resource)
 
     def write(self, action: Action, manager: str) -> Object:
         """Carry out one action, in the version that its target names."""

@@ -159,7 +159,7 @@ class ListCache(ReadOnly):
         self._token = ""
         self._tables: dict[Resource, _Table] = {}
         self._not_served: dict[Resource, errors.ApiGone] = {}
-        self._answers: dict[tuple[str, ...], Any] = {}
+        self._answers: dict[tuple[str, ...], bytes] = {}
         self._bytes: Counter[str] = Counter()
         """The bytes that are kept, by namespace."""
         self._all_bytes = 0
@@ -256,12 +256,12 @@ class ListCache(ReadOnly):
     def _once(self, key: tuple[str, ...], read: Callable[[], Any], most_bytes: int = sys.maxsize) -> Any:
         """The answer, which is kept if it is small enough."""
         if key in self._answers:
-            return self._answers[key]
+            return json.loads(self._answers[key])
         answer = read()
-        namespace, size = key[2], len(_json(answer))
-        if size <= min(most_bytes, self._bytes_left(namespace)):
-            self._answers[key] = answer
-            self._count(namespace, size)
+        namespace, kept = key[2], _json(answer)
+        if len(kept) <= min(most_bytes, self._bytes_left(namespace)):
+            self._answers[key] = kept
+            self._count(namespace, len(kept))
         return answer
 
     def _bytes_left(self, namespace: str) -> int:

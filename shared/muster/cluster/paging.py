@@ -26,7 +26,7 @@ class Page:
         objects: parsed JSON, each with apiVersion and kind, as from a GET.
         token: the continue token of the next page; "" on the last page.
         version: the resourceVersion from which a watch sees the changes after the list.
-        size: the bytes of the answer; None if unknown.
+        size: the most bytes of the answer as a text in memory; None if unknown.
     """
 
     objects: list[dict[str, Any]]

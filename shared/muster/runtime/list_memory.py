@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import Objects
@@ -44,7 +45,7 @@ class ListMemory:
 
         Args:
             objects: the objects.
-            size: the bytes of their JSON, or more; None if unknown.
+            size: the bytes of their JSON as a text in memory, or more; None if unknown.
 
         Raises:
             TooManyObjects: this event alone needs more than the limit.
@@ -75,12 +76,16 @@ class ListMemory:
 
 
 def _most(count: int, size: int) -> int:
-    """The most that `_estimated` may say of objects with so many bytes of JSON."""
+    """The most that `_estimated` may say of objects whose JSON takes so many bytes in memory."""
     return count * BYTES_OF_OBJECT + size * (1 + BYTES_OF_VALUE)
 
 
 def _estimated(body: object) -> int:
-    """The memory of a parsed object and of its view, from its JSON."""
-    text = json.dumps(body, separators=(",", ":"))
+    """The memory of a parsed object and of its view, from its JSON.
+
+    Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
+    four bytes.
+    """
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
     values = text.count(",") + text.count("{") + text.count("[")
-    return len(text) + BYTES_OF_VALUE * values + BYTES_OF_OBJECT
+    return sys.getsizeof(text) + BYTES_OF_VALUE * values + BYTES_OF_OBJECT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import BoundedSemaphore, Event, Lock
+from threading import Event, Lock
 
 from muster.policy.limits import DEFAULT_LIMITS
 from muster.runtime.bodies import BodyMemory
@@ -101,17 +101,17 @@ class Workers:
     """The workers of one process, which all of its functions share.
 
     Args:
-        workers: the most events of one namespace in work, and the most bodies that are parsed at once.
+        workers: the most events of one namespace in work.
         waiting: the most events that wait.
         event_bytes: memory for the lists of all events in work.
 
     Attributes:
         turns: the turns of events.
-        reading: places to parse a body.
+        reading: held while a body is parsed, which takes up to eight times its memory.
         lists: the memory of the lists of events.
     """
 
     def __init__(self, workers: int, waiting: int, event_bytes: int = DEFAULT_LIMITS.event_bytes) -> None:
         self.turns = Turns(workers, waiting)
-        self.reading = BoundedSemaphore(workers)
+        self.reading = Lock()
         self.lists = BodyMemory(event_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -72,6 +73,24 @@ def test_no_page_is_larger_than_twice_the_aim(server: ApiServer) -> None:
     assert max(client.sizes) <= 512 * KIB
     assert client.limits[0] == 500
     assert len(client.limits) < LARGE + 10
+
+
+def test_an_emoji_makes_pages_smaller() -> None:
+    """With it Python stores each character of the page in four bytes."""
+    with ApiServer() as server:
+        server.load([*resource_definitions(), a_namespace()])
+        for number in range(LARGE):
+            job = a_large_job(number)
+            job["metadata"]["annotations"] = {"a": "\N{ROCKET}"}
+            server.load([job])
+        client = NotingClient.for_server(server.url, page_bytes=256 * KIB)
+        parsed: list[int] = []
+        token = ""
+        while not parsed or token:
+            page = client.page(JOBS, token=token)
+            token = page.token
+            parsed.append(len(json.dumps(page.objects)))
+    assert max(parsed) <= 2 * 256 * KIB / 4
 
 
 def test_an_object_larger_than_a_page_is_a_page(server: ApiServer) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import tracemalloc
+from typing import Any
+
 import pytest
 
 from muster.cluster.list_cache import ListCache, Listing
@@ -73,3 +78,24 @@ def test_policies_that_a_sweep_reads_count_too(room: int, reads: int) -> None:
     for _ in range(2):
         assert cache.get(CONFIGMAPS, "muster-policy", "team-a") == body
     assert len(cluster.reads) == reads
+
+
+def test_a_sweep_keeps_answers_unparsed() -> None:
+    """Parsed, they have many times the bytes that count: with an emoji four times, in small values twenty."""
+    metadata = {"name": "muster-policy", "namespace": "team-a"}
+    data = {str(number): "" for number in range(KIB)} | {"policy": "x" * 4 * KIB + "\N{ROCKET}"}
+    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+    class Parsing(Snapshot):
+        def get(self, *_: Any, **__: Any) -> Object:
+            parsed: Object = json.loads(text)
+            return parsed
+
+    cache = ListCache(Parsing([]), [])
+    tracemalloc.start()
+    try:
+        cache.get(CONFIGMAPS, "muster-policy", "team-a")
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 2 * len(text)
+    finally:
+        tracemalloc.stop()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from muster.cluster.answers import text_bytes
 from muster.cluster.interface import Object, Objects
 from muster.cluster.list_cache import Listing
 from muster.objects.meta import ObjectRef
@@ -37,6 +38,11 @@ LIMIT = 8 * MIB
 def annotated(size: int) -> Object:
     """A pod with a long annotation."""
     return {**BODY, "metadata": {**BODY["metadata"], "annotations": {"x": "x" * size}}}
+
+
+def with_an_emoji(size: int) -> Object:
+    """A pod whose annotation takes four times its bytes once parsed."""
+    return {**BODY, "metadata": {**BODY["metadata"], "annotations": {"x": "x" * (size // 4) + "\N{ROCKET}"}}}
 
 
 def tolerating(size: int) -> Object:
@@ -72,7 +78,7 @@ def reason(handler: Handler) -> set[str]:
     return {str(known) for known in found}
 
 
-@pytest.mark.parametrize("shape", [annotated, tolerating])
+@pytest.mark.parametrize("shape", [annotated, with_an_emoji, tolerating])
 @pytest.mark.parametrize(("number", "expected"), [(10, "UpToDate"), (20, "TooManyObjects")])
 def test_an_event_is_given_up_where_its_objects_need_too_much(
     shape: Callable[[int], Object], number: int, expected: str
@@ -162,9 +168,19 @@ def test_an_event_that_waits_keeps_no_data() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [BODY, annotated(MIB), {"a": [[]] * 1000}, {"a": [{}] * 1000}, {"a": [1] * 1000}, {"a": "," * 1000}, {}],
+    [
+        BODY,
+        annotated(MIB),
+        with_an_emoji(MIB),
+        {"a": "\N{ROCKET}"},
+        {"a": [[]] * 1000},
+        {"a": [{}] * 1000},
+        {"a": [1] * 1000},
+        {"a": "," * 1000},
+        {},
+    ],
 )
 def test_the_bytes_of_an_answer_bound_the_memory_of_its_objects(body: Object) -> None:
     """So small answers, which are most, are not measured object by object."""
-    size = len(json.dumps({"items": [body]}, separators=(",", ":")))
-    assert _estimated(body) <= _most(1, size)
+    answer = json.dumps({"items": [body]}, separators=(",", ":"), ensure_ascii=False)
+    assert _estimated(body) <= _most(1, text_bytes(answer.encode()))

@@ -20,7 +20,7 @@ from muster.policy.model import Plan
 from muster.runtime.responses import HttpAnswer
 from muster.runtime.turns import NamespaceBusyError, Turns
 from tests.support.messages import mentions
-from tests.unit.runtime.fakes import BODY, DONE, FakeCluster, a_handler, a_step, an_event
+from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, a_step, an_event
 
 WRITE_SECONDS = 0.004
 """A write of a real API server."""
@@ -181,3 +181,23 @@ def test_waiting_namespaces_take_turns() -> None:
             while sum(map(len, turns._waiting.values())) <= number:
                 time.sleep(0.001)
     assert order.index("quiet") <= 2
+
+
+def test_one_body_is_parsed_at_a_time() -> None:
+    """4 MiB of JSON take 30 MiB while they are parsed, which four workers did at once."""
+    active, most = 0, 0
+
+    def other_events(_event: Any) -> ObjectRef:
+        nonlocal active, most
+        active += 1
+        most = max(most, active)
+        time.sleep(0.02)
+        active -= 1
+        return OWNER
+
+    handler = a_handler(a_step(other_events=other_events))
+    headers, _ = an_event(type="dev.example.other")
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _number: handler.handle(headers, b"{}"), range(8)))
+    assert most == 1
+    assert {answer.status for answer in answers} <= {200, 202, 204}
