@@ -59,12 +59,14 @@ REGISTRY ?=
 VERSION ?=
 PUSH ?=
 images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=registry.example.com/team PUSH=1
-	@$(BIN)/python -m release images --registry "$(REGISTRY)" --version "$(VERSION)" $(if $(PUSH),--push)
+	@$(BIN)/python -m release images --registry "$$REGISTRY" --version "$$VERSION" $(if $(PUSH),--push)
 
 DIGEST ?=
 IMAGE ?= $(if $(DIGEST),$(REGISTRY)/muster@$(DIGEST))
+# Passed in the environment, because the shell would run what a value like "; command" contains.
+export REGISTRY VERSION IMAGE
 release: $(READY) ## Write wheel, manifests, chart, SBOM and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
-	@$(BIN)/python -m release release --version "$(VERSION)" --image "$(IMAGE)"
+	@$(BIN)/python -m release release --version "$$VERSION" --image "$$IMAGE"
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
 	@$(BIN)/python -m tests.cluster up $(if $(KNATIVE),knative)
