@@ -13,9 +13,9 @@ from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects.resources import EVENTS
 from muster.policy import group_labels
+from muster.policy.group_labels import MANAGED_BY, OWNER_UID
 from muster.policy.owner_status import conditions
 from muster.policy.owners import job
-from muster.policy.ownership import MANAGED_BY, OWNER_UID
 from muster.policy.plans import mark_runtime
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.sources.runtime_labels import LABELS

@@ -25,8 +25,8 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.policy import group_labels
+from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.owners.job import job_workload_name
-from muster.policy.ownership import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.sources.source import ANNOTATION
 from muster.simulator.direct import Direct
 from tests.support.builders import Object

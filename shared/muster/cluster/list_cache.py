@@ -18,9 +18,8 @@ from muster.cluster.paging import Page
 from muster.cluster.snapshot import ReadOnly, selected
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import EVENTS, Resource, SchedulingApi
-from muster.policy.group_labels import GROUP, JOB_NAME, JOBSET_NAME
+from muster.policy.group_labels import GROUP, JOB_NAME, JOBSET_NAME, MANAGED_BY
 from muster.policy.limits import Limits
-from muster.policy.ownership import MANAGED_BY
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)
 """Labels that select the Jobs and pods of an owner."""

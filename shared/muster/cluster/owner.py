@@ -14,10 +14,10 @@ from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerRe
 from muster.objects.pods import Namespace
 from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
 from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
+from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
 from muster.policy.owners.kind import OwnerKind, OwnerObject
-from muster.policy.ownership import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_skip, resolve
 
 Skip = Callable[[ManagedPodGroup, OwnerObject], NoOp | None]

@@ -19,10 +19,9 @@ from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
-from muster.policy.group_labels import GATE, GROUP
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
 from muster.policy.owners import KINDS, known_kind_of, parent_of
 from muster.policy.owners.kind import OwnerObject
-from muster.policy.ownership import MANAGED_BY, MUSTER
 from muster.policy.plans.orphans import Orphan, OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
 _MADE: tuple[tuple[Resource, type[Orphan]], ...] = (

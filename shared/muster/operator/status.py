@@ -16,11 +16,10 @@ from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
-from muster.policy.group_labels import GATE, GROUP
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
 from muster.policy.owner_status.conditions import READY, SCHEDULED
 from muster.policy.owners import KINDS, runs_as
 from muster.policy.owners.kind import OwnerKind, OwnerObject
-from muster.policy.ownership import MANAGED_BY, MUSTER
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
 

@@ -1,8 +1,8 @@
-"""Group labels: the group that a pod belongs to, computed from the labels it is created with.
+"""Labels of groups: which group a pod belongs to, and which objects Muster made, for which owner.
 
-The admission policies in eventing/admission write these labels and the names of PodGroups in the API server,
-because no event is fast enough for that; the embedded API server runs the same YAML. The planner needs the
-same names, so this module computes them too; tests/contract compares both.
+The admission policies in eventing/admission write the labels of pods and the names of PodGroups in the API
+server, because no event is fast enough for that; the embedded API server runs the same YAML. The planner
+needs the same names, so this module computes them too; tests/contract compares both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from muster.objects.meta import ObjectRef
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MUSTER = "muster"
+OWNER_UID = "muster.dev/owner-uid"
+"""Label of everything that Muster creates for an owner: the owner's UID."""
 
 GROUP = "muster.dev/group"
 GROUP_PER = "muster.dev/group-per"
@@ -231,6 +238,33 @@ def of_another_scheduler(
 def of_system_priority(priority_class_name: str) -> bool:
     """Whether the class is a system-* class, for which the API refuses PodGroups."""
     return priority_class_name.startswith("system-")
+
+
+def is_musters(labels: Mapping[str, str]) -> bool:
+    """Whether an object with these labels was made by Muster."""
+    return labels.get(MANAGED_BY) == MUSTER
+
+
+def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:
+    """Whether Muster made an object with these labels for the owner of that UID."""
+    return is_musters(labels) and labels.get(OWNER_UID) == owner_uid
+
+
+def owner_labels(root: ObjectRef) -> dict[str, str]:
+    """The labels of everything that Muster creates for an owner."""
+    return {MANAGED_BY: MUSTER, OWNER_UID: root.uid}
+
+
+def controller_reference(root: ObjectRef) -> dict[str, Any]:
+    """The ownerReference to the root owner as controller."""
+    return {
+        "apiVersion": root.api_version,
+        "kind": root.kind,
+        "name": root.name,
+        "uid": root.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def _shape(labels: Mapping[str, str]) -> Shape:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, Workload
+from muster.policy.group_labels import is_musters
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject
-from muster.policy.ownership import is_musters
 from muster.policy.reasons import Reason
 from muster.policy.tree.groups import Group
 

@@ -19,13 +19,12 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroup, PriorityClass, Workload
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
-from muster.policy.group_labels import GroupInstance
+from muster.policy.group_labels import GroupInstance, belongs_to, is_musters
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
-from muster.policy.ownership import belongs_to, is_musters
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import WorkloadPolicy
 from muster.policy.sources.source import (
@@ -38,8 +37,7 @@ from muster.policy.sources.source import (
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.locks import below_size, with_locks
 from muster.policy.tree.policy_tree import path_of, policy_tree
-from muster.policy.tree.stages import Stage, holding_stages
-from muster.policy.tree.validation import exceeds_limits, validate_tree
+from muster.policy.tree.validation import Stage, exceeds_limits, holding_stages, validate_tree
 
 
 @dataclass(frozen=True)

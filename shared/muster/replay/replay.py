@@ -18,7 +18,7 @@ from muster import steps
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, load_beside_muster, of_kind, step_files
 from muster.objects.resources import Resource, by_kind
-from muster.policy.ownership import is_musters
+from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest

@@ -19,9 +19,9 @@ from muster.policy.group_labels import (
     OPTED_OUT,
     PER_BLOCK_OF_JOB,
     PER_JOB,
+    is_musters,
     read_group_labels,
 )
-from muster.policy.ownership import is_musters
 from muster.policy.sources.source import ANNOTATION
 
 _PREFIX = "muster.dev/"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from muster.objects.scheduling import Workload
+from muster.policy.group_labels import belongs_to
 from muster.policy.owner_status.conditions import Condition
-from muster.policy.ownership import belongs_to
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from muster.objects.scheduling import PodGroup, PodGroupTemplate
+from muster.policy.group_labels import belongs_to
 from muster.policy.owner_status.conditions import Condition
-from muster.policy.ownership import belongs_to
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from muster.objects.pods import Pod
 from muster.objects.scheduling import PodGroup
-from muster.policy.ownership import is_musters
+from muster.policy.group_labels import is_musters
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner

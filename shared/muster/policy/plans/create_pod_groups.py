@@ -16,9 +16,8 @@ from muster.objects.scheduling import (
     SchedulingPolicy,
     Workload,
 )
-from muster.policy.group_labels import SINGLE, GroupInstance
+from muster.policy.group_labels import SINGLE, GroupInstance, belongs_to
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
-from muster.policy.ownership import belongs_to
 from muster.policy.plans import fallback, manifests
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner

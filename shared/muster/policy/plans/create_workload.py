@@ -10,10 +10,10 @@ from typing import Any
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
+from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
 from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.kind import NEVER, OwnerObject
-from muster.policy.ownership import belongs_to, controller_reference, owner_labels
 from muster.policy.plans import fallback
 from muster.policy.plans.manifests import create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan

@@ -10,6 +10,7 @@ from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import POD_GROUPS
 from muster.objects.scheduling import ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
+from muster.policy.group_labels import belongs_to
 from muster.policy.model import (
     Action,
     Decision,
@@ -43,7 +44,6 @@ from muster.policy.owner_status.group_status import (
 from muster.policy.owner_status.replaced_groups import without_replaced_groups
 from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
-from muster.policy.ownership import belongs_to
 from muster.policy.plans import manifests
 from muster.policy.plans.min_counts import only_flags, wanted_min_counts
 from muster.policy.reasons import Reason

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.policy.group_labels import is_musters
 from muster.policy.model import NoOp
-from muster.policy.ownership import is_musters
 from muster.policy.plans.min_counts import (
     follows,
     is_of_wrong_size,

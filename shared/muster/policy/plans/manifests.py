@@ -13,9 +13,9 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
 from muster.objects.text import printable
+from muster.policy.group_labels import controller_reference, owner_labels
 from muster.policy.model import Action, GroupingFailure, Verb
 from muster.policy.owners.kind import NEVER
-from muster.policy.ownership import controller_reference, owner_labels
 
 LABEL_VALUE_LIMIT = 63
 WORKLOAD_LABEL = "muster.dev/workload"

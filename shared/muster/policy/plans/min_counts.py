@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
-from muster.policy.group_labels import GroupInstance
+from muster.policy.group_labels import GroupInstance, is_musters
 from muster.policy.owner_status.timeout import gave_up_waiting
-from muster.policy.ownership import is_musters
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers, members_to_run

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 
 from muster.objects.meta import ObjectRef
 from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
-from muster.policy.group_labels import UID_CHARACTERS
+from muster.policy.group_labels import OWNER_UID, UID_CHARACTERS, is_musters
 from muster.policy.model import Action, Decision, NoOp, Plan, Verb
 from muster.policy.owners import kind_of, runs_as
-from muster.policy.ownership import OWNER_UID, is_musters
 from muster.policy.reasons import Reason
 
 Orphan = Workload | CompositePodGroup | PodGroup

@@ -21,10 +21,10 @@ from muster.objects.scheduling import (
     Workload,
     WorkloadSpec,
 )
+from muster.policy.group_labels import belongs_to
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.owner_status.timeout import SchedulingTimeout, scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
-from muster.policy.ownership import belongs_to
 from muster.policy.plans import manifests
 from muster.policy.plans.min_counts import (
     composite_gangs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from muster.policy import group_labels
 from muster.policy.limits import Limits, setting
@@ -14,6 +15,26 @@ from muster.policy.tree.groups import Group
 
 TEMPLATE_LIMIT = 8
 """Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A group that keeps its nodes until a later one has run.
+
+    Attributes:
+        holds: the group whose pods are bound and run.
+        waits: the group whose pods are created only when those are ready.
+    """
+
+    holds: str
+    waits: str
+
+    def __str__(self) -> str:
+        return (
+            f"group {self.holds} holds its nodes while group {self.waits} waits for it to be Ready: two such "
+            "owners that do not both fit can block each other for ever; one group for both, without "
+            "dependsOn, cannot"
+        )
 
 
 def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | None:
@@ -39,6 +60,23 @@ def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | Non
         return _too_many(f"{where}: makes {counted} PodGroups", limits.pod_groups, "pod_groups")
     shared = f"{where}: {len(owner.pod_sets)} pod templates share PodGroups, each counted for each template"
     return _too_many(f"{shared} {members}", limits.pod_group_members, "pod_group_members")
+
+
+def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
+    """Yield the groups that run while a group of another gang waits for them to be Ready.
+
+    JobSet creates a replicatedJob with `dependsOn: Ready`, or with `startupPolicy: InOrder`, once the ones
+    before it are ready, and these keep running: shipped MPI runtimes start their launcher so. A gang of both
+    is impossible (WaitsForItself). A dependency that is `Complete` holds nothing.
+    """
+    leaves = [leaf for root in tree for leaf in root.leaves()]
+    group_at = {pod_set.index: leaf.name for leaf in leaves for pod_set in leaf.pod_sets}
+    for late in leaves:
+        waited = 0
+        for pod_set in late.pod_sets:
+            waited |= pod_set.waits_for & ~pod_set.ends_first
+        holding = {name for index, name in group_at.items() if waited >> index & 1}
+        yield from (Stage(name, late.name) for name in sorted(holding - {late.name}))
 
 
 def _too_many(what: str, allowed: int, name: str) -> GroupingFailure:
