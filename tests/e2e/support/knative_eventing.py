@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +23,8 @@ from tests.cluster.processes import until
 Object = dict[str, Any]
 _ADAPTERS = "apiserversource-"
 _PATIENCE = 60.0
+_PING_DELAY = 1.0
+"""A ping is sent up to 0.5 s after it was due (pkg/adapter/mtping/runner.go, Knative Eventing v0.47.0)."""
 
 
 class KnativeEventing:
@@ -101,9 +104,11 @@ class KnativeEventing:
         self._apply(self._of_kind("PingSource"))
 
     def stop_sweeps(self) -> None:
-        """Delete the PingSource."""
+        """Delete the PingSource, and wait until the ping that may be due has been delivered."""
         for source in self._of_kind("PingSource"):
             self._api.must("DELETE", manifests.path(source))
+        time.sleep(_PING_DELAY)
+        assert self.idle(_PATIENCE), "the broker still delivers"
 
     def publish(self, event: CloudEvent) -> None:
         """Send an event to the broker's ingress."""
