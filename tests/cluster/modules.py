@@ -45,6 +45,7 @@ class Component:
             Components that share packages must agree, or each compiles them again.
         packages: further main packages; then `name` is a folder, with one binary for each package.
         edited: whether the edits of ``knative/edits.py`` apply.
+        tags: build tags.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Component:
     inlined: bool = True
     packages: tuple[str, ...] = ()
     edited: bool = False
+    tags: str = ""
 
 
 def _kubernetes(module: str, version: str, *, inlined: bool) -> dict[str, Component]:
@@ -70,6 +72,10 @@ KUBERNETES = {
 }
 KUBECTL = Component("kubectl", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
 HELM = Component("helm", "helm", "helm.sh/helm/v3/cmd/helm")
+PROMETHEUS = Component(
+    "prometheus", "prometheus", "github.com/prometheus/prometheus/cmd/prometheus", tags="remove_all_sd"
+)
+"""For the picture of the dashboard, not for `make e2e`; without service discovery, which has many modules."""
 ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
 JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset", inlined=False)
 TRAINER = Component(
@@ -167,6 +173,8 @@ def build(component: Component) -> Path:
     print(f"building {title} ...", file=sys.stderr, flush=True)
     started = time.monotonic()
     flags = ["-trimpath", "-ldflags", _linker_flags(component), *_compiler_flags(component)]
+    if component.tags:
+        flags += ["-tags", component.tags]
     if component.edited:
         flags += ["-modfile", str(_edited_modules(component))]
     output = f"{binary}/" if component.packages else str(binary)
@@ -227,6 +235,7 @@ def _module_path(component: Component) -> str:
         "muster.dev/tests/cluster/knative",
         "github.com/kubeflow/trainer/v2",
         "helm.sh/helm/v3",
+        "github.com/prometheus/prometheus",
     ):
         if component.package.startswith(prefix):
             return prefix

@@ -137,6 +137,13 @@ def test_of_several_replicas_the_latest_counts(expression: str) -> None:
     assert written.count(choice) == len(re.findall(r"muster_(?:gangs|owners)_\w+", written))
 
 
+def test_numbers_of_counters_are_0_before_the_first_event() -> None:
+    """A counter has no series before it counts; Grafana would show `No data`."""
+    numbers = [panel for panel in DASHBOARD["panels"] if panel["type"] == "stat"]
+    counters = [panel for panel in numbers if "_total" in panel["targets"][0]["expr"]]
+    assert [panel["fieldConfig"]["defaults"].get("noValue") for panel in counters] == ["0"] * 4
+
+
 def _place(panel: dict[str, Any]) -> tuple[int, int]:
     return panel["gridPos"]["y"], panel["gridPos"]["x"]
 
