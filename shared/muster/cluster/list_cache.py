@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,9 @@ _INVOLVED = "involvedObject.uid"
 
 _Key = tuple[str, str]
 """Namespace and name."""
+
+_PAGE_OBJECTS = 100
+"""Objects that are parsed at a time for one that goes through all of a kind."""
 
 _FREE_BYTES = 512
 """Bytes of each object that do not count: as much is kept of one for which there is no room."""
@@ -110,11 +113,14 @@ class _Table:
         kept = self._objects.get(key)
         return None if kept is None else json.loads(kept)
 
-    def choose(self, namespace: str, labels: str, fields: str) -> Iterator[Object]:
+    def choose(self, namespace: str, labels: str, fields: str) -> Sequence[_Key]:
         indexed = self._indexed(labels or fields)
-        for key in self._searched(namespace, labels, fields) if indexed is None else indexed:
-            if namespace in {"", key[0]}:
-                yield json.loads(self._objects[key])
+        if indexed is None:
+            return self._searched(namespace, labels, fields)
+        return [key for key in indexed if namespace in {"", key[0]}]
+
+    def parsed(self, keys: Iterable[_Key]) -> Objects:
+        return [json.loads(self._objects[key]) for key in keys]
 
     def _indexed(self, selector: str) -> Iterable[_Key] | None:
         label, equals, value = selector.partition(",")[0].partition("=")
@@ -122,13 +128,15 @@ class _Table:
             return None
         return self._index.get((label, value), {})
 
-    def _searched(self, namespace: str, labels: str, fields: str) -> Iterable[_Key]:
+    def _searched(self, namespace: str, labels: str, fields: str) -> Sequence[_Key]:
         """Cached: the remaining selectors are few, and the same for all owners."""
         query = (namespace, labels, fields)
         if query not in self._selected:
             among = self._index.get(("", namespace), {}) if namespace else self._objects
             self._selected[query] = [
-                key for key in among if selected(json.loads(self._objects[key]), labels, fields)
+                key
+                for key in among
+                if not (labels or fields) or selected(json.loads(self._objects[key]), labels, fields)
             ]
         return self._selected[query]
 
@@ -228,12 +236,31 @@ class ListCache(ReadOnly):
         """The listed objects that match the selectors; those of kinds that are not listed as of `as_of`."""
         table = self._table(resource)
         if table is not None:
-            return list(table.choose(namespace, labels, fields))
+            return table.parsed(table.choose(namespace, labels, fields))
         bodies: Objects = self._once(
             ("list", resource.plural, namespace, labels, fields),
             lambda: self.cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),
         )
         return bodies
+
+    def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
+    ) -> Page:
+        """A part of the listed objects; the token is the number of those before it."""
+        table = self._table(resource)
+        if table is None:
+            return super().page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
+        keys = table.choose(namespace, labels, fields)
+        begin = int(token or 0)
+        end = begin + _PAGE_OBJECTS
+        return Page(table.parsed(keys[begin:end]), str(end) if end < len(keys) else "")
 
     def served_versions(self, group: str) -> frozenset[str]:
         """See `Cluster`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TypeVar
 
 from muster.cluster import errors
-from muster.cluster.interface import Cluster, Objects
+from muster.cluster.interface import Cluster, Object, Objects
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
@@ -26,3 +28,22 @@ def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *,
         return cluster.list(resource, namespace, labels=labels)
     except errors.ApiGone:
         return []
+
+
+def each(cluster: Cluster, resource: Resource, *, labels: str = "") -> Iterator[Object]:
+    """Yield all objects of a kind; only one page of them is parsed at a time.
+
+    Raises:
+        ApiGone: the cluster does not serve the kind.
+    """
+    page = cluster.page(resource, labels=labels)
+    yield from page.objects
+    while page.token:
+        page = cluster.page(resource, labels=labels, token=page.token)
+        yield from page.objects
+
+
+def each_if_served(cluster: Cluster, resource: Resource, *, labels: str = "") -> Iterator[Object]:
+    """Yield as `each`; nothing if the cluster does not serve the kind, for example without the Trainer."""
+    with suppress(errors.ApiGone):
+        yield from each(cluster, resource, labels=labels)

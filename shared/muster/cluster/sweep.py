@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from muster.cluster import errors
 from muster.cluster.interface import Cluster, Object
 from muster.cluster.list_cache import Listing
-from muster.cluster.read import list_if_served
+from muster.cluster.read import each, each_if_served
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Resource
@@ -54,7 +54,7 @@ def owners(cluster: Cluster) -> Iterator[ObjectRef]:
     Owners that have ended, and Jobs without group labels (most of a cluster's), need nothing.
     """
     for kind in KINDS:
-        for body in list_if_served(cluster, kind.resource):
+        for body in each_if_served(cluster, kind.resource):
             owner = _readable(kind.view, body)
             if owner is None:
                 yield _ref(body)
@@ -72,7 +72,7 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
     yield from owners(cluster)
     live, not_served = _live_owners(cluster)
     for resource, view in _MADE:
-        for body in list_if_served(cluster, resource, labels=f"{MANAGED_BY}={MUSTER}"):
+        for body in each_if_served(cluster, resource, labels=f"{MANAGED_BY}={MUSTER}"):
             made = _readable(view, body)
             if made is None or owner_is_unknown(made, not_served):
                 continue
@@ -83,7 +83,7 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
 def objects_of(cluster: Cluster, *resources: Resource, labels: str = "") -> Iterator[ObjectRef]:
     """Every object of some kinds that a label selector matches."""
     for resource in resources:
-        for body in list_if_served(cluster, resource, labels=labels):
+        for body in each_if_served(cluster, resource, labels=labels):
             yield _ref(body)
 
 
@@ -94,8 +94,8 @@ def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
     """
     seen: set[tuple[str, str]] = set()
     served = cluster.scheduling().served
-    groups = {_key(body): _ref(body) for body in list_if_served(cluster, POD_GROUPS)} if served else {}
-    for body in list_if_served(cluster, PODS, labels=GROUP):
+    groups = {_key(body): _ref(body) for body in each_if_served(cluster, POD_GROUPS)} if served else {}
+    for body in each_if_served(cluster, PODS, labels=GROUP):
         pod = _readable(Pod, body)
         if pod is None:
             yield _ref(body)
@@ -117,7 +117,7 @@ def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
     not_served: set[str] = set()
     for kind in KINDS:
         try:
-            uids += [body["metadata"]["uid"] for body in cluster.list(kind.resource)]
+            uids += [body["metadata"]["uid"] for body in each(cluster, kind.resource)]
         except errors.ApiGone:
             not_served.add(kind.resource.kind)
     return owner_uids(uids), frozenset(not_served)
