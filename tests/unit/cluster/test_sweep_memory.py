@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.list_cache import ListCache, Listing
+from muster.cluster.list_cache import ListCache, Listing, _Compressed
+from muster.cluster.read import each
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.sweep import owners
 from muster.objects.resources import CONFIGMAPS, JOBS
@@ -99,3 +100,35 @@ def test_a_sweep_keeps_answers_unparsed() -> None:
         assert tracemalloc.get_traced_memory()[0] < 2 * len(text)
     finally:
         tracemalloc.stop()
+
+
+def test_owners_are_parsed_a_page_at_a_time() -> None:
+    """A sweep that goes through all owners does not parse them all at once."""
+    cache = swept(*(a_job_of("team-a", number, 100) for number in range(HOSTILE)))
+    first = cache.page(JOBS)
+    assert len(first.objects) == 16
+    assert first.token
+    assert [body["metadata"]["name"] for body in each(cache, JOBS)] == [
+        body["metadata"]["name"] for body in cache.list(JOBS)
+    ]
+
+
+def test_objects_that_resemble_each_other_take_a_tenth_of_their_text() -> None:
+    """Thousands of Jobs of a cluster differ in names and numbers only."""
+    jobs = [a_job_of("team-a", number, 200) for number in range(HOSTILE)]
+    listing = Listing(JOBS, Job)
+    text = sum(len(listing.kept(job, MOST)) for job in jobs)
+    tracemalloc.start()
+    try:
+        table = _Compressed()
+        for number, job in enumerate(jobs):
+            table.add(("", str(number)), listing.kept(job, MOST))
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert [table["", str(number)] for number in range(HOSTILE)] == [
+        json.loads(listing.kept(job, MOST)) for job in jobs
+    ]
+    names = 250 * HOSTILE  # keys, and their places in the dict
+    assert taken < text / 10 + names
