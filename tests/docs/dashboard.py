@@ -217,7 +217,7 @@ def _number(panel: dict[str, Any], series: list[Series]) -> str:
 
 
 def _series(entry: dict[str, Any], legend: str) -> Series:
-    """The samples of an answer; a gap is one sample that is not a number, so that no line is drawn over it."""
+    """The samples of an answer; a gap is a sample that is not a number, so that no line is drawn over it."""
     for name, value in entry["metric"].items():
         legend = legend.replace("{{" + name + "}}", value)
     series = Series(legend)
