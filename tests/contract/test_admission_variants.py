@@ -31,7 +31,7 @@ def test_the_embedded_server_stamps_pods(
 
 
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_embedded_server_marks_jobs(
+def test_the_embedded_server_labels_jobs(
     embedded: KubernetesApi, made: dict[str, Any], mark: str | None
 ) -> None:
     """The embedded API server puts this mark on the template, and only where the namespace opted in."""
@@ -94,7 +94,7 @@ def test_the_policy_stamps_pods(
 @pytest.mark.real
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_policy_marks_jobs(api: KubernetesApi, made: dict[str, Any], mark: str | None) -> None:
+def test_the_policy_labels_jobs(api: KubernetesApi, made: dict[str, Any], mark: str | None) -> None:
     """The API server stores the template with this mark, or unchanged; always unchanged without opt-in."""
     before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
     assert _mark(api, "variants-in", made) == (mark or before)

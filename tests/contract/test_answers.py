@@ -87,7 +87,7 @@ def test_another_message_is_no_difference() -> None:
 
 
 @pytest.mark.parametrize("words", READ_WORDS)
-def test_words_that_muster_reads_are_compared(words: str) -> None:
+def test_messages_that_muster_reads_are_compared(words: str) -> None:
     """Without these words Muster would misread the refusal."""
     wanted = _other(REFUSED, lambda entry: entry["body"].update(message=f"so it is: {words}, sadly"))
     assert difference([wanted], [REFUSED])

@@ -70,7 +70,7 @@ def _entries(runtime: dict[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
 
 
-def test_a_mark_applied_to_a_runtime_that_is_gone_makes_one_without_containers(server: Server) -> None:
+def test_a_label_applied_to_a_deleted_runtime_creates_a_runtime_without_containers(server: Server) -> None:
     """Not even a resourceVersion prevents it, only the UID does."""
     api, _ = server
     stopped = _applied(api, _a_mark(uid="11111111-1111-1111-1111-111111111111"), "marker")
@@ -80,7 +80,7 @@ def test_a_mark_applied_to_a_runtime_that_is_gone_makes_one_without_containers(s
     assert "spec" not in _entries(made.body)["node"]
 
 
-def test_an_entry_that_its_owner_renames_stays_with_its_applied_mark(server: Server) -> None:
+def test_an_entry_that_its_owner_renames_stays_with_its_applied_label(server: Server) -> None:
     """A ghost of that name, with a label and no containers, beside the entry that is meant."""
     api, _ = server
     assert _applied(api, _a_runtime()).ok
@@ -90,7 +90,7 @@ def test_an_entry_that_its_owner_renames_stays_with_its_applied_mark(server: Ser
     assert _entries(renamed)["node"] == {"metadata": {"labels": {"muster.dev/group": "trainer"}}}
 
 
-def test_an_entry_that_its_owner_renames_goes_with_the_mark_of_mark_runtime(server: Server) -> None:
+def test_an_entry_that_its_owner_renames_goes_with_the_label_of_mark_runtime(server: Server) -> None:
     """It survives what its owner applies unchanged, and keeps nothing alive."""
     api, client = server
     policy = "workload: {}"

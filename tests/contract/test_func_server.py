@@ -102,7 +102,7 @@ def _served(
         yield step, served
 
 
-def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, ServedFunction]) -> None:
+def test_it_sends_the_requests_of_the_golden_plans(served: tuple[str, ServedFunction]) -> None:
     """In every recorded case of the function; the answer suits a broker, the log line has the reason."""
     step, function = served
     outcomes = 0
@@ -127,14 +127,14 @@ def test_it_asks_of_the_api_server_what_the_golden_plans_say(served: tuple[str, 
     assert outcomes > 5
 
 
-def test_probes_tell_of_the_process_and_of_the_api_server(served: tuple[str, ServedFunction]) -> None:
+def test_probes_report_the_process_and_the_api_server(served: tuple[str, ServedFunction]) -> None:
     """Alive in any case; ready while the API server is there, and otherwise saying why not."""
     _, function = served
     assert function.probe("liveness") == (200, "OK")
     assert function.probe("readiness") == (200, "OK")
 
 
-def test_what_no_event_is_has_an_answer_that_ends_it(served: tuple[str, ServedFunction]) -> None:
+def test_a_request_without_an_event_gets_400(served: tuple[str, ServedFunction]) -> None:
     """400 with a reason: a broker hands it to the dead letter instead of sending it for ever."""
     _, function = served
     answer = function.send(RecordedRequest({"content-type": "text/plain"}, b"no event", "here"))

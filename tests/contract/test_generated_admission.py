@@ -64,7 +64,7 @@ def test_the_planner_computes_the_names_on_generated_pods(embedded: KubernetesAp
     assert COUNT / 8 < stamped < COUNT * 7 / 8, f"{stamped} of {COUNT} pods stamped: one side is hardly tried"
 
 
-def test_the_planner_computes_the_marks_of_generated_jobs_of_jobsets(embedded: KubernetesApi) -> None:
+def test_the_planner_computes_the_group_labels_of_generated_jobs_of_jobsets(embedded: KubernetesApi) -> None:
     """The planner knows the group of a replicatedJob's pods before there is a Job."""
     differences, marked = [], 0
     for job in generated.jobs(COUNT):
@@ -102,7 +102,7 @@ def test_pods_are_stamped_as_in_the_embedded_server(api: KubernetesApi, embedded
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
-def test_jobs_are_marked_as_in_the_embedded_server(api: KubernetesApi, embedded: KubernetesApi) -> None:
+def test_jobs_are_labelled_as_in_the_embedded_server(api: KubernetesApi, embedded: KubernetesApi) -> None:
     """Every generated Job in an opted-in namespace gets the same mark on its template on both, or none."""
     differences, marked = [], 0
     for job in _known(api, generated.jobs(COUNT)):

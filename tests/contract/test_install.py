@@ -37,7 +37,7 @@ def test_install_and_uninstall_as_the_documents_say(
     assert "muster" not in left
 
 
-def test_one_namespace_is_taken_too(knative_137: RealCluster) -> None:
+def test_the_one_namespace_overlay_can_be_applied(knative_137: RealCluster) -> None:
     """Roles, bindings and all, in a namespace that is there already."""
     overlay = "eventing/overlays/one-namespace"
     _kubectl(knative_137, "apply", "-k", overlay)

@@ -78,7 +78,7 @@ def test_knative_takes_every_object(overlay: Path) -> None:
         assert list(_faults(obj["spec"], schema["properties"]["spec"], f"{obj['kind']}.spec")) == []
 
 
-def test_what_does_not_fit_is_seen() -> None:
+def test_a_schema_rejects_invalid_data() -> None:
     """The schemas do say no."""
     (broker,) = (obj for obj in _ours(OVERLAYS[0]) if obj["kind"] == "Broker")
     broker["spec"]["delivery"]["retry"] = "five"

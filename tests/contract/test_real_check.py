@@ -38,7 +38,7 @@ def _levels(findings: Iterator[Finding]) -> dict[str, Level]:
     return {finding.about: finding.level for finding in findings}
 
 
-def test_cluster_has_what_the_api_server_was_started_with(client: Client) -> None:
+def test_check_reports_the_gates_and_versions_of_the_api_server(client: Client) -> None:
     """Gates and versions, seen from outside; Knative is not there."""
     levels = _levels(check_cluster(client, "default"))
     assert levels["scheduling API"] == levels["pod.spec.schedulingGroup"] == Level.OK
@@ -67,7 +67,7 @@ def test_roles_and_policies_are_as_installed(client: Client) -> None:
     assert set(levels.values()) == {Level.OK}
 
 
-def test_missing_right_is_found(client: Client, real_server: RealCluster) -> None:
+def test_a_missing_permission_is_reported(client: Client, real_server: RealCluster) -> None:
     """A role without one of its rules, as after a half-finished upgrade."""
     role = next(
         obj for obj in RBAC if obj["kind"] == "ClusterRole" and "patch-pods" in obj["metadata"]["name"]

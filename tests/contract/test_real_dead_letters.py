@@ -132,7 +132,7 @@ def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: RealClus
     assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == kept
 
 
-def test_what_was_taken_is_forgotten(bare_137: RealCluster, kept: list[str]) -> None:
+def test_accepted_dead_letters_are_deleted(bare_137: RealCluster, kept: list[str]) -> None:
     """A broker that takes them, at its address: as behind `kubectl port-forward`."""
     with _ingress() as ingress:
         told = redrive(bare_137, "--to", ingress.url)

@@ -21,7 +21,7 @@ NAMESPACE = "recorded"
 OF_EACH_SENDING = {"id", "time"}
 
 
-def test_both_ways_of_recording_tell_the_same(bare_137: RealCluster, tmp_path: Path) -> None:
+def test_both_ways_of_recording_record_the_same_events(bare_137: RealCluster, tmp_path: Path) -> None:
     """One watches the API server as the sources' own account, the other is the adapters' sink.
 
     Each kind's events are the same lines in the same order, cleaned of the same fields.

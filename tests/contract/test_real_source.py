@@ -71,7 +71,7 @@ def recorder() -> Iterator[_Recorder]:
 
 
 @pytest.mark.parametrize("mode", ["Resource", "Reference"])
-def test_both_tell_the_same_story(bare_137: RealCluster, recorder: _Recorder, mode: str) -> None:
+def test_both_sources_send_the_same_events(bare_137: RealCluster, recorder: _Recorder, mode: str) -> None:
     """Changes, entering and leaving a selector, cluster-scoped objects; nothing of what was there before."""
     api, namespace = bare_137.api, f"sources-{mode.lower()}"
     api.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})

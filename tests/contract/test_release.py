@@ -72,7 +72,7 @@ def test_helm_as_the_documents_say(knative_137: RealCluster, release_files: Rele
     _kubectl(knative_137, "delete", "namespace", "muster-system")
 
 
-def test_an_upgrade_keeps_values_and_deletes_what_they_no_longer_choose(
+def test_an_upgrade_keeps_values_and_deletes_objects_they_no_longer_select(
     knative_137: RealCluster, release_files: ReleaseFiles
 ) -> None:
     """From seven Services to one, to the next version, and back to the first installation."""

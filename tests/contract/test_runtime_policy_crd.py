@@ -106,14 +106,16 @@ def kept(api: KubernetesApi, policy: dict[str, Any], name: str = "mine") -> Any:
 
 
 @pytest.mark.parametrize("policy", [FULL, {"kaiScheduler": {"queue": "team-a"}}], ids=["workload", "kai"])
-def test_patched_crds_keep_what_released_ones_drop(embedded: KubernetesApi, policy: dict[str, Any]) -> None:
+def test_patched_crds_keep_policies_that_released_ones_drop(
+    embedded: KubernetesApi, policy: dict[str, Any]
+) -> None:
     """The same policy, before and after the patch, every field of it."""
     assert kept(embedded, policy, "before") == {}
     patch(embedded)
     assert kept(embedded, policy, "after") == policy
 
 
-def test_patched_crds_refuse_what_is_no_policy(embedded: KubernetesApi) -> None:
+def test_patched_crds_refuse_invalid_policies(embedded: KubernetesApi) -> None:
     """Two kinds of policy at once, a count of 0, five levels: seen at once instead of on the first job."""
     patch(embedded)
     group = {"name": "a", "schedulingPolicy": {"gang": {}, "basic": {}}}
@@ -138,9 +140,7 @@ def patched() -> Iterator[KubernetesApi]:
 
 @NOT_SLOW
 @given(policy=policies(["a", "b", "c"]))
-def test_whatever_is_read_as_a_policy_the_patched_crds_keep(
-    patched: KubernetesApi, policy: dict[str, Any]
-) -> None:
+def test_patched_crds_keep_every_valid_policy(patched: KubernetesApi, policy: dict[str, Any]) -> None:
     """What the schema refuses, for editors too, no step reads; but a fifth level, which may collapse."""
     answer = patched.request("POST", RUNTIMES, a_runtime(policy, f"drawn-{next(_NUMBERS)}"))
     try:

@@ -66,7 +66,7 @@ def test_the_policy_asks_for(
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: KubernetesApi) -> None:
+def test_the_order_of_mark_jobs_and_schedule_jobs_makes_no_difference(gate_on: KubernetesApi) -> None:
     """Their order is chance, thrown anew with every change of a policy: six times it makes no difference."""
     (binding,) = [
         manifest
@@ -86,7 +86,7 @@ def test_a_job_that_mark_jobs_marks_asks_whichever_policy_comes_first(gate_on: K
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_where_nobody_opted_in_an_unmarked_job_asks_for_nothing(gate_on: KubernetesApi) -> None:
+def test_an_unlabelled_job_outside_opted_in_namespaces_asks_for_nothing(gate_on: KubernetesApi) -> None:
     """Not for a basic group either, which the Job controller makes unasked."""
     path = "/apis/batch/v1/namespaces/default/jobs"
     made = {**job(), "metadata": {**job()["metadata"], "namespace": "default"}}
@@ -110,7 +110,7 @@ def test_without_the_gate_nothing_is_asked(real_server: RealCluster) -> None:
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_mark(gate_on: KubernetesApi) -> None:
+def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_label(gate_on: KubernetesApi) -> None:
     """With the two other policies away: gang-shaped Jobs that nobody opted out, marked or not."""
     names = ("muster-mark-jobs", "muster-schedule-jobs")
     policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"

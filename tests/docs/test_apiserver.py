@@ -117,7 +117,7 @@ def test_kubectl(started: Started) -> None:
 
 
 @pytest.mark.real
-def test_kubectl_is_told_what_is_not_done(started: Started) -> None:
+def test_kubectl_gets_the_reason_for_unsupported_requests(started: Started) -> None:
     """Logs, exec and the like end with the reason, not with a guess."""
     for words in (["logs", "server"], ["exec", "server", "--", "ls"], ["attach", "server"]):
         done = kubectl.call("-n", "team-a", *words, kubeconfig=started.kubeconfig)

@@ -5,6 +5,6 @@ from __future__ import annotations
 from tests.docs.cli_reference import PAGE, page
 
 
-def test_the_page_is_what_the_commands_say() -> None:
+def test_the_page_equals_the_help_of_the_commands() -> None:
     """`make golden-update` writes it anew."""
     assert PAGE.read_text() == page()

@@ -82,7 +82,7 @@ def _running(exports: list[str], command: str, folder: Path) -> Iterator[Compone
 
 @pytest.mark.real
 @pytest.mark.timeout(400)
-def test_what_up_prints_works_and_down_ends_all_of_it(tmp_path: Path) -> None:
+def test_printed_commands_work_and_down_ends_everything(tmp_path: Path) -> None:
     """Typed as printed, three pods run as one gang; then every process and the folder are gone."""
     up = _cluster("up")
     assert up.returncode == 0, up.stderr
@@ -188,7 +188,7 @@ def test_a_start_that_fails_says_why_and_keeps_the_logs(capfd: pytest.CaptureFix
     shutil.rmtree(folder)
 
 
-def test_without_go_up_says_what_is_missing(tmp_path: Path, wording: Wording) -> None:
+def test_without_go_up_names_the_missing_program(tmp_path: Path, wording: Wording) -> None:
     """In a line, and it leaves nothing to end."""
     command = [sys.executable, "-m", "tests.cluster", "up"]
     without = {**os.environ, "PATH": "/nowhere", "TMPDIR": str(tmp_path)}
@@ -201,7 +201,7 @@ def test_without_go_up_says_what_is_missing(tmp_path: Path, wording: Wording) ->
     assert not state_file().exists()
 
 
-def test_down_ends_what_up_started_and_nothing_that_has_its_number_now(tmp_path: Path) -> None:
+def test_down_ends_its_processes_and_none_with_a_reused_id(tmp_path: Path) -> None:
     """After a reboot the remembered process ids may be those of other programs."""
     folder = tmp_path / "muster-cluster-1"
     folder.mkdir()

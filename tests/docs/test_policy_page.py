@@ -62,7 +62,7 @@ def test_explain_runs_as_shown(wording: Wording) -> None:
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("kubectl")])
-def test_a_command_writes_a_policy_into_a_home(command: str) -> None:
+def test_a_command_writes_a_policy_into_a_policy_source(command: str) -> None:
     """The key is the one that is read, the value a policy."""
     key, _, text = next(
         word for word in shlex.split(command) if "=" in word and ("workload" in word or LOCKED_KEY in word)
@@ -77,7 +77,7 @@ def test_a_command_writes_a_policy_into_a_home(command: str) -> None:
         schema.parse(text)
 
 
-def test_what_a_file_of_the_page_becomes_can_be_asked_for_twice() -> None:
+def test_explaining_a_file_twice_gives_the_same_output() -> None:
     """Explaining writes nothing: the same file is explained the same way again."""
     example = ROOT / "eventing" / "examples" / "racks.yaml"
     texts = {CliRunner().invoke(main, ["explain", str(example)]).stdout for _ in range(2)}

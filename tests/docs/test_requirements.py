@@ -84,7 +84,9 @@ def test_every_table_row_is_checked() -> None:
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        pytest.param("1 | x | | | ", "neither file nor a reason", id="nothing is built and nobody says why"),
+        pytest.param(
+            "1 | x | | | ", "neither file nor a reason", id="nothing is built and no reason is given"
+        ),
         pytest.param("1 | x | [f](policy.md) | | ", "neither test nor a reason", id="no test and no reason"),
         pytest.param("1 | x | [f](gone.md) | | why", "no file gone.md", id="a file that is gone"),
         pytest.param(
@@ -101,6 +103,6 @@ def test_every_table_row_is_checked() -> None:
         pytest.param("1 | x | [f](policy.md)", "3 cells", id="a row that is cut off"),
     ],
 )
-def test_a_false_row_is_found(row: str, fault: str) -> None:
+def test_a_wrong_row_is_reported(row: str, fault: str) -> None:
     """Each check can fail."""
     assert fault in faults_of([cell.strip() for cell in row.split("|")])

@@ -37,7 +37,7 @@ def a_workload(
     return {"apiVersion": VERSION, "kind": "Workload", "metadata": {"name": name}, "spec": spec}
 
 
-def test_a_users_own_workload_rules_under_any_name_and_is_never_written(story: RealStory) -> None:
+def test_a_users_own_workload_is_used_under_any_name_and_never_written(story: RealStory) -> None:
     """Two of three pods run at once, as it says; neither Workload nor group follows the pods that end."""
     story.add_nodes(1, cpu=2)
     own = story.create(a_workload("by-hand", "sim", {"workers": 2}))
@@ -71,11 +71,14 @@ def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStor
     [
         pytest.param(("one", "two"), {"workers": 2}, "TwoWorkloads", id="two of them"),
         pytest.param(
-            ("one",), {"other": 2, "more": 1}, "WorkloadDoesNotFit", id="one without a template for the mark"
+            ("one",),
+            {"other": 2, "more": 1},
+            "WorkloadDoesNotFit",
+            id="a Workload without a template for the group label",
         ),
     ],
 )
-def test_workloads_that_cannot_rule_are_told(
+def test_workloads_that_cannot_be_used_are_reported(
     story: RealStory, names: tuple[str, ...], marks: dict[str, int], reason: str
 ) -> None:
     """The pods run in a stand-in, the owner says why, and the Workloads stay as they are."""

@@ -56,7 +56,7 @@ def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: RealSt
     story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)
 
 
-def test_a_quorum_that_fell_is_raised_before_a_restarted_gang_runs(story: RealStory) -> None:
+def test_a_lowered_min_group_count_is_raised_before_a_restarted_gang_runs(story: RealStory) -> None:
     """Decode ended, so one group was enough; after the restart neither runs without the other."""
     story.create(chat())
     runs(story)

@@ -20,7 +20,7 @@ WITHOUT = Release(
 )
 
 
-def test_groups_of_groups_are_given_up_once_their_kind_is_switched_off(
+def test_groups_of_groups_get_fallback_groups_once_their_kind_is_switched_off(
     stage: RealStage, stages: Stages, story: RealStory
 ) -> None:
     """A JobSet runs, another one has its Workload but no groups yet: its pods then run in stand-ins.

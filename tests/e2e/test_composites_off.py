@@ -32,7 +32,7 @@ def test_a_trainjob_needs_none_of_the_alpha_gates(story: RealStory) -> None:
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
 
 
-def test_the_embedded_server_drops_what_this_one_drops(stage: RealStage) -> None:
+def test_the_embedded_server_drops_the_same_fields(stage: RealStage) -> None:
     """Composites, parents and topology: with the same gates it answers the same."""
     gates = Gates(
         topology_aware_workload_scheduling=False, composite_pod_group=False, served=frozenset({"v1beta1"})

@@ -73,7 +73,7 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
     assert story.group("main")["metadata"]["uid"] != group["metadata"]["uid"]
 
 
-def test_a_stand_in_places_what_has_room(story: RealStory) -> None:
+def test_a_fallback_group_places_the_pods_that_fit(story: RealStory) -> None:
     """It is no gang, but wants room for one; of three pods two are bound, and with another node the third."""
     story.add_nodes(1, cpu=2)
     _broken_job(story)
@@ -87,7 +87,7 @@ def test_a_stand_in_places_what_has_room(story: RealStory) -> None:
     story.wait("three pods run", lambda now: now.running() == 3, 90)
 
 
-def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(
+def test_pending_pods_of_a_fallback_group_follow_the_gang_that_replaces_it(
     story: RealStory, muster_on_it: Muster
 ) -> None:
     """Before any node is there it is replaced by hand; of three pods two have room, and none is bound."""
@@ -102,7 +102,7 @@ def test_pending_pods_of_a_stand_in_obey_the_gang_that_replaces_it(
     story.wait("three pods run", lambda now: now.running() == 3, 90)
 
 
-def test_running_pods_of_a_stand_in_do_not_notice_the_gang_that_replaces_it(
+def test_running_pods_of_a_fallback_group_keep_running_when_a_gang_replaces_it(
     story: RealStory, muster_on_it: Muster
 ) -> None:
     """They run on where they are, and the replacement of one that fails joins the gang."""

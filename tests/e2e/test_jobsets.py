@@ -28,7 +28,7 @@ def test_replicas_of_a_replicated_job_are_one_gang(story: RealStory) -> None:
     story.wait("nothing is left", lambda now: not now.leftovers())
 
 
-def test_one_group_for_each_replica_when_the_template_says_so(story: RealStory) -> None:
+def test_each_replica_gets_a_group_when_the_template_asks_for_it(story: RealStory) -> None:
     """The label muster.dev/group-per: job makes a group of every child Job."""
     story.add_nodes(2)
     jobset = a_jobset("sim", {"workers": (2, 3)})

@@ -16,11 +16,11 @@ from tests.e2e.support.knative_outages import (
     labelled,
     test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger,
     test_a_new_namespace_replaces_every_adapter,
+    test_a_sweep_repairs_events_that_died_in_a_retrying_dispatcher,
     test_an_event_policy_is_refused_without_authentication,
     test_an_example_step_is_accepted,
     test_every_object_of_an_overlay_is_accepted,
-    test_the_next_ping_repairs_what_no_adapter_heard,
-    test_what_a_dispatcher_had_in_retry_is_repaired_by_a_sweep,
+    test_the_next_ping_repairs_changes_that_no_adapter_saw,
     test_with_authentication_only_musters_own_events_are_accepted,
     test_with_labelled_namespaces_others_come_and_go_unnoticed,
 )
@@ -38,14 +38,14 @@ from tests.e2e.test_jobsets import (
     test_replicas_of_a_replicated_job_are_one_gang,
 )
 from tests.e2e.test_outages import (
-    test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep,
+    test_a_sweep_repairs_changes_made_while_the_adapters_were_down,
     without_adapters,
 )
 from tests.e2e.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
 from tests.e2e.test_readiness import test_every_function_has_all_its_permissions
 from tests.e2e.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
 from tests.e2e.test_sizes import (
-    test_a_job_is_scaled_to_nothing_to_one_and_from_one,
+    test_a_job_is_scaled_to_zero_to_one_and_up_again,
 )
 from tests.e2e.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
 from tests.e2e.test_trainjobs import (
@@ -62,12 +62,14 @@ __all__ = [
     "knative",
     "labelled",
     "test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger",
-    "test_a_job_is_scaled_to_nothing_to_one_and_from_one",
+    "test_a_job_is_scaled_to_zero_to_one_and_up_again",
     "test_a_job_scaled_up_grows_its_gang",
     "test_a_member_that_had_succeeded_counts_again_after_a_restart",
     "test_a_new_namespace_replaces_every_adapter",
     "test_a_restarted_jobset_runs_again_in_its_old_group",
     "test_a_suspended_owner_keeps_its_group_over_resume_and_suspend",
+    "test_a_sweep_repairs_changes_made_while_the_adapters_were_down",
+    "test_a_sweep_repairs_events_that_died_in_a_retrying_dispatcher",
     "test_a_torch_trainjob_runs_as_one_gang",
     "test_an_event_policy_is_refused_without_authentication",
     "test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again",
@@ -78,10 +80,8 @@ __all__ = [
     "test_jobs_outlive_muster",
     "test_replicas_of_a_replicated_job_are_one_gang",
     "test_stages_under_a_basic_root_run_one_after_the_other",
-    "test_the_next_ping_repairs_what_no_adapter_heard",
+    "test_the_next_ping_repairs_changes_that_no_adapter_saw",
     "test_the_oldest_dead_letters_make_room",
-    "test_what_a_dispatcher_had_in_retry_is_repaired_by_a_sweep",
-    "test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep",
     "test_with_authentication_only_musters_own_events_are_accepted",
     "test_with_labelled_namespaces_others_come_and_go_unnoticed",
     "without_adapters",

@@ -59,7 +59,7 @@ def test_a_template_opts_out_with_none(story: RealStory) -> None:
     assert story.recording.now("Workload") == {}
 
 
-def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: RealStory) -> None:
+def test_a_labelled_job_stays_a_gang_when_its_namespace_opts_out(story: RealStory) -> None:
     """The mark is in its template: replacements are stamped and lifted as before, and new Jobs are plain."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=3))
@@ -79,7 +79,7 @@ def test_a_job_that_is_marked_stays_a_gang_when_its_namespace_opts_out(story: Re
     assert len(story.members(group)) == 3
 
 
-def test_a_cronjobs_job_is_a_gang_only_when_marked_by_hand(story: RealStory) -> None:
+def test_a_cronjobs_job_is_a_gang_only_when_labelled_by_hand(story: RealStory) -> None:
     """Two CronJobs, one of them with a mark on its pod template: only that one's Job is grouped."""
     story.add_nodes(1)
     for name, labels in (("plain", {}), ("marked", {"muster.dev/group": "main"})):

@@ -93,7 +93,7 @@ def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: RealS
     assert not any(GATE in story.gates(pod) for pod in story.pods())
 
 
-def test_a_trainjob_made_again_beside_what_was_orphaned_has_to_wait(
+def test_a_trainjob_created_again_waits_for_the_orphaned_jobset(
     story: RealStory, muster_on_it: Muster
 ) -> None:
     """The orphaned JobSet runs on as an owner of its own; when it is gone, the TrainJob gets a new gang."""

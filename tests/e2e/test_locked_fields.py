@@ -61,7 +61,7 @@ def test_a_policy_of_the_administrator_counts_below_that_of_the_namespace(
     assert any(story.namespace in home for home in homes.values()), homes
 
 
-def test_an_owner_cannot_weaken_what_is_locked(
+def test_an_owner_cannot_weaken_locked_fields(
     story: RealStory, stage: Any, administrate: Administrate
 ) -> None:
     """The pods keep their gate and the owner says who locked the field, until the annotation is gone."""

@@ -41,7 +41,7 @@ def _readiness_says_what_is_missing(stage: RealStage) -> None:
         assert "scheduling.k8s.io/v1beta1" in words
 
 
-def test_marked_jobs_run_as_plain_jobs(stage: RealStage, story: RealStory) -> None:
+def test_labelled_jobs_run_as_plain_jobs(stage: RealStage, story: RealStory) -> None:
     """The API server drops the group's name but not the gate; Muster lifts it, makes nothing and says why."""
     story.add_nodes(2)
     story.create(a_job("sweep", pods=2))
@@ -59,7 +59,7 @@ def test_marked_jobs_run_as_plain_jobs(stage: RealStage, story: RealStory) -> No
     assert "ApiNotServed" in stage.muster.log("patch-pods")
 
 
-def test_readiness_says_what_to_switch_on(stage: RealStage) -> None:
+def test_readiness_names_the_missing_gates(stage: RealStage) -> None:
     """Each function names the feature gate and the runtime-config that are missing.
 
     It is ready all the same: one that is not ready is sent no events, and would lift no gate.
@@ -67,7 +67,7 @@ def test_readiness_says_what_to_switch_on(stage: RealStage) -> None:
     _readiness_says_what_is_missing(stage)
 
 
-def test_the_embedded_server_serves_no_more_than_this_one(stage: RealStage) -> None:
+def test_the_embedded_server_serves_the_same_apis(stage: RealStage) -> None:
     """With its gates off it answers the same."""
     gates = Gates(
         generic_workload=False,

@@ -100,7 +100,7 @@ def test_every_function_has_all_its_permissions(house: House) -> None:
     assert "mark-runtime" not in answers
 
 
-def test_sweeps_make_good_what_was_missed(house: House) -> None:
+def test_sweeps_repair_missed_events(house: House) -> None:
     """They list the one namespace; a list of all of them would be refused."""
     team, installation = house.team, house.muster
     installation.stop_adapters()

@@ -65,7 +65,7 @@ def test_one_process_does_the_work_of_every_step(story: RealStory, stage: RealSt
     assert writers == {"create-workload", "create-pod-groups", "patch-pods", "resize-gang", "emit-conditions"}
 
 
-def test_a_restart_of_the_one_pod_is_made_up_for(story: RealStory, muster_on_it: Muster) -> None:
+def test_a_restart_of_the_only_pod_loses_nothing(story: RealStory, muster_on_it: Muster) -> None:
     """While it is away the pods wait, gated; once it is back they run: retries, or else the next sweep."""
     story.add_nodes(2)
     with muster_on_it.without_function(SERVICE):

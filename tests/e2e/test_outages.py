@@ -43,7 +43,7 @@ def test_a_function_that_was_down_catches_up(story: RealStory, muster_on_it: Mus
     story.wait("three pods run", lambda now: now.running() == 3)
 
 
-def test_what_happened_while_the_adapters_were_down_is_repaired_by_a_sweep(
+def test_a_sweep_repairs_changes_made_while_the_adapters_were_down(
     story: RealStory, muster_on_it: Muster, without_adapters: Callable[[], None]
 ) -> None:
     """The adapters never replay what they missed; sweeps alone, one a step, bring the job to run."""

@@ -120,7 +120,7 @@ def test_stages_under_a_basic_root_run_one_after_the_other(story: RealStory) -> 
     story.wait("complete", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
 
 
-def test_an_elastic_gang_starts_with_what_has_room(story: RealStory) -> None:
+def test_an_elastic_gang_starts_with_the_pods_that_fit(story: RealStory) -> None:
     """Room for three of four: three run. Scaled up by nobody, its pinned minCount stays 1."""
     story.add_nodes(3)
     for obj in example("elastic-torch"):
@@ -132,7 +132,7 @@ def test_an_elastic_gang_starts_with_what_has_room(story: RealStory) -> None:
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
 
 
-def test_a_broken_policy_gives_up_visibly_and_a_repaired_one_counts_for_the_next_job(
+def test_an_invalid_policy_is_reported_and_a_repaired_policy_applies_to_the_next_job(
     story: RealStory,
 ) -> None:
     """A basic stand-in, a condition with the path, an Event; then a gang for a Job made anew."""
@@ -210,7 +210,7 @@ def pod_labels(story: RealStory, runtime: Object) -> dict[str, str]:
     return labels
 
 
-def test_a_runtime_with_a_policy_makes_gangs_where_nobody_opted_in(
+def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     begin_story: Callable[..., RealStory],
 ) -> None:
     """Marked by mark_runtime, an Event says so; a running TrainJob keeps its groups when the policy goes."""

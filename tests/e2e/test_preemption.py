@@ -61,7 +61,7 @@ def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory
     story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
 
 
-def test_a_gang_that_asks_for_it_loses_its_members_one_by_one(story: RealStory, a_class: Make) -> None:
+def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory, a_class: Make) -> None:
     """With `disruptionMode: single` two members run on, and the owner is told that one is lost."""
     story.add_nodes(1, cpu=3)
     job = a_job("low", pods=3)

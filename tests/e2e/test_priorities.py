@@ -65,7 +65,7 @@ def test_classes_of_one_value_make_one_gang(story: RealStory, a_class: Make) -> 
         ),
     ],
 )
-def test_pods_of_two_priorities_get_stand_ins(
+def test_pods_of_two_priorities_get_fallback_groups(
     story: RealStory, a_class: Make, other: Object, scheduler_says: str
 ) -> None:
     """The scheduler places none of them in a basic group either; a group of pods that are alike runs."""
@@ -84,7 +84,7 @@ def test_pods_of_two_priorities_get_stand_ins(
     assert story.recording.now("Workload") == {}
 
 
-def test_pods_of_two_schedulers_get_a_stand_in(story: RealStory) -> None:
+def test_pods_of_two_schedulers_get_a_fallback_group(story: RealStory) -> None:
     """A gang of all would wait for pods that this scheduler never sees; in a basic group its own run."""
     story.add_nodes(1)
     story.create(a_jobset_of({"a": {"mark": "g"}, "b": {"mark": "g", "schedulerName": "another-scheduler"}}))

@@ -26,7 +26,7 @@ def test_every_function_has_all_its_permissions(stage: RealStage) -> None:
         assert "PermissionMissing" not in stage.muster.log(name)
 
 
-def test_a_missing_permission_is_told_until_it_is_granted(stage: RealStage) -> None:
+def test_a_missing_permission_is_reported_until_it_is_granted(stage: RealStage) -> None:
     """In readiness and log from the start; the function is ready all the same, and needs no restart."""
     api, muster = stage.cluster.api, stage.muster
     granted = api.must("GET", ROLE)["rules"]

@@ -19,7 +19,7 @@ from tests.e2e.support.story import RealStory
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story: RealStory) -> None:
+def test_an_applied_label_keeps_a_renamed_entry_without_containers(story: RealStory) -> None:
     """The entry's old name stays, without containers; the Trainer says what it cannot make of it."""
     runtime = _applied(story, _runtime(story, "node"))
     entry = {"name": "node", "template": {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}}
@@ -34,7 +34,7 @@ def test_an_applied_mark_keeps_a_ghost_of_which_no_trainjob_gets_a_jobset(story:
     assert story.recording.now("JobSet") == {}
 
 
-def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: RealStory) -> None:
+def test_an_entry_of_a_marked_runtime_can_be_renamed(story: RealStory) -> None:
     """Marks survive what is applied unchanged; a renamed entry is marked anew, and its TrainJob is a gang."""
     story.add_nodes(1)
     policy = "workload: {}"
@@ -52,7 +52,7 @@ def test_a_runtime_that_muster_marked_is_renamed_as_any_other(story: RealStory) 
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
 
 
-def test_a_mark_that_kubectl_takes_away_comes_back(story: RealStory, stage: RealStage) -> None:
+def test_a_group_label_that_kubectl_removes_comes_back(story: RealStory, stage: RealStage) -> None:
     """Without --server-side it replaces the list of entries as a whole, and the update is heard."""
     runtime = _runtime(story, "node", "workload: {}")
     story.recording.follow(TRAINING_RUNTIMES)

@@ -33,7 +33,7 @@ def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: RealSto
     story.wait("all three run", lambda now: len(now.running_of("workers")) == 3, 90)
 
 
-def test_new_pods_wait_for_those_of_a_job_whose_old_ones_hang(story: RealStory) -> None:
+def test_new_pods_wait_for_a_job_whose_old_pods_still_terminate(story: RealStory) -> None:
     """The scheduler would count the old ones, which terminate, and run two of four."""
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (2, 2)}, cpu=2, max_restarts=1))

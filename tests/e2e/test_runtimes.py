@@ -38,7 +38,7 @@ def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: RealSto
     story.wait_for(runtime, "its marks are gone", lambda now: marks(now) == {})
 
 
-def test_a_runtime_of_all_namespaces_is_marked_too(story: RealStory) -> None:
+def test_a_cluster_training_runtime_is_labelled_too(story: RealStory) -> None:
     """A ClusterTrainingRuntime is in no namespace; its TrainJobs are gangs like any others."""
     story.add_nodes(1)
     name = f"gangs-of-{story.namespace}"
@@ -55,7 +55,7 @@ def test_a_runtime_of_all_namespaces_is_marked_too(story: RealStory) -> None:
         story.api.must("DELETE", manifests.path(runtime))
 
 
-def test_a_mark_that_a_person_wrote_stays(story: RealStory) -> None:
+def test_a_group_label_written_by_a_user_stays(story: RealStory) -> None:
     """Beside those that the policy makes, which an Event tells of, and when they are gone again."""
     runtime = a_runtime(story.api, "staged", WORKERS, like="torchtune-qwen2.5-1.5b")
     node = templates(runtime)["node"]
@@ -137,7 +137,7 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: RealStory, s
 
 
 @pytest.mark.parametrize("other", ["coscheduling", "volcano", "yunikorn"])
-def test_runtimes_of_other_schedulers_are_marked_none(story: RealStory, other: str) -> None:
+def test_runtimes_of_other_schedulers_are_not_labelled(story: RealStory, other: str) -> None:
     """By the Trainer's own policy, or by the schedulerName of a template; an Event says so."""
     runtime = a_runtime(story.api, "theirs")
     if other == "yunikorn":

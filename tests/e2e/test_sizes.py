@@ -21,7 +21,7 @@ def scaled(story: RealStory, job: Object, pods: int) -> None:
     story.wait(f"{pods} pods run", lambda now: now.running() == pods)
 
 
-def test_a_job_is_scaled_to_nothing_to_one_and_from_one(story: RealStory) -> None:
+def test_a_job_is_scaled_to_zero_to_one_and_up_again(story: RealStory) -> None:
     """A gang is never smaller than one, stays a gang, and grows again from there."""
     story.add_nodes(1)
     job = story.create(a_job("sweep", pods=4))

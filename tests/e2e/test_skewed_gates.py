@@ -14,7 +14,7 @@ OPTIONS = ClusterOptions(release=Release("1.37", skewed=(("kube-scheduler", ()),
 ELASTIC = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
 
 
-def test_a_gang_that_the_scheduler_takes_for_single_pods_is_told(story: RealStory) -> None:
+def test_a_gang_that_the_scheduler_places_as_single_pods_is_reported(story: RealStory) -> None:
     """Pods are bound one by one, and the Job says that nobody placed their group.
 
     MinCount is 1, so that the laws of every story hold: a larger gang is bound before it can be.

@@ -69,7 +69,7 @@ def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: RealStory, runtime: str
     assert sum(counts.values()) == 3, counts
 
 
-def test_a_trainjob_of_a_runtime_marked_by_hand_keeps_its_marks(story: RealStory) -> None:
+def test_a_trainjob_of_a_runtime_labelled_by_hand_keeps_its_group_labels(story: RealStory) -> None:
     """A mark in the runtime's pod template wins over the rule of mark-jobs."""
     story.add_nodes(2)
     runtime = story.api.must("GET", f"{_RUNTIMES}/torch-distributed")

@@ -62,7 +62,7 @@ def test_the_last_block_of_a_job_is_smaller(story: RealStory) -> None:
     }
 
 
-def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: RealStory) -> None:
+def test_a_policy_that_contradicts_the_group_labels_is_invalid(story: RealStory) -> None:
     """Membership comes from labels: the condition names the one that is missing."""
     story.add_nodes(1)
     job = a_job("mesh", pods=4)
@@ -79,7 +79,7 @@ def test_a_policy_that_says_what_the_labels_do_not_is_invalid(story: RealStory) 
     assert story.policy("main") == {"basic": {}}
 
 
-def test_settings_that_the_api_server_drops_are_told(story: RealStory) -> None:
+def test_settings_that_the_api_server_drops_are_reported(story: RealStory) -> None:
     """Without their feature gates they vanish; the pods run, and the owner says what is missing."""
     story.add_nodes(1)
     job = a_job("mesh", pods=2)

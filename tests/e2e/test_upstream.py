@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 DELEGATED = {"scheduling.k8s.io/group-template-name": "sim"}
 
 
-def test_a_marked_template_that_upstream_leaves_ungrouped_runs_in_a_stand_in(
+def test_a_labelled_template_that_upstream_leaves_ungrouped_runs_in_a_fallback_group(
     story: RealStory, stage: Any
 ) -> None:
     """Admission stamps by the mark, so its pods would wait for ever; the workers beside it are a gang."""
@@ -37,7 +37,7 @@ def test_a_marked_template_that_upstream_leaves_ungrouped_runs_in_a_stand_in(
     assert story.reason("JobSet", "sim", "PodGroupsReady") == reason
 
 
-def test_an_unmarked_template_that_upstream_groups_is_left_alone(story: RealStory) -> None:
+def test_an_unlabelled_template_that_upstream_groups_is_left_alone(story: RealStory) -> None:
     """In a namespace that opted in: no mark, no gate, no group; beside it the workers are a gang."""
     story.add_nodes(1)
     jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
@@ -55,7 +55,7 @@ def test_an_unmarked_template_that_upstream_groups_is_left_alone(story: RealStor
         pytest.param("BringYourOwnGroup", {"schedulingGroup": {"podGroupName": "mine"}}, id="to a group"),
     ],
 )
-def test_a_runtime_that_gives_its_pods_to_others_is_not_marked(
+def test_a_runtime_whose_pods_upstream_groups_is_not_labelled(
     story: RealStory, reason: str, change: Object
 ) -> None:
     """Its policy marks nothing, an Event says why, and its TrainJobs run as without Muster."""

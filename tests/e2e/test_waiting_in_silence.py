@@ -11,9 +11,7 @@ from tests.e2e.support.story import RealStory
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_pods_without_a_gate_wait_for_their_group_without_a_word(
-    story: RealStory, muster_on_it: Muster
-) -> None:
+def test_pods_without_a_gate_wait_silently_for_their_group(story: RealStory, muster_on_it: Muster) -> None:
     """Annotation `muster.dev/gate: "off"`: nothing is lifted, and they are bound when the group is made."""
     story.add_nodes(1)
     with muster_on_it.without_function("create-pod-groups"):

@@ -21,7 +21,7 @@ ALL_GATES = Gates()
 
 
 @pytest.mark.parametrize("path", golden.GOLDENS, ids=lambda path: str(path.name))
-def test_a_golden_file_is_what_was_reviewed(path: Path) -> None:
+def test_a_golden_file_is_up_to_date(path: Path) -> None:
     """`python -m tests.examples.golden` writes them anew; the diff is what has to be reviewed."""
     assert path.read_text() == golden.content(path)
 
@@ -42,7 +42,7 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_the_api_server_takes_what_is_made(client: Client, name: str) -> None:
+def test_the_api_server_accepts_the_created_objects(client: Client, name: str) -> None:
     """Every Workload and group is created, with all its fields kept."""
     bodies = [body for body in golden.made(golden.named(name)) if body["kind"] != "Event"]
     for namespace in {body["metadata"]["namespace"] for body in bodies}:

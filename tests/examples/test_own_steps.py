@@ -79,7 +79,7 @@ def _racks(stack: RunningStack) -> dict[str, str]:
     return {name: value for found in labels for name, value in found.items() if name.startswith(prefix)}
 
 
-def test_the_chat_is_told_by_the_sweep_once_five_minutes_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_sends_the_message_after_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all recorded events and two sweeps, one minute apart, the chat gets one text."""
     with webhook() as chat:
         monkeypatch.setenv("WEBHOOK_URL", chat.url)

@@ -227,7 +227,7 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
         wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
 
 
-def test_what_a_first_hop_answers_500_to_is_dropped_and_found_by_a_sweep(
+def test_events_dropped_after_a_500_are_repaired_by_a_sweep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A source retries after 503 but not after 500, so each of these events is lost; sweeps repair it."""

@@ -107,7 +107,7 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
         pytest.param(["one"], id="no event"),
     ],
 )
-def test_bad_arguments_are_told_in_one_line(
+def test_bad_arguments_are_reported_in_one_line(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """Nothing is written, and nothing is overwritten."""

@@ -44,7 +44,7 @@ def test_a_policy_acts_at_creation_and_fails_closed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
-def test_every_rule_says_what_breaks_without_it(path: Path) -> None:
+def test_every_condition_has_a_comment(path: Path) -> None:
     """A comment stands above each condition, and above what a policy does where it acts."""
     lines = path.read_text().splitlines()
     above = {line.strip(): before.strip() for before, line in itertools.pairwise(lines)}
@@ -87,7 +87,7 @@ def test_the_policies_and_the_planner_use_the_same_keys() -> None:
     assert f"{group_labels.NAMESPACE_SWITCH}: enabled" in mark
 
 
-def test_the_policy_that_asks_the_job_controller_looks_for_the_marks_of_the_planner() -> None:
+def test_schedule_jobs_checks_the_group_labels_of_the_planner() -> None:
     """Each key that decides whether Muster would group a plain Job is in schedule-jobs."""
     text = (EVENTING / "admission" / "schedule-jobs.yaml").read_text()
     for key in (group_labels.GROUP, group_labels.LEADER_GROUP, group_labels.JOBSET_UID):

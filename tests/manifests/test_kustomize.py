@@ -48,7 +48,7 @@ def test_no_file_is_forgotten() -> None:
         ),
     ],
 )
-def test_what_is_not_understood_is_refused(
+def test_unsupported_fields_are_refused(
     tmp_path: Path, kustomization: dict[str, Any], named: str, wording: Wording
 ) -> None:
     """The local stack and a cluster can never quietly differ."""

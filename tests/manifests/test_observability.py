@@ -105,7 +105,7 @@ def test_every_metric_of_muster_is_shown() -> None:
     assert {name for name in families if name not in shown and f"{name}_bucket" not in shown} == set()
 
 
-def test_every_reason_for_giving_up_is_an_alert() -> None:
+def test_every_grouping_failure_raises_an_alert() -> None:
     """That of a cluster without the API is another one, because it concerns all jobs."""
     (gave_up,) = (rule for rule in RULES if rule["alert"] == "MusterGaveUp")
     assert re.findall(r'reason(\S+)"(\w+)"', gave_up["expr"]) == [("!=", "ApiNotServed")]
@@ -158,14 +158,14 @@ def test_an_alert_on_events_hears_of_the_first(rule: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "recorded", [recorded for name, recorded in RECORDED.items() if name.endswith(":increase15m")]
 )
-def test_what_is_recorded_counts_a_young_series_whole(recorded: str) -> None:
+def test_a_recording_rule_counts_a_new_series_from_zero(recorded: str) -> None:
     """Its highest value where it was not there before the window, else its increase."""
     (name,) = set(NAME.findall(recorded))
     window = f"max_over_time({name}[15m]) unless {name} offset 15m or increase({name}[15m])"
     assert " ".join(recorded.split()) == window
 
 
-def test_what_is_recorded_is_asked_for() -> None:
+def test_every_recording_rule_is_used_by_an_alert() -> None:
     """By an alert, and under the name it has."""
     asked = {name for rule in RULES for name in re.findall(r"\bmuster:[\w:]+", rule["expr"])}
     assert asked == set(RECORDED)

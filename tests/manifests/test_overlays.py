@@ -63,7 +63,7 @@ class TestOneNamespace:
             assert after[name] == [*before[name], {"name": "MUSTER_NAMESPACE", "value": TEAM}]
         assert after["dead-letter"] == before["dead-letter"]
 
-    def test_what_an_administrator_adds(self) -> None:
+    def test_the_objects_that_an_administrator_adds(self) -> None:
         """Admission policies with their bindings, and what has to be read of the whole cluster."""
         added = [manifest for manifest in ONE_NAMESPACE if manifest not in INSIDE]
         kinds = {
@@ -106,7 +106,7 @@ class TestOneNamespace:
         assert "TrainJob" in watched
         assert not any(kind.startswith("Cluster") for kind in watched)
 
-    def test_roles_grant_what_the_cluster_roles_do(self) -> None:
+    def test_roles_grant_the_rules_of_the_cluster_roles(self) -> None:
         """The same rules, bound in the namespace to the same accounts."""
         everywhere = {role["metadata"]["name"]: role["rules"] for role in of_kind(WHOLE, "ClusterRole")}
         here = {role["metadata"]["name"]: role["rules"] for role in of_kind(INSIDE, "Role")}
@@ -185,7 +185,7 @@ class TestOneService:
 class TestExample:
     """The overlay that a team copies."""
 
-    def test_one_step_is_left_out_whole(self) -> None:
+    def test_a_step_can_be_left_out_completely(self) -> None:
         """Nothing of emit-conditions is left, and nothing else is missing."""
         left_out = [manifest for manifest in WHOLE if "emit-conditions" in manifest["metadata"]["name"]]
         assert {manifest["kind"] for manifest in left_out} == {

@@ -24,7 +24,7 @@ def test_every_expression_is_promql(expression: str) -> None:
         pytest.param("histogram_quantile(0.99)", id="an argument that is missing"),
     ],
 )
-def test_what_is_no_promql_is_seen(expression: str) -> None:
+def test_invalid_promql_is_rejected(expression: str) -> None:
     """The check would be worth nothing otherwise."""
     with pytest.raises(ValueError, match=r"."):
         parse(expression)

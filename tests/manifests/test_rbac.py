@@ -118,7 +118,7 @@ def test_every_function_reads_owners_and_groups(name: str) -> None:
     assert "watch" not in {grant.split()[0] for grant in _granted(name)}
 
 
-def test_the_source_may_watch_what_it_watches() -> None:
+def test_the_source_may_watch_its_kinds() -> None:
     """get, list and watch for each kind in the sources, cluster-wide."""
     granted = _granted("source")
     for source in of_kind(OBJECTS, "ApiServerSource"):
@@ -148,12 +148,12 @@ def test_no_function_reads_other_config_maps_than_policies(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
-def test_a_step_asks_at_its_start_for_what_its_role_grants(name: str) -> None:
+def test_a_step_checks_the_permissions_that_its_role_grants(name: str) -> None:
     """The permissions in its code, of which readiness tells those that are missing, are its role's."""
     assert rules_needed(steps.step_named(name).permissions) == rules_of(ROLES[name])
 
 
-def test_dead_letters_ask_for_what_their_role_grants() -> None:
+def test_dead_letter_checks_the_permissions_that_its_role_grants() -> None:
     """Likewise."""
     (role,) = of_kind(OBJECTS, "Role")
     assert rules_needed(dead_letter.PERMISSIONS) == rules_of(role)

@@ -29,7 +29,7 @@ def there(objects: list[Manifest]) -> set[Name]:
 
 
 @each_overlay
-def test_whatever_is_named_is_there(overlay: Path) -> None:
+def test_every_named_object_is_installed(overlay: Path) -> None:
     """Services of triggers, their broker, dead letter sinks, accounts, roles and policies of bindings."""
     objects = load(overlay)
     names = named(objects)
@@ -40,7 +40,7 @@ def test_whatever_is_named_is_there(overlay: Path) -> None:
 
 
 @each_overlay
-def test_whatever_is_there_for_others_is_named(overlay: Path) -> None:
+def test_every_installed_object_is_used(overlay: Path) -> None:
     """No service that no trigger feeds, no account that nothing runs as, no role that nobody has."""
     objects = load(overlay)
     wanted = {"Broker", "Service", "ServiceAccount", "Role", "ClusterRole", "MutatingAdmissionPolicy"}

@@ -76,7 +76,7 @@ def test_a_source_sends_whole_objects_of_every_namespace_to_the_broker(source: M
     }
 
 
-def test_only_marked_pods_are_sent() -> None:
+def test_only_labelled_pods_are_sent() -> None:
     """All pods of a cluster would be most of its events."""
     specs = [SourceSpec.from_manifest(source) for source in SOURCES]
     selectors = {kind.resource.kind: kind.selector for spec in specs for kind in spec.kinds}

@@ -77,8 +77,8 @@ def test_every_function_hears_sweeps(name: str, sweep: str) -> None:
         pytest.param("batch.volcano.sh/v1alpha1", "Job", id="Volcano's Job"),
         pytest.param("scheduling.volcano.sh/v1beta1", "PodGroup", id="Volcano's PodGroup"),
         pytest.param("scheduling.x-k8s.io/v1alpha1", "PodGroup", id="coscheduling's PodGroup"),
-        pytest.param("example.com/v1", "TrainJob", id="a TrainJob of somebody's own"),
-        pytest.param("example.com/v1", "JobSet", id="a JobSet of somebody's own"),
+        pytest.param("example.com/v1", "TrainJob", id="a TrainJob of another API group"),
+        pytest.param("example.com/v1", "JobSet", id="a JobSet of another API group"),
         pytest.param("v1", "Event", id="an Event"),
     ],
 )
@@ -106,7 +106,7 @@ def test_groups_are_heard_in_any_version(version: str) -> None:
     assert TRIGGERS["patch-pods"].passes({**event, "kind": "PodGroup"})
 
 
-def test_patch_pods_hears_of_a_composite_that_took_another_ones_place() -> None:
+def test_patch_pods_gets_events_of_replaced_composites() -> None:
     """Its number is right then; of no other change of it, and no other function."""
     kind = {"apiversion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup"}
     heard = {
@@ -119,7 +119,7 @@ def test_patch_pods_hears_of_a_composite_that_took_another_ones_place() -> None:
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=lambda trigger: str(trigger.name))
-def test_deliveries_try_again_for_seconds_and_keep_what_fails(trigger: Trigger) -> None:
+def test_deliveries_retry_for_seconds_and_then_become_dead_letters(trigger: Trigger) -> None:
     """Some retries, all of them over before the next sweep; a time-out; a dead letter sink."""
     delivery = trigger.delivery
     waits = [delivery.wait_before_retry(number) for number in range(delivery.retry)]

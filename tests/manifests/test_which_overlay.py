@@ -39,7 +39,7 @@ def test_a_row_names_the_versions_that_the_overlays_sources_need(overlay: str, v
 
 
 @pytest.mark.parametrize("overlay", sorted(set(ROWS) - {"cluster"}))
-def test_an_overlay_is_the_cluster_and_what_its_row_is_about(overlay: str) -> None:
+def test_an_overlay_differs_from_cluster_only_as_its_row_says(overlay: str) -> None:
     """Functions, triggers and roles are the same in each, so that going from one to another moves no job."""
     here, cluster = load(OVERLAYS / overlay), load(CLUSTER)
     differing = {manifest["kind"] for manifest in here if manifest not in cluster} | {

@@ -25,7 +25,7 @@ def line_of(text: str, part: str) -> str:
     return next(line for line in text.splitlines() if part in line).strip(" ├└│─")
 
 
-def test_run_tells_a_story_and_ends_well(wording: Wording) -> None:
+def test_run_plays_a_story_and_succeeds(wording: Wording) -> None:
     """It prints the tree with the nodes, how many checks passed, and who wrote how often."""
     ended = muster("run", "--story", "torch")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -148,7 +148,7 @@ class TestKubectl:
         assert (ended.returncode != 0) == fails, ended.stdout + ended.stderr
         return ended.stderr if fails else ended.stdout
 
-    def test_get_shows_what_muster_made(self, kept: dict[str, str]) -> None:
+    def test_kubectl_get_lists_workloads_and_pod_groups(self, kept: dict[str, str]) -> None:
         """Workload, PodGroup and pods are listed like other objects."""
         listed = self.kubectl(kept, "get", "trainjobs,workloads,podgroups,pods", "-n", "torch", "-o", "name")
         assert "workload.scheduling.k8s.io/llama" in listed

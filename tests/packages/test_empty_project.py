@@ -54,7 +54,7 @@ def test_a_broken_step_fails_its_tests(
         assert "-        example.com/placed: 'true'\n+        example.com/placed: 'false'" in ran.stdout
 
 
-def test_without_the_extra_a_fixture_says_what_to_install(tmp_path: Path, wheel: Path) -> None:
+def test_without_the_extra_a_fixture_names_the_package_to_install(tmp_path: Path, wheel: Path) -> None:
     """Other tests of the same project run: the plugin imports nothing of Muster until a fixture is used."""
     plain = Installed(tmp_path / "venv", wheel, others=["pytest"])
     (tmp_path / "test_it.py").write_text("def test_it(muster_cluster): pass\ndef test_other(): pass\n")

@@ -33,7 +33,7 @@ def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         (["patch-pods", "patch-pods"], ["patch_pods"]),
     ],
 )
-def test_it_serves_what_it_is_given(
+def test_it_serves_the_functions_of_its_arguments(
     arguments: list[str], paths: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A constructor that func's server knows by its name, of these functions and no others."""
@@ -52,7 +52,7 @@ def test_it_serves_what_it_is_given(
 
 
 @pytest.mark.parametrize("arguments", [[], ["no-such"], ["create-workload", "no-such"]])
-def test_what_is_no_function_is_refused(arguments: list[str]) -> None:
+def test_unknown_functions_are_refused(arguments: list[str]) -> None:
     """Before anything is served, without a trace."""
     refused = run(*arguments)
     assert refused.returncode == 2

@@ -75,7 +75,7 @@ def test_same_files_everywhere(step: str) -> None:
 
 
 @each_step
-def test_one_name(step: str) -> None:
+def test_all_names_of_a_step_agree(step: str) -> None:
     """Step, folder, func's name, service account, trigger, role and field manager are found by one search."""
     declared = step_named(step)
     func = staged_func(step)
@@ -151,14 +151,14 @@ def test_dependencies_are_the_roots(step: str) -> None:
     assert (project["name"], project["requires-python"]) == ("function", root["requires-python"])
 
 
-def test_images_hold_what_functions_import_and_no_more() -> None:
+def test_images_contain_only_imported_packages() -> None:
     """Simulators, the command and the tools behind it stay out of what is deployed."""
     packages = {path.name for path in (staged() / STEPS[0] / "muster").iterdir()}
     modules = {"__init__.py", "library.py"}
     assert packages == modules | {"objects", "policy", "events", "cluster", "runtime"}
 
 
-def test_steps_of_ones_own_are_staged_beside_them(tmp_path: Path) -> None:
+def test_own_steps_are_staged_beside_them(tmp_path: Path) -> None:
     """With the folders of STEPS: their code, Muster's packages, and their dependencies beside Muster's."""
     own = tmp_path / "my_step"
     shutil.copytree(EVENTING / "examples/label_racks", own)
@@ -246,7 +246,7 @@ def test_table_names_every_function_and_its_events_out() -> None:
 
 
 @pytest.mark.parametrize("project_name", [STEPS[0], "dead_letter"])
-def test_what_make_stage_builds_runs_alone(project_name: str) -> None:
+def test_a_staged_folder_runs_alone(project_name: str) -> None:
     """The folder that func gets holds all that `new` needs, and none of the repository."""
     assert sorted(path.name for path in staged().iterdir()) == FUNCTIONS
     _assert_runs_alone(staged() / project_name)

@@ -100,7 +100,7 @@ def test_the_same_release_has_the_same_bytes(release_folder: Path, tmp_path: Pat
         pytest.param(VERSION, "registry.example.com/team/muster@sha256:12", id="a short digest"),
     ],
 )
-def test_bad_input_is_told_in_one_line(
+def test_bad_input_is_reported_in_one_line(
     version: str, image: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording: Wording
 ) -> None:
     """Before anything is written."""
@@ -112,7 +112,7 @@ def test_bad_input_is_told_in_one_line(
     wording(line.strip())
 
 
-def test_manifests_that_make_no_chart_are_told_in_one_line(
+def test_manifests_that_make_no_chart_are_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the file, for a maintainer who has edited or moved it."""
@@ -124,7 +124,7 @@ def test_manifests_that_make_no_chart_are_told_in_one_line(
 
 
 @pytest.mark.parametrize("builder", ["podman", "docker", "buildah"])
-def test_the_image_is_built_with_what_is_there(
+def test_the_image_is_built_with_the_installed_builder(
     builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the Containerfile, and pushed; the last line is the next command."""
@@ -185,7 +185,7 @@ def test_without_push_the_image_stays(tmp_path: Path, monkeypatch: pytest.Monkey
         pytest.param("registry.example.com", "buildah", 125, id="a builder that fails"),
     ],
 )
-def test_what_cannot_be_built_is_told_in_one_line(
+def test_a_failed_build_is_reported_in_one_line(
     registry: str,
     builder: str,
     code: int,

@@ -62,7 +62,7 @@ def _outputs(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.timeout(180)  # it is followed as a whole
-def test_the_commands_do_what_the_page_says(outputs: list[tuple[str, str]]) -> None:
+def test_the_commands_print_the_output_of_the_page(outputs: list[tuple[str, str]]) -> None:
     """Four tests pass at first and five at the end, and the step is among the others in `muster run`."""
     by_command = dict(outputs)
     tests = [output for command, output in outputs if command == "pytest label_racks"]
@@ -75,13 +75,13 @@ def test_the_commands_do_what_the_page_says(outputs: list[tuple[str, str]]) -> N
 
 
 @pytest.mark.parametrize("path", ["function/step.py", "role.yaml", "tests/test_label_racks.py"], ids=str)
-def test_the_example_is_what_the_page_ends_with(path: str) -> None:
+def test_the_example_equals_the_end_of_the_page(path: str) -> None:
     """File by file; those that the page does not show are as `muster new-step` writes them."""
     files = {block.file: block.content for block in shown() if block.file}
     assert files[f"label_racks/{path}"] == (EXAMPLE / path).read_text()
 
 
-def test_what_needs_a_cluster_names_what_is_there() -> None:
+def test_commands_for_a_cluster_name_objects_of_the_manifests() -> None:
     """The image, the Service and the Trigger of the page are those of the manifests."""
     service, trigger = (of_kind(load(EXAMPLE), kind)[0] for kind in ("Service", "Trigger"))
     (container,) = service["spec"]["template"]["spec"]["containers"]

@@ -48,7 +48,7 @@ def test_the_golden_cases_make_every_reply_that_is_promised() -> None:
     assert made == set(REPLIES) - {"dev.muster.create_workload.gave-up"}
 
 
-def test_every_word_in_the_code_has_a_schema() -> None:
+def test_every_reply_in_the_code_has_a_schema() -> None:
     """Every reply in the source of the steps has a schema."""
     source = "".join(path.read_text() for path in Path("shared/muster/policy").rglob("*.py"))
     words = set(re.findall(r'Reply\(\s*"([a-z-]+)"(?: if [^,]+ else "([a-z-]+)")?', source))
@@ -79,13 +79,13 @@ def test_no_file_is_left_over() -> None:
         pytest.param({"owner": {"kind": "Job"}, "workload": "llama"}, id="half an owner"),
     ],
 )
-def test_what_does_not_fit_is_seen(data: dict[str, Any]) -> None:
+def test_a_schema_rejects_invalid_data(data: dict[str, Any]) -> None:
     """The schemas refuse missing and further fields."""
     with pytest.raises(ValidationError):
         REPLIES["dev.muster.create_workload.created"].model_validate(data)
 
 
-def test_replies_on_the_stream_disturb_nobody() -> None:
+def test_replies_on_the_stream_cause_no_dead_letters() -> None:
     """A replay of a whole recording, with replies sent back to the broker, has no dead letters."""
     world = recorded.world_at("1-torch", "before patch_pods")
     end = replay(ReplayInput(recorded.events("1-torch")), [world], NOW)

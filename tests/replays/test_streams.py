@@ -200,7 +200,7 @@ def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> 
 
 
 @pytest.mark.parametrize("moment", FIRST)
-def test_an_event_after_which_nobody_wrote_left_the_cluster_as_it_was(moment: Moment) -> None:
+def test_an_event_without_writes_leaves_the_cluster_unchanged(moment: Moment) -> None:
     """`changed` is false only if no object has a new resourceVersion; the test above relies on that."""
     with ReplayStack(moment.world.objects, NOW) as stage:
         before = versions(stage.server.snapshot())

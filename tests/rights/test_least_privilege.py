@@ -30,7 +30,7 @@ GRANTED_AND_NEVER_USED: Mapping[str, str] = {
 """Every exception, and why."""
 
 
-def test_what_is_granted_is_what_was_used() -> None:
+def test_every_granted_permission_is_used_and_no_other() -> None:
     """Of each account, on every cluster of the run: verbs, resources, and whether in all namespaces."""
     seen = recall()
     assert seen.run.gaps() == "", "only a whole run of tests/e2e can be compared: make e2e"

@@ -118,7 +118,7 @@ def test_prefill_waits_while_old_pods_of_decode_terminate(jobset: RestartingJobS
     jobset.was_lawful()
 
 
-def test_a_quorum_that_fell_is_raised_and_the_gang_goes_on(jobset: RestartingJobSet) -> None:
+def test_a_lowered_min_group_count_is_raised_and_the_gang_goes_on(jobset: RestartingJobSet) -> None:
     """Decode ends, prefill fails, resize_gang is slow: an event of the new CompositePodGroup completes it."""
     jobset.begin(decode=1)
     jobset.end("Succeeded", jobset.running("decode"))

@@ -67,7 +67,7 @@ def test_a_gang_waits_and_is_placed_once(stage: LocalStage) -> None:
     assert samples(stage, "muster_gave_up_total") == {}
 
 
-def test_a_gang_that_is_given_up_counts_once(stage: LocalStage) -> None:
+def test_a_grouping_failure_is_counted_once(stage: LocalStage) -> None:
     """Whichever function writes the condition; neither events that come twice nor sweeps count it again."""
     stage.create(a_broken_job("first"))
     stage.until("its pods run one by one", lambda: stage.bound() == 4)

@@ -82,7 +82,7 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
         stage.until("all pods are bound", lambda: stage.bound() == 4)
 
 
-def test_without_create_workload_there_are_no_stand_ins_and_leftovers_stay(tmp_path: Path) -> None:
+def test_without_create_workload_there_are_no_fallback_groups_and_leftovers_stay(tmp_path: Path) -> None:
     """A Job with a broken policy stays gated, and a Workload whose owner is gone stays."""
     with without("create-workload", tmp_path) as stage:
         (job,) = story_named("indexed-job").manifest
@@ -109,7 +109,7 @@ def test_without_create_workload_there_are_no_stand_ins_and_leftovers_stay(tmp_p
         assert [workload["metadata"]["name"] for workload in stage.all("Workload")] == ["left"]
 
 
-def test_without_create_pod_groups_anybody_may_make_them(tmp_path: Path) -> None:
+def test_without_create_pod_groups_users_may_create_them(tmp_path: Path) -> None:
     """The gate is lifted when a PodGroup of the stamped name exists, whoever creates it."""
     with without("create-pod-groups", tmp_path) as stage:
         stage.create_job()
@@ -169,7 +169,7 @@ def test_without_resize_gang_a_gang_that_grew_is_placed_when_its_first_size_fits
         assert stage.bound() == 4
 
 
-def test_without_mark_runtime_runtimes_are_marked_by_hand_or_not_at_all(tmp_path: Path) -> None:
+def test_without_mark_runtime_runtimes_are_labelled_by_hand_or_not_at_all(tmp_path: Path) -> None:
     """Templates of runtimes are not marked; a mark that a user set works without the namespace label."""
     with without("mark-runtime", tmp_path) as stage:
         trainjob = next(obj for obj in story_named("torch").manifest if obj["kind"] == "TrainJob")
@@ -191,7 +191,7 @@ def test_without_mark_runtime_runtimes_are_marked_by_hand_or_not_at_all(tmp_path
         assert len(stage.all("PodGroup", "team-b")) == 1
 
 
-def test_without_mark_runtime_a_label_on_the_namespace_does(tmp_path: Path) -> None:
+def test_without_mark_runtime_a_namespace_label_is_enough(tmp_path: Path) -> None:
     """A TrainJob is grouped by the marks of mark-jobs alone."""
     with without("mark-runtime", tmp_path) as stage:
         for obj in story_named("torch").manifest:
@@ -215,7 +215,9 @@ def test_a_step_left_out_is_left_out_whole(tmp_path: Path, step: str) -> None:
         assert f"muster-{step}" not in managers
 
 
-def test_without_the_admission_policies_nothing_is_grouped_but_what_groups_itself(tmp_path: Path) -> None:
+def test_without_the_admission_policies_only_pods_with_a_group_of_their_own_are_grouped(
+    tmp_path: Path,
+) -> None:
     """Nothing is marked, gated or written; pods in a PodGroup that the user created are placed as a gang."""
     with without_all_of({"kind": "MutatingAdmissionPolicy(Binding)?"}, tmp_path) as stage:
         stage.create_job()

@@ -22,7 +22,7 @@ def lock(stage: LocalStage, **data: str) -> Object:
     return stage.create(body, ADMIN)
 
 
-def test_a_policy_of_the_administrator_counts_where_nobody_wrote_another(tmp_path: Path) -> None:
+def test_the_policy_of_the_administrator_applies_where_there_is_no_other(tmp_path: Path) -> None:
     """It is below the namespace's."""
     with without("dead-letter", tmp_path) as stage:
         lock(stage, policy="workload: {groups: [{name: main, disruptionMode: {all: {}}}]}")
@@ -34,7 +34,7 @@ def test_a_policy_of_the_administrator_counts_where_nobody_wrote_another(tmp_pat
         assert ADMIN in workload["metadata"]["annotations"]["muster.dev/policy-home"]
 
 
-def test_an_owner_cannot_weaken_what_is_locked(tmp_path: Path) -> None:
+def test_an_owner_cannot_weaken_locked_fields(tmp_path: Path) -> None:
     """Its pods keep their gate until its policy is repaired; then they are a gang as locked."""
     with without("dead-letter", tmp_path) as stage:
         lock(stage, locked="{onFailure: Hold, disruptionMode: {all: {}}, minCount: All}")
@@ -59,7 +59,7 @@ def test_an_owner_cannot_weaken_what_is_locked(tmp_path: Path) -> None:
         assert group["spec"]["disruptionMode"] == {"all": {}}
 
 
-def test_the_groups_of_an_owner_keep_what_was_locked(tmp_path: Path) -> None:
+def test_the_groups_of_an_owner_keep_the_locked_values(tmp_path: Path) -> None:
     """A lock that is taken away, or added, counts for the next owner."""
     with without("dead-letter", tmp_path) as stage:
         lock(stage, locked="disruptionMode: {all: {}}")

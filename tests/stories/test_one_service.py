@@ -45,7 +45,7 @@ def test_a_story_holds(one_service: ObservedStack, story: LocalStory) -> None:
     assert one_service.stack.dead_letters == []
 
 
-def test_runtimes_are_marked(one_service: ObservedStack) -> None:
+def test_runtimes_are_labelled(one_service: ObservedStack) -> None:
     """The one step that no story needs: the shared account may write group labels on runtimes."""
     client, runtime = one_service.stack.client, "torch-distributed"
     policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}

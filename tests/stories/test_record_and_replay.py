@@ -87,7 +87,7 @@ def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> None:
+def test_the_story_is_recorded_as_knatives_source_sends_it(story: Recorded) -> None:
     """Every object is added once, and the file is complete and without secrets."""
     added = [line["kind"] for line in lines(story.events) if str(line["type"]).endswith(".resource.add")]
     assert sorted(map(str, added)) == [
@@ -107,7 +107,7 @@ def test_the_story_is_recorded_as_knatives_source_tells_it(story: Recorded) -> N
     assert b"<left out>" in text
 
 
-def test_what_was_recorded_is_replayed_by_the_embedded_server(story: Recorded) -> None:
+def test_a_recorded_story_is_replayed_by_the_embedded_server(story: Recorded) -> None:
     """`muster replay FILE --objects FILE` creates the recorded groups again, and lifts the gates."""
     result = CliRunner().invoke(
         main,
@@ -168,9 +168,7 @@ def send(process: MusterProcess, *headers: dict[str, str]) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_sink_is_recorded_until_it_is_told_to_stop(
-    tmp_path: Path, wording: Wording, number: signal.Signals
-) -> None:
+def test_a_sink_records_until_it_is_stopped(tmp_path: Path, wording: Wording, number: signal.Signals) -> None:
     """It exits with 0, with complete lines and a summary of what was left out."""
     path = tmp_path / "events.jsonl"
     with running("record", str(path), "--listen", "127.0.0.1:0") as recorder:
@@ -195,7 +193,7 @@ def test_a_recorder_ends_by_itself_after_so_many_events(tmp_path: Path) -> None:
     assert len(lines(path)) == 2
 
 
-def test_the_help_says_what_is_never_recorded(wording: Wording) -> None:
+def test_the_help_names_the_values_that_are_never_recorded(wording: Wording) -> None:
     """Whoever is about to pass a recording on looks there."""
     paragraphs = muster("record", "--help").stdout.split("\n\n")
     (secrets,) = (" ".join(text.split()) for text in paragraphs if "Secrets" in text)

@@ -86,7 +86,7 @@ def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, tmp
 
 
 @pytest.mark.parametrize("step", WORLDS)
-def test_a_step_that_does_nothing_yet_hears_what_the_one_before_heard(step: str, tmp_path: Path) -> None:
+def test_a_replacement_that_does_nothing_gets_the_same_events(step: str, tmp_path: Path) -> None:
     """With a service that only answers 202, no event becomes a dead letter."""
     before = as_it_is(step)
     after = run(step, swap(step, IDLE, tmp_path))

@@ -123,7 +123,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("expectation", "broken"), BROKEN)
-def test_a_rule_notices(
+def test_an_expectation_fails_on_a_broken_history(
     history: History, expectation: checks.Expectation, broken: Callable[[History], History]
 ) -> None:
     """The expectation passes on the recorded history and fails on the broken one."""
@@ -132,7 +132,7 @@ def test_a_rule_notices(
     assert list(expectation(broken(history), groups)) != []
 
 
-def test_every_rule_has_a_history_that_breaks_it() -> None:
+def test_every_expectation_has_a_history_that_breaks_it() -> None:
     """Every expectation is broken by one of the histories above."""
     every = {expectation for of_sentence in checks.EXPECTATIONS.values() for expectation in of_sentence}
     assert {case.values[0] for case in BROKEN} == every
@@ -160,7 +160,7 @@ def test_a_broken_law_fails_the_sentence_of_it(
     assert failed == [checks.DESCRIPTIONS[number] for number in sorted(sentences)]
 
 
-def test_an_empty_history_breaks_the_rules() -> None:
+def test_an_empty_history_fails_the_checks() -> None:
     """With an empty history some checks fail."""
     results = checks.check_timeline([], story_named("torch").groups)
     assert not all(check.passed for check in results)
@@ -182,7 +182,7 @@ def _is_scheduled(observed_stack: ObservedStack, namespace: str) -> bool:
     return display.owner_trees(observed_stack.recorder.objects(namespace))[0].mark == display.GOOD
 
 
-def test_gated_pods_are_told_in_the_tree(history: History, wording: Wording) -> None:
+def test_gated_pods_are_counted_in_the_tree(history: History, wording: Wording) -> None:
     """A waiting group shows the number of its gated pods."""
     born = [entry.object for entry in history if is_birth(entry)]
     groups = [entry.object for entry in history if entry.kind == "PodGroup" and entry.change == "ADDED"]

@@ -138,7 +138,7 @@ def test_with_labelled_namespaces_others_come_and_go_unnoticed(
     assert _adapters(knative) == before
 
 
-def test_the_next_ping_repairs_what_no_adapter_heard(story: RealStory, muster_on_it: Muster) -> None:
+def test_the_next_ping_repairs_changes_that_no_adapter_saw(story: RealStory, muster_on_it: Muster) -> None:
     """A Job made while there was no adapter gets its Workload from the sweep of the next minute."""
     story.add_nodes(1)
     muster_on_it.stop_adapters()
@@ -148,7 +148,7 @@ def test_the_next_ping_repairs_what_no_adapter_heard(story: RealStory, muster_on
     story.wait("two pods run", lambda now: now.running() == 2, 130)
 
 
-def test_what_a_dispatcher_had_in_retry_is_repaired_by_a_sweep(
+def test_a_sweep_repairs_events_that_died_in_a_retrying_dispatcher(
     story: RealStory, stage: RealStage, knative: Knative, letters: Letters
 ) -> None:
     """Events that it had accepted die with it, without a dead letter."""

@@ -64,7 +64,7 @@ def _rights(manifests: list[dict[str, Any]], *events: dict[str, Any]) -> Rights:
     return rights
 
 
-def test_what_is_granted_and_used_leaves_nothing() -> None:
+def test_used_permissions_are_not_reported() -> None:
     """Each verb on each resource once: nothing unused, borrowed or refused."""
     rights = _rights(_manifests(PODS, STATUS), *(_event(*use) for use in USES))
     assert (rights.unused(), rights.borrowed, rights.refused) == ([], set(), set())
@@ -144,7 +144,7 @@ def test_a_request_that_a_policy_refused_is_reported() -> None:
     assert rights.refused == set()
 
 
-def test_what_is_about_no_resource_needs_no_right() -> None:
+def test_requests_for_paths_need_no_permission() -> None:
     """Discovery is about paths."""
     event = _event("get", "pods") | {"objectRef": None, "requestURI": "/apis"}
     assert _rights(_manifests(PODS), event).used == set()

@@ -18,13 +18,11 @@ STATUS = {"metadata": {"resourceVersion": "7"}, "status": {"conditions": []}}
     [
         pytest.param("patch-pods", "patch", "pods", LIFT, id="patch-pods lifts Muster's gate"),
         pytest.param("emit-conditions", "patch", "jobs/status", STATUS, id="conditions are written on a Job"),
-        pytest.param("mark-runtime", "update", "trainingruntimes", {"spec": {}}, id="a runtime is marked"),
-        pytest.param(
-            "create-workload", "create", "workloads", {"spec": {}}, id="a Workload is nobody's but Muster's"
-        ),
+        pytest.param("mark-runtime", "update", "trainingruntimes", {"spec": {}}, id="a runtime is labelled"),
+        pytest.param("create-workload", "create", "workloads", {"spec": {}}, id="a Workload of Muster"),
     ],
 )
-def test_what_the_design_allows_to_write(
+def test_allowed_writes_are_not_reported(
     writer: str, verb: str, resource: str, request_body: dict[str, Any]
 ) -> None:
     """Gates and labels of pods, conditions of owners, and Muster's own objects."""
@@ -45,7 +43,7 @@ def test_what_the_design_allows_to_write(
             "patch",
             "pods",
             {"spec": {"schedulingGates": [{"$patch": "delete", "name": "kueue.x-k8s.io/admission"}]}},
-            id="somebody else's gate is lifted",
+            id="a gate of another controller is removed",
         ),
         pytest.param(
             "patch-pods", "patch", "pods", {"spec": {"schedulingGates": []}}, id="all gates are lifted"
@@ -68,7 +66,7 @@ def test_what_the_design_allows_to_write(
         ),
     ],
 )
-def test_what_the_design_does_not_allow_to_write(
+def test_forbidden_writes_are_reported(
     writer: str, verb: str, resource: str, request_body: dict[str, Any]
 ) -> None:
     """Everything else on a user's object is a breach, whoever of Muster writes it."""

@@ -47,7 +47,7 @@ def test_a_recording_is_no_other_than_itself(story: str) -> None:
 
 
 @pytest.mark.parametrize("story", SCRIPTS)
-def test_both_modes_tell_of_the_same(story: str) -> None:
+def test_both_modes_record_the_same_events(story: str) -> None:
     """The stored recordings fulfil what `Play.take` asserts."""
     take = kept(story)
     resource, reference = (
@@ -153,7 +153,7 @@ def test_every_moment_counts(take: Take) -> None:
     assert "-deleted: Namespace team-e" in text
 
 
-def test_an_event_that_says_something_else_is_told_by_its_field(take: Take, wording: Wording) -> None:
+def test_a_changed_value_is_reported_with_its_field(take: Take, wording: Wording) -> None:
     """A changed value in an otherwise equal line is reported."""
     again = copy.deepcopy(take)
     for event in again.resource:
@@ -167,7 +167,7 @@ def test_an_event_that_says_something_else_is_told_by_its_field(take: Take, word
     wording(field)
 
 
-def test_an_update_is_told_by_what_is_new_in_it(take: Take) -> None:
+def test_an_update_is_reported_by_its_new_values(take: Take) -> None:
     """A value is reported only in the update that brought it."""
     again = copy.deepcopy(take)
     for event in again.resource:
@@ -183,7 +183,7 @@ CREDENTIALS = re.compile(r"managedFields|eyJ[A-Za-z0-9_-]{10}|-----BEGIN|Bearer 
 
 
 @pytest.mark.parametrize("story", SCRIPTS)
-def test_nothing_is_kept_that_is_nobodys_business(story: str) -> None:
+def test_recordings_contain_no_secrets(story: str) -> None:
     """Recordings contain no tokens, certificates or Secrets, and only addresses of loopback and KWOK."""
     text = "".join(read_text(path) for path in FOLDER.glob(f"{story}.*"))
     assert not CREDENTIALS.search(text)
@@ -191,7 +191,7 @@ def test_nothing_is_kept_that_is_nobodys_business(story: str) -> None:
     assert {address for address in addresses if not address.startswith("10.0.0.")} == {"127.0.0.1"}
 
 
-def test_an_outline_reads_like_what_happened(take: Take) -> None:
+def test_an_outline_has_moment_object_verb_and_changes(take: Take) -> None:
     """A line has the moment, the object, the verb and the changes; its count is beside it."""
     lines = {text: line.count for text, line in outline(take)["PodGroup"].items()}
     name, condition = "big-main-<uid8>", "status.conditions[PodGroupInitiallyScheduled]"
@@ -217,7 +217,7 @@ def test_only_names_with_chance_in_them_are_masked(take: Take) -> None:
     }
 
 
-def test_what_is_written_is_what_is_read(take: Take, tmp_path: Path) -> None:
+def test_a_recording_is_read_as_it_was_written(take: Take, tmp_path: Path) -> None:
     """A recording that is written and read again is equal, and so are its bytes."""
     short = Take(take.resource, take.reference, take.moments[:1])
     for folder in ("once", "twice"):

@@ -42,7 +42,7 @@ def test_a_request_is_read_from_an_audit_event() -> None:
         (event("patch", "pods/status"), "patch pods/status"),
     ],
 )
-def test_names_tell_misses_apart(given: Any, name: str) -> None:
+def test_names_distinguish_misses(given: Any, name: str) -> None:
     """A read that finds nothing costs as much, but has another remedy."""
     assert audit.counts(audit.requests([given, given])) == {name: 2}
 

@@ -72,7 +72,7 @@ def test_a_burst_is_created_at_once() -> None:
     assert [(taken.delays, taken.wall) for taken in rounds["Muster"]] == [([1.0, 2.0], 2.0)] * 2
 
 
-def test_one_at_a_time() -> None:
+def test_jobs_are_created_one_at_a_time() -> None:
     """Each waits for the one before."""
     stage = FakeStage(gangs=False)
     rounds = Turns([a_subject("plain", stage)], 2, itertools.count(1)).alone(1, 3)

@@ -130,7 +130,7 @@ def _run(muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
 
 
 @pytest.mark.parametrize(("content", "names"), KUBECONFIGS)
-def test_a_bad_kubeconfig_is_told_in_the_same_line_by_all_commands(
+def test_a_bad_kubeconfig_is_reported_in_the_same_line_by_all_commands(
     run: Run, tmp_path: Path, wording: Wording, content: Any, names: list[str]
 ) -> None:
     """Exit status 2, the file, and what is wrong in it."""
@@ -147,7 +147,7 @@ def test_a_bad_kubeconfig_is_told_in_the_same_line_by_all_commands(
 
 
 SERVERS = [
-    pytest.param(None, ["Connection refused"], id="nobody listens"),
+    pytest.param(None, ["Connection refused"], id="connection refused"),
     pytest.param(ScriptedResponse(404, b"404 page not found"), ["404"], id="a server of 404s"),
     pytest.param(ScriptedResponse(200, b"<html>"), ["200"], id="a web page"),
     pytest.param(ScriptedResponse(200, {"hello": "you"}), ["200"], id="some other API"),
@@ -159,7 +159,7 @@ SERVERS = [
 
 
 @pytest.mark.parametrize(("answer", "names"), SERVERS)
-def test_what_is_no_api_server_is_told_in_the_same_line_by_all_commands(
+def test_a_bad_server_is_reported_in_the_same_line_by_all_commands(
     run: Run, tmp_path: Path, wording: Wording, answer: ScriptedResponse | None, names: list[str]
 ) -> None:
     """Exit status 1, the URL, and what came from there; never that nothing waits."""
@@ -174,7 +174,7 @@ def test_what_is_no_api_server_is_told_in_the_same_line_by_all_commands(
     wording(line.replace(url, "URL"))
 
 
-def test_a_server_that_speaks_no_tls_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_server_without_tls_is_reported(run: Run, tmp_path: Path) -> None:
     """The cause alone, not the layers of the library."""
     path = tmp_path / "config"
     with serving(ScriptedResponse()) as server:
@@ -228,7 +228,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("command", MISSING)
-def test_a_namespace_that_does_not_exist_is_told(
+def test_a_namespace_that_does_not_exist_is_reported(
     muster: Muster, server: str, wording: Wording, command: str
 ) -> None:
     """Nothing is said about what is in it."""
@@ -284,7 +284,7 @@ class TestKubeconfigVariable:
         assert_names(line, str(tmp_path / "a"), str(tmp_path / "b"), "--kubeconfig", "$KUBECONFIG")
         wording(without_folder(line, tmp_path))
 
-    def test_without_it_there_is_the_one_in_the_home_folder(
+    def test_the_default_is_the_kubeconfig_in_the_home_folder(
         self, muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As with kubectl."""

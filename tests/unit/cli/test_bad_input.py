@@ -81,7 +81,7 @@ BAD_EVENTS = [
 
 
 @pytest.mark.parametrize(("name", "content", "place"), BAD_EVENTS)
-def test_a_bad_event_is_told_with_its_place(
+def test_a_bad_event_is_reported_with_its_place(
     muster: Muster, filed: Filed, tmp_path: Path, wording: Wording, name: str, content: Any, place: list[str]
 ) -> None:
     """File, path in it, and what is wrong."""
@@ -106,7 +106,7 @@ BAD_OBJECTS = [
 
 
 @pytest.mark.parametrize(("content", "place"), BAD_OBJECTS)
-def test_bad_objects_are_told_with_their_place(
+def test_bad_objects_are_reported_with_their_place(
     muster: Muster, filed: Filed, tmp_path: Path, wording: Wording, content: Any, place: list[str]
 ) -> None:
     """File, document, item, path."""
@@ -117,9 +117,7 @@ def test_bad_objects_are_told_with_their_place(
     wording(line)
 
 
-def test_an_object_of_the_wrong_type_is_told_by_its_name(
-    muster: Muster, filed: Filed, wording: Wording
-) -> None:
+def test_an_invalid_object_is_reported_by_its_name(muster: Muster, filed: Filed, wording: Wording) -> None:
     """Which of the objects, which field."""
     event = filed("e.json", an_event(a_job()))
     cluster = filed("c.yaml", as_yaml(a_namespace(), a_job(parallelism="many")))
@@ -151,7 +149,7 @@ def test_an_object_of_the_wrong_type_is_told_by_its_name(
         pytest.param(["run", "--kubeconfig", "nowhere"], ["nowhere"], id="a kubeconfig that does not exist"),
     ],
 )
-def test_bad_arguments_are_told_in_one_line(
+def test_bad_arguments_are_reported_in_one_line(
     muster: Muster, wording: Wording, arguments: list[str], names: list[str]
 ) -> None:
     """What is wrong, and where there is a choice, what there is."""
@@ -176,7 +174,7 @@ OVERLAYS = [
 
 
 @pytest.mark.parametrize(("files", "names"), OVERLAYS)
-def test_what_is_no_overlay_is_told(
+def test_an_invalid_overlay_is_reported(
     muster: Muster, tmp_path: Path, wording: Wording, files: dict[str, str], names: list[str]
 ) -> None:
     """By `check` and `record` in the same line, before a cluster is asked."""
@@ -191,7 +189,7 @@ def test_what_is_no_overlay_is_told(
     wording(line)
 
 
-def test_a_manifest_that_muster_did_not_release_is_told(
+def test_a_manifest_that_muster_did_not_release_is_reported(
     muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
 ) -> None:
     """An empty file, one of something else, one that is not YAML, and one that does not exist."""
@@ -202,7 +200,7 @@ def test_a_manifest_that_muster_did_not_release_is_told(
         wording(line)
 
 
-def test_an_unknown_moment_is_told_with_those_there_are(
+def test_an_unknown_moment_is_reported_with_the_known_moments(
     muster: Muster, filed: Filed, wording: Wording
 ) -> None:
     """Names are in quotes, since they may hold commas."""
@@ -214,7 +212,7 @@ def test_an_unknown_moment_is_told_with_those_there_are(
     wording(line)
 
 
-def test_a_time_that_is_none_is_told(muster: Muster, filed: Filed, wording: Wording) -> None:
+def test_an_invalid_time_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
     """With an example of one."""
     event, cluster = filed("e.json", an_event()), filed("c.yaml", GOOD)
     result = muster("plan", "patch_pods", "--event", event, "--objects", cluster, "--now", "noon")
@@ -223,7 +221,7 @@ def test_a_time_that_is_none_is_told(muster: Muster, filed: Filed, wording: Word
     wording(line)
 
 
-def test_a_file_that_cannot_be_unpacked_is_told(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+def test_a_file_that_cannot_be_unpacked_is_reported(muster: Muster, tmp_path: Path, wording: Wording) -> None:
     """A name in .gz promises gzip."""
     path = tmp_path / "e.jsonl.gz"
     path.write_bytes(gzip.compress(b"{}")[:9])

@@ -116,7 +116,7 @@ DEFINITIONS = list({obj["kind"]: definition(obj) for obj in knative(*KNATIVE)}.v
         ),
     ],
 )
-def test_what_the_cluster_brings(
+def test_versions_and_gates_of_the_cluster_are_reported(
     muster: Muster, tmp_path: Path, wording: Wording, options: dict[str, Any], expected: dict[str, str]
 ) -> None:
     """Versions and gates, each by what the API server shows of it."""
@@ -181,7 +181,7 @@ class Unlistable(Client):
             "docs/install.md",
             id="what 1.36 stored has to go before the upgrade to 1.37",
         ),
-        pytest.param(Forbidden("no role"), Level.WARN, "no role", id="who may not list them is told so"),
+        pytest.param(Forbidden("no role"), Level.WARN, "no role", id="listing is forbidden"),
     ],
 )
 def test_groups_that_cannot_be_listed(
@@ -197,7 +197,7 @@ def test_groups_that_cannot_be_listed(
     wording(found["stored groups"][1])
 
 
-def test_dry_run_that_is_refused_is_told(wording: Wording) -> None:
+def test_a_refused_dry_run_is_reported(wording: Wording) -> None:
     """A namespace that may not be written to, or was just deleted, leaves the question open."""
     with ApiServer() as server:
         found = findings(check_cluster(Client.for_server(server.url), "nowhere"))
@@ -285,7 +285,7 @@ def test_policy_of_an_account_that_was_changed(wording: Wording) -> None:
     wording(message)
 
 
-def test_source_that_is_not_ready_is_told_with_its_reason(wording: Wording) -> None:
+def test_a_source_that_is_not_ready_is_reported_with_its_reason(wording: Wording) -> None:
     """What Knative says of it; the others are counted."""
     first, *others = knative("ApiServerSource")
     stored = [readied(first, "False", "sink not found"), *map(readied, others)]
@@ -304,7 +304,7 @@ def test_source_that_is_not_ready_is_told_with_its_reason(wording: Wording) -> N
     wording(unready_message)
 
 
-def test_musters_own_namespace_must_not_be_marked(wording: Wording) -> None:
+def test_musters_own_namespace_must_not_opt_in(wording: Wording) -> None:
     """Its pods would wait for Muster."""
     labelled = {"metadata": {"name": "muster-system", "labels": {"muster.dev/gang-jobs": "enabled"}}}
     found = installed({"apiVersion": "v1", "kind": "Namespace", **labelled})

@@ -53,7 +53,7 @@ def findings(*objects: Object) -> list[Finding]:
         ),
     ],
 )
-def test_an_invalid_policy_is_found(body: Object, level: Level, about: str, wording: Wording) -> None:
+def test_an_invalid_policy_is_reported(body: Object, level: Level, about: str, wording: Wording) -> None:
     """FAIL where it concerns several owners."""
     (finding,) = findings(body)
     assert finding.level == level
@@ -61,7 +61,7 @@ def test_an_invalid_policy_is_found(body: Object, level: Level, about: str, word
     wording(f"{finding.about}: {finding.message}")
 
 
-def test_a_policy_that_a_lock_refuses_is_found() -> None:
+def test_a_policy_that_a_lock_refuses_is_reported() -> None:
     """It is valid without the lock."""
     policy = a_config_map("team-a", policy="workload: {onFailure: Basic}")
     assert findings(policy) == []
@@ -93,7 +93,7 @@ class _ForbiddenConfigMaps(Snapshot):
         return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
 
-def test_what_may_not_be_read_is_a_warning() -> None:
+def test_a_forbidden_read_is_a_warning() -> None:
     """The other sources are checked all the same."""
     cluster: Any = _ForbiddenConfigMaps([a_job(annotated({POLICY: "x"}))])
     first, second, _ = check_policies(cluster, ADMIN)

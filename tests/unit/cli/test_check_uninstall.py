@@ -28,7 +28,7 @@ def a_member(*modifiers: b.Modifier) -> Any:
 @pytest.mark.parametrize(
     ("objects", "place", "stranded"),
     [
-        pytest.param([b.a_namespace()], 0, "team-a", id="a namespace is marked"),
+        pytest.param([b.a_namespace()], 0, "team-a", id="a namespace is opted in"),
         pytest.param(POLICIES[:2], 1, "muster-", id="a policy is there"),
         pytest.param([b.a_pod_group(), a_member()], 2, "team-a/llama-0", id="a pod has our gate"),
         pytest.param(
@@ -54,7 +54,7 @@ def test_not_safe_to_uninstall(wording: Wording, objects: list[Any], place: int,
     "objects",
     [
         pytest.param([], id="nothing there"),
-        pytest.param([b.a_namespace(enabled=False)], id="no namespace marked"),
+        pytest.param([b.a_namespace(enabled=False)], id="no namespace opted in"),
         pytest.param([b.a_pod_group(), a_member(b.bound)], id="a gang that runs goes on"),
         pytest.param([a_member(b.bound)], id="a pod that runs needs its group no more"),
         pytest.param([a_member(b.succeeded)], id="what has finished waits for nothing"),

@@ -20,7 +20,7 @@ def test_a_time_in_seconds(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "2 m", "m", "2x", "1h-5m", "inf", "nan", "1e3"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     """Nor is none at all."""
     with pytest.raises(click.BadParameter):
         Duration().convert(text, None, None)

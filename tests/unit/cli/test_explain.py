@@ -305,7 +305,7 @@ def test_without_a_cluster_an_owner_cannot_be_found(
                 "spec": {"runtimeRef": {"name": "mine"}},
             },
             "ClusterTrainingRuntime mine",
-            id="a runtime nobody knows",
+            id="an unknown runtime",
         ),
     ],
 )

@@ -316,7 +316,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("kind", "version", "rest", "path"), SHAPES)
-def test_an_object_of_a_wrong_shape_is_told_with_the_path(
+def test_an_object_of_a_wrong_shape_is_reported_with_the_path(
     muster: Muster, filed: Any, wording: Wording, kind: str, version: str, rest: Any, path: str
 ) -> None:
     """One line, exit status 2."""

@@ -43,7 +43,7 @@ CASES = [
     pytest.param(
         [b.a_job(a_policy("workload: {onScale: Sometimes}"))],
         {("error", "Job team-a/llama", "InvalidPolicy")},
-        id="an invalid policy is told once, not again for the Job",
+        id="an invalid policy is reported once, not again for the Job",
     ),
     pytest.param(
         [b.a_job(a_policy("workload: {groups: [{name: rack}]}"))],
@@ -169,7 +169,7 @@ def test_files_count_together_and_faults_name_file_and_document(muster: Muster, 
     assert_names(fault["message"], "ConfigMap team-a/muster-policy", "rack")
 
 
-def test_what_cannot_be_read_is_a_fault(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+def test_an_unreadable_file_is_a_fault(muster: Muster, tmp_path: Path, wording: Wording) -> None:
     """The other files are checked nevertheless."""
     (tmp_path / "broken.yaml").write_text("a: [1")
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(b.a_job()))
@@ -191,7 +191,7 @@ def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("target", ["nowhere.yaml", "empty"])
-def test_what_is_not_there_is_told(muster: Muster, tmp_path: Path, wording: Wording, target: str) -> None:
+def test_a_missing_path_is_reported(muster: Muster, tmp_path: Path, wording: Wording, target: str) -> None:
     """One line, exit status 2: a wrong path in CI must not pass."""
     (tmp_path / "empty").mkdir()
     result = muster("lint", str(tmp_path / target))

@@ -29,7 +29,7 @@ main()
         pytest.param("cronsim", ["run"], id="the local stack"),
     ],
 )
-def test_the_pip_command_is_told(wording: Wording, package: str, arguments: list[str]) -> None:
+def test_the_pip_command_is_printed(wording: Wording, package: str, arguments: list[str]) -> None:
     """One line with the extra to install, and exit status 1."""
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT, package, *arguments],

@@ -38,7 +38,7 @@ GOOD = (EVENTING / "examples/label_racks" / STEP).read_text()
         pytest.param({KUSTOMIZATION: EMPTY, STEP: GOOD}, id="a step of another name"),
     ],
 )
-def test_what_cannot_be_run_is_told(
+def test_an_overlay_that_cannot_be_run_is_reported(
     files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """With the path; the exit status is 2."""
@@ -54,7 +54,7 @@ def test_what_cannot_be_run_is_told(
     wording(line)
 
 
-def test_a_replay_delivers_to_a_step_of_ones_own() -> None:
+def test_a_replay_delivers_to_an_own_step() -> None:
     """Beside Muster's own functions, by its own trigger."""
     events, objects = RECORDINGS / "1-torch.resource.jsonl.gz", RECORDINGS / "1-torch.objects.yaml.gz"
     options = {"--objects": objects, "--moment": "all bound", "--overlay": EVENTING / "examples/label_racks"}

@@ -77,7 +77,7 @@ def nobody() -> Iterator[int]:
         ),
     ],
 )
-def test_what_cannot_be_recorded_is_refused(
+def test_bad_record_options_are_refused(
     muster: Muster, tmp_path: Path, wording: Wording, name: str, arguments: list[str], names: list[str]
 ) -> None:
     """Exit status 2, and no file."""
@@ -103,7 +103,7 @@ def test_a_file_that_is_there_is_kept(muster: Muster, filed: Filed, tmp_path: Pa
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
-def test_a_port_that_is_taken_is_told(muster: Muster, tmp_path: Path, nobody: int, wording: Wording) -> None:
+def test_a_port_in_use_is_reported(muster: Muster, tmp_path: Path, nobody: int, wording: Wording) -> None:
     """In the words of the machine."""
     result = muster("record", str(tmp_path / "e.jsonl"), "--listen", f"127.0.0.1:{nobody}")
     assert result.exit_code == 2
@@ -160,7 +160,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         yield str(path)
 
 
-def test_a_cluster_that_does_not_answer_is_told(
+def test_a_cluster_that_does_not_answer_is_reported(
     muster: Muster, filed: Filed, tmp_path: Path, nobody: int
 ) -> None:
     """Exit status 1: the same command may work later."""
@@ -181,7 +181,7 @@ def test_a_cluster_that_does_not_answer_is_told(
     assert not (tmp_path / "e.jsonl").exists()
 
 
-def test_too_few_events_are_told_by_the_exit_status(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+def test_too_few_events_change_the_exit_status(muster: Muster, tmp_path: Path, wording: Wording) -> None:
     """A script waits for so many."""
     path = tmp_path / "e.jsonl"
     result = muster("record", str(path), "--listen", "127.0.0.1:0", "--for", "0.2", "--count", "3")
@@ -194,7 +194,7 @@ def test_too_few_events_are_told_by_the_exit_status(muster: Muster, tmp_path: Pa
     wording(re.sub(r"\d+\.\d+", "SECONDS", without_folder(result.stdout.strip(), tmp_path)))
 
 
-def test_the_objects_of_a_cluster_are_recorded_beside_what_is_sent(
+def test_cluster_objects_are_recorded_beside_sent_events(
     muster: Muster, tmp_path: Path, server: str, wording: Wording
 ) -> None:
     """With --listen the cluster is only asked for its objects."""

@@ -89,7 +89,9 @@ def redrive(muster: Muster, world: RedriveCluster, *arguments: str) -> Result:
     return muster("redrive", "--kubeconfig", world.kubeconfig, *arguments)
 
 
-def test_list_tells_who_failed_and_how(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_the_list_names_the_function_and_its_answer(
+    muster: Muster, world: RedriveCluster, wording: Wording
+) -> None:
     """One row for each, and nothing is sent."""
     name = world.store()
     unanswered = world.store(id="2", knativeerrordest="", knativeerrorcode="", knativeerrordata="")
@@ -140,7 +142,7 @@ def test_all_are_sent_and_forgotten(muster: Muster, world: RedriveCluster) -> No
         assert structured == JOB_ADDED | {"id": event["id"]}
 
 
-def test_one_that_fails_again_comes_back(muster: Muster, world: RedriveCluster) -> None:
+def test_a_letter_that_fails_again_is_stored_again(muster: Muster, world: RedriveCluster) -> None:
     """Under another name, so that it is not taken for the one that was forgotten."""
     name = world.store()
     world.refuses = True
@@ -150,7 +152,7 @@ def test_one_that_fails_again_comes_back(muster: Muster, world: RedriveCluster) 
     assert name not in world.letters()
 
 
-def test_only_what_is_named(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_only_named_letters_are_sent(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """The others stay."""
     first, second = world.store(), world.store(id="2")
     (line,) = redrive(muster, world, first, "--to", world.url).stdout.splitlines()
@@ -219,7 +221,7 @@ def test_a_broker_that_fails_on_one_letter_gets_the_others(world: RedriveCluster
     assert world.letters() == [first.name]
 
 
-def test_what_a_terminal_would_obey_is_escaped(muster: Muster, world: RedriveCluster) -> None:
+def test_control_characters_are_escaped(muster: Muster, world: RedriveCluster) -> None:
     """The answer of a function, of which a sender chooses parts."""
     answer = base64.b64encode(b"\x1b]0;owned\x07\x1b[2J \xe2\x80\xae").decode()
     world.store(knativeerrordata=answer)

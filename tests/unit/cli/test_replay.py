@@ -197,7 +197,7 @@ def test_objects_that_muster_does_not_read_are_passed_over(muster: Muster, filed
     assert len(output["podGroups"]) == 1
 
 
-def test_an_event_that_no_trigger_can_choose_is_told(
+def test_an_event_that_no_trigger_can_match_is_reported(
     muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
 ) -> None:
     """Triggers look at the extensions that ApiServerSource sends; a hand-made event may lack them."""

@@ -122,7 +122,7 @@ def test_it_keeps_within_the_time(
     wording(without_duration(summary))
 
 
-def test_nobody_there_is_told(muster: Muster, filed: Filed, wording: Wording) -> None:
+def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
     """Refused for every event; the exit status tells."""
     result = muster("replay", filed("e.json", STREAM[:1]), "--to", "http://127.0.0.1:1")
     assert result.exit_code == 1
@@ -164,7 +164,7 @@ def test_nobody_there_is_told(muster: Muster, filed: Filed, wording: Wording) ->
         ),
     ],
 )
-def test_what_cannot_be_sent_is_refused(
+def test_bad_arguments_for_sending_are_refused(
     muster: Muster, filed: Filed, wording: Wording, arguments: list[str], names: list[str]
 ) -> None:
     """In one line, before anything is sent."""

@@ -31,7 +31,7 @@ class _Stack:
         return
 
 
-def test_an_event_that_no_retry_could_deliver_is_told(
+def test_an_undelivered_event_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wording: Wording
 ) -> None:
     """At once: the dead letters of a local broker end with it."""

@@ -75,7 +75,7 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
         pytest.param(
             [b.a_jobset(modifiers=[a_condition("PodGroupsReady", "TooManyGroups", "9 groups")])],
             [("jobset/llama", SINCE, "TooManyGroups")],
-            id="an owner that was given up tells why",
+            id="an owner with a grouping failure shows the reason",
         ),
         pytest.param(
             [b.a_trainjob(a_condition("PodGroupsScheduled", "Scheduled", "all", status="True"))],
@@ -93,7 +93,7 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
         pytest.param(
             [b.a_pod_group(), a_member(), a_member(name="llama-1")],
             [(f"podgroup/{GROUP}", SINCE, "SchedulingGated")],
-            id="pods whose gate nobody lifted, though their group exists",
+            id="gated pods whose group exists",
         ),
         pytest.param(
             [a_member(b.unstamped, b.gated(GATE))],
@@ -105,12 +105,12 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
         pytest.param(
             [b.a_pod_group(GROUP, b.annotated(INVALID), since_eight, min_count=None)],
             [(f"podgroup/{GROUP}", SINCE, "InvalidPolicy")],
-            id="a stand-in tells why there is no gang",
+            id="a fallback group shows why there is no gang",
         ),
         pytest.param(
             [b.a_pod_group(GROUP, a_condition("PodGroupInitiallyScheduled", "Unschedulable", "no room"))],
             [(f"podgroup/{GROUP}", SINCE, "Unschedulable")],
-            id="a group without a place is told of where no owner has a condition",
+            id="an unscheduled group is listed where no owner has a condition",
         ),
         pytest.param(
             [
@@ -118,7 +118,7 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
                 b.a_pod_group(GROUP, a_condition("PodGroupInitiallyScheduled", "Unschedulable", "no room")),
             ],
             [("trainjob/llama", SINCE, "Unschedulable")],
-            id="a group that a condition names is told of once",
+            id="a group that a condition names is listed once",
         ),
         pytest.param(
             [
@@ -131,11 +131,13 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
                 (f"podgroup/{GROUP}-1", SINCE, "Unschedulable"),
                 ("trainjob/llama", SINCE, "Unschedulable"),
             ],
-            id="a group is not told of where a condition names another one that begins with its name",
+            id="a group is not left out where a condition names another that begins with its name",
         ),
     ],
 )
-def test_what_waits(wording: Wording, objects: list[Any], expected: list[tuple[str, str, str]]) -> None:
+def test_waiting_owners_and_groups_are_listed(
+    wording: Wording, objects: list[Any], expected: list[tuple[str, str, str]]
+) -> None:
     """Each thing that waits is one row, and nothing else is."""
     rows = read_status(Snapshot(objects)).items
     assert [(row.what, row.since, row.reason) for row in rows] == expected
@@ -193,7 +195,9 @@ UNGATED = b.with_spec(schedulingGates=[])
         ),
     ],
 )
-def test_what_runs_without_a_gang_does_not_wait(objects: list[Any], expected: dict[str, State]) -> None:
+def test_owners_running_without_a_gang_are_not_waiting(
+    objects: list[Any], expected: dict[str, State]
+) -> None:
     """Both are told of, apart from each other."""
     assert {item.what: item.state for item in read_status(Snapshot(objects)).items} == expected
 
@@ -212,7 +216,7 @@ class _Closed(Snapshot):
         return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
 
 
-def test_a_kind_that_may_not_be_listed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_that_may_not_be_listed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are told of nevertheless."""
     monkeypatch.setattr(_Closed, "errors", {"trainjobs": Forbidden("not yours", status=403)})
     found = read_status(_Closed([b.a_trainjob(NO_ROOM), a_member()]))
@@ -238,7 +242,7 @@ def test_other_namespaces_are_left_out_when_one_is_named() -> None:
 @pytest.mark.parametrize(
     ("since", "age"),
     [
-        pytest.param("", "-", id="nobody wrote it down"),
+        pytest.param("", "-", id="no time is known"),
         pytest.param("2026-11-21T08:00:05Z", "0s", id="clocks differ"),
         pytest.param("2026-11-21T07:59:48Z", "12s", id="seconds"),
         pytest.param("2026-11-21T07:48:00Z", "12m", id="minutes"),
@@ -285,7 +289,7 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
     assert "nothing is waiting" in muster("status", "--kubeconfig", path).stdout
 
 
-def test_what_could_not_be_read_fails(
+def test_unreadable_kinds_fail_the_command(
     muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """With the API server's message, and without a word of nothing waiting."""
@@ -307,9 +311,7 @@ def test_a_table_that_is_too_wide_is_folded() -> None:
     assert lines[-1].endswith("llama-main-33333333")
 
 
-def test_watch_prints_again_what_changed(
-    muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_prints_changes(muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until Ctrl-C; an API server that is away for a moment is told of and asked again."""
     path, load = kubeconfig
     load([b.a_namespace()])

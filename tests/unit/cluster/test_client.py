@@ -80,7 +80,7 @@ def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.Clus
     assert (type(caught.value), caught.value.status) == (error, code)
 
 
-def test_an_error_has_the_servers_words() -> None:
+def test_an_error_has_the_servers_message() -> None:
     """Reason and message of the Status, the message cut to 1024 characters."""
     words = 'spec: "x" ' * 500
     reply = ScriptedResponse(422, status(422, "Invalid", words))
@@ -246,7 +246,7 @@ def test_lists_are_read_page_by_page() -> None:
     assert {request.path for request in server.requests} == {"/api/v1/namespaces/team-a/pods"}
 
 
-def test_what_a_group_serves() -> None:
+def test_discovery_lists_versions_and_resources() -> None:
     """Versions and resources by discovery; a group that is not served has none."""
     pages = [
         ScriptedResponse(200, {"versions": [{"version": "v1beta1"}, {"version": "v1alpha3"}]}),
@@ -266,7 +266,7 @@ READS = [pytest.param(_get, id="a get"), pytest.param(lambda client: client.raw(
 class TestNoAnswer:
     """Nobody knows whether the request was carried out: it comes again."""
 
-    def test_nobody_listens(self) -> None:
+    def test_connection_refused(self) -> None:
         """A refused connection."""
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -311,7 +311,7 @@ def test_calls_that_come_at_once_use_their_connections_again() -> None:
     assert server.connections == at_once
 
 
-def test_raw_gives_whatever_comes() -> None:
+def test_raw_returns_any_answer() -> None:
     """Status and body, JSON or not, without an error."""
     with serving(ScriptedResponse(200, {"a": 1}), ScriptedResponse(404, b"404 page not found")) as server:
         client = Client.for_server(server.url)

@@ -114,7 +114,7 @@ def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
         pytest.param(errors.Gone("no namespace"), id="gone"),
     ],
 )
-def test_what_is_optional_never_stops_a_plan(error: errors.ClusterError) -> None:
+def test_a_failed_optional_action_never_stops_a_plan(error: errors.ClusterError) -> None:
     """An Event that is lost costs a message; the plan that comes back tells it was not written."""
     cluster = WriteRecorder(event=error)
     actions = (_create("event", optional=True), _create("b"))
@@ -129,7 +129,7 @@ QUOTES = 'PodGroup "a" is invalid: spec: {refusal} \\ "x\ny": ü'
     "error",
     [pytest.param(errors.Invalid(QUOTES), id="422"), pytest.param(errors.Forbidden(QUOTES), id="403")],
 )
-def test_a_refused_action_is_replaced_with_the_servers_words(error: errors.ClusterError) -> None:
+def test_the_fallback_of_a_refused_action_quotes_the_server(error: errors.ClusterError) -> None:
     """Quotes, backslashes and line ends survive; the plan that comes back is what was done."""
     instead = (
         _create("stand-in", text="RefusedByApi: {refusal}"),
@@ -151,14 +151,14 @@ def test_a_conflict_is_no_refusal() -> None:
     assert cluster.written == []
 
 
-def test_a_refused_stand_in_is_an_error() -> None:
+def test_a_refused_fallback_group_is_an_error() -> None:
     """A quota refuses both."""
     cluster = WriteRecorder(a=[errors.Forbidden("quota"), errors.Forbidden("quota")])
     with pytest.raises(errors.Forbidden):
         execute.in_order(cluster, _plan(_create("a", if_refused=(_create("a"),))), "m")
 
 
-def test_a_refused_composite_leaves_its_stand_ins_to_those_below() -> None:
+def test_fallback_groups_of_a_refused_composite_replace_its_children() -> None:
     """They have the names of its children, which are not made a second time; what comes after them is."""
     instead = (_create("child-0"), _create("child-1"))
     plan = _plan(_create("parent", if_refused=instead), _create("child-0"), _create("child-1"), _create("b"))
@@ -168,7 +168,7 @@ def test_a_refused_composite_leaves_its_stand_ins_to_those_below() -> None:
     assert done == _plan(*instead, _create("b"))
 
 
-def test_stand_ins_of_an_earlier_delivery_are_done() -> None:
+def test_fallback_groups_of_an_earlier_delivery_count_as_done() -> None:
     """A composite that is refused again and again must not make its event come again until it is dead."""
     instead = (_create("child-0"), _create("child-1"))
     cluster = WriteRecorder(parent=errors.Forbidden("no role"), **{"child-0": errors.AlreadyExists("taken")})
@@ -176,7 +176,7 @@ def test_stand_ins_of_an_earlier_delivery_are_done() -> None:
     assert done == _plan(instead[1])
 
 
-def test_the_stand_in_of_the_policy_has_the_servers_words() -> None:
+def test_the_fallback_group_quotes_the_server() -> None:
     """What create_pod_groups prepares and what execute fills in fit together."""
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
     assert isinstance(plan, Plan)
@@ -206,7 +206,7 @@ def test_another_refusal_is_another_event() -> None:
     assert len({*quota, *role}) == 2
 
 
-def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
+def test_a_refused_fallback_group_is_reported_in_an_event() -> None:
     """A quota of no PodGroups: the owner has an Event, and the event comes again."""
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
     assert isinstance(plan, Plan)
@@ -223,13 +223,13 @@ def test_what_refuses_the_stand_in_too_is_told_all_the_same() -> None:
     [
         pytest.param("Hold", "01", None, id="all are refused and the pods held: nothing was created"),
         pytest.param("Hold", "0", ["1"], id="one is refused and its pods held: the other was created"),
-        pytest.param("Basic", "0", ["0", "1"], id="one is refused: its stand-in and the other were created"),
+        pytest.param(
+            "Basic", "0", ["0", "1"], id="one is refused: its fallback group and the other were created"
+        ),
         pytest.param("Hold", "", ["0", "1"], id="none is refused"),
     ],
 )
-def test_the_reply_names_what_was_really_created(
-    on_failure: str, refused: str, named: list[str] | None
-) -> None:
+def test_the_reply_names_only_created_groups(on_failure: str, refused: str, named: list[str] | None) -> None:
     """Others hang their steps on it, and a group that was refused does not exist."""
     group = "llama-main-33333333-"
     blocks = a_job(template_labelled({GROUP_SIZE: "1"}), pods=2)

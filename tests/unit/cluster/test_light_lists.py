@@ -40,7 +40,7 @@ def _cluster() -> Iterator[DeadlineClient]:
         yield DeadlineClient(Versioned(Client.for_server(server.url)), 60)
 
 
-def test_lists_have_what_steps_read(cluster: DeadlineClient) -> None:
+def test_lists_contain_the_fields_that_steps_read(cluster: DeadlineClient) -> None:
     """Gates, groups, labels and status, and no containers; a GET has the whole object."""
     body = cluster.list(PODS, "team-a")[0]
     assert not LEFT_OUT.intersection(body["spec"])

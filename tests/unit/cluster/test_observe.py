@@ -182,7 +182,7 @@ def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
     assert not any("PodGroup" in call for call in cluster.reads)
 
 
-def test_create_workload_reads_pods_and_groups_to_give_up() -> None:
+def test_create_workload_reads_pods_and_groups_of_a_skipped_owner() -> None:
     """A skipped owner may have stamped pods."""
     job = a_job(with_spec(managedBy="kueue.x-k8s.io/multikueue"))
     inputs = CREATE_WORKLOAD.observe(CountingSnapshot(job, *pods_of(job), a_pod_group()), ref(job))
@@ -246,7 +246,7 @@ def _failed_create(name: str, at: str, message: str, reason: str = "FailedCreate
     return event | {"involvedObject": involved, "reason": reason, "lastTimestamp": at, "message": message}
 
 
-def test_the_latest_failed_create_is_told_while_pods_are_missing() -> None:
+def test_the_latest_failed_create_is_reported_while_pods_are_missing() -> None:
     """A full quota is told nowhere else."""
     events = (
         _failed_create("a", "2026-11-21T08:00:02Z", "exceeded quota"),
@@ -339,7 +339,7 @@ class TestPods:
         assert [group.metadata.name for group in inputs.tree.members.composites] == [CHAT]
         assert (len(inputs.tree.members.jobs), len(inputs.pods)) == (2, 4)
 
-    def test_a_placed_gang_of_nobody(self) -> None:
+    def test_a_placed_gang_without_an_owner(self) -> None:
         """A PodGroup that a person made for marked pods: they are let go though no owner can be read."""
         group = a_pod_group("llama-main-33333333", placed)
         del group["metadata"]["ownerReferences"]

@@ -58,7 +58,7 @@ class TestSnapshot:
         cluster = Snapshot([an_object("apps/v1", "Deployment", "web", "u"), a_namespace()])
         assert cluster.get(NAMESPACES, "team-a") == a_namespace()
 
-    def test_it_serves_what_1_37_serves(self) -> None:
+    def test_it_serves_the_apis_of_kubernetes_1_37(self) -> None:
         """All of scheduling.k8s.io and nothing else."""
         cluster = Snapshot([])
         cluster.refresh()

@@ -78,7 +78,7 @@ class TestSweeps:
             pytest.param(("Job",), ["Workload", "PodGroup"], id="a Job may live"),
         ],
     )
-    def test_what_an_owner_out_of_sight_has_is_kept(
+    def test_objects_of_an_owner_whose_kind_is_not_served_are_kept(
         self, not_served: tuple[str, ...], removed: list[str]
     ) -> None:
         """An upgrade that no longer serves the version of a kind deletes nothing of its owners."""
@@ -88,7 +88,7 @@ class TestSweeps:
         kinds = [observed.subject.kind for observed in subjects if isinstance(observed, OrphanInputs)]
         assert sorted(kinds) == sorted(removed)
 
-    def test_what_a_deleted_owner_left_behind_is_removed_out_of_sight(self) -> None:
+    def test_objects_of_a_deleted_owner_whose_kind_is_not_served_are_removed(self) -> None:
         """An orphaning deletion takes the reference away."""
         left = a_pod_group("left", lambda group: group["metadata"].pop("ownerReferences"))
         subjects = sweep.owners_and_orphans(CountingSnapshot(left, missing=("Job",)))

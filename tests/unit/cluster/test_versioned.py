@@ -117,7 +117,7 @@ CREATE = Action(Verb.CREATE, _ref(POD_GROUPS), BODY)
 @pytest.mark.parametrize(
     ("serves", "version", "mode"), [(NEW, "v1beta1", {"single": {}}), (OLD, "v1alpha2", "Pod")]
 )
-def test_every_verb_speaks_what_is_served(serves: frozenset[str], version: str, mode: Any) -> None:
+def test_every_verb_uses_the_served_version(serves: frozenset[str], version: str, mode: Any) -> None:
     """The path and the body are of the served version, what comes back is always v1beta1."""
     raw = Serving(serves)
     cluster = Versioned(raw)
@@ -143,7 +143,7 @@ def test_a_json_patch_goes_as_it_is() -> None:
     assert raw.sent == [[change]]
 
 
-def test_what_is_not_found_is_none() -> None:
+def test_a_missing_object_is_none() -> None:
     """A missing object is no missing API: it is not asked again what is served."""
     raw = Serving(OLD)
     assert Versioned(raw).get(WORKLOADS, "missing", NAMESPACE) is None

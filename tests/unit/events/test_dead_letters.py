@@ -49,7 +49,7 @@ def structured(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:
 
 
 @pytest.mark.parametrize("mode", [binary, structured])
-def test_what_the_broker_added_is_told_apart_from_the_event(mode: Any) -> None:
+def test_attributes_of_the_broker_are_separated_from_the_event(mode: Any) -> None:
     """Who failed and how stands beside the event, which is as it was before."""
     letter = of_request(*mode(EVENT | TOLD))
     assert letter == DeadLetter(EVENT, "create-workload", "500", '{"reason": "Invalid"}')
@@ -57,7 +57,7 @@ def test_what_the_broker_added_is_told_apart_from_the_event(mode: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", [binary, structured])
-def test_event_without_a_word_about_the_failure(mode: Any) -> None:
+def test_an_event_without_failure_attributes(mode: Any) -> None:
     """Knative tells nothing after a time-out."""
     assert of_request(*mode(EVENT)) == DeadLetter(EVENT)
 
@@ -145,7 +145,7 @@ def test_redrives_are_counted_in_six_digits(redrives: Any, following: str) -> No
     assert of_request(*structured(EVENT | {"musterredrive": redrives})).again()["musterredrive"] == following
 
 
-def test_functions_of_one_service_are_told_apart() -> None:
+def test_functions_of_one_service_are_distinguished() -> None:
     """By the path: the same event may fail in two of them, and is kept for each."""
     service = "http://muster.muster-system.svc.cluster.local"
     first, second = (
@@ -171,7 +171,7 @@ def test_answer_cut_in_the_middle_of_its_base64_is_read_as_far_as_it_goes() -> N
     assert of_request(*binary(EVENT | TOLD | {"knativeerrordata": "???"})).answer == ""
 
 
-def test_one_name_for_each_turn() -> None:
+def test_each_failure_of_an_event_has_one_name() -> None:
     """A broker that delivers a letter twice makes one of it; an event that fails once more makes another."""
     first = of_request(*binary(EVENT | TOLD))
     assert first.name == of_request(*structured(EVENT | TOLD)).name == "dead-letter-b03c7a2269fd"
@@ -188,7 +188,7 @@ def test_no_event_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "1"}'])
-def test_config_map_that_somebody_changed(text: str, wording: Wording) -> None:
+def test_a_config_map_that_a_user_changed_is_not_sent(text: str, wording: Wording) -> None:
     """What holds no event any more is named, not sent."""
     with pytest.raises(ValueError, match="dead-letter-1") as refused:
         from_config_map({"metadata": {"name": "dead-letter-1"}, "data": {"event.json": text}})

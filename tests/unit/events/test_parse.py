@@ -90,7 +90,11 @@ def test_reference_mode(name: str, happened: Happened, ref: ObjectRef) -> None:
     ("name", "happened", "kind", "namespace"),
     [
         pytest.param(
-            "workload-deleted.resource", Happened.DELETE, "Workload", "team-a", id="a deletion is told as one"
+            "workload-deleted.resource",
+            Happened.DELETE,
+            "Workload",
+            "team-a",
+            id="a deletion is parsed as one",
         ),
         pytest.param(
             "runtime-updated.resource",

@@ -98,7 +98,7 @@ def event(body: Object, happened: Happened, *, whole: bool = True) -> ResourceEv
         for happened in Happened
     ],
 )
-def test_what_each_step_hears(step: str, kind: str, happened: Happened) -> None:
+def test_the_events_that_each_step_handles(step: str, kind: str, happened: Happened) -> None:
     """The table of design section 6, in both modes; whatever else arrives is not for this step."""
     for whole in (True, False):
         given = event(OBJECTS[kind], happened, whole=whole)
@@ -165,7 +165,7 @@ CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
             a_job(mark=None),
             ADD,
             Reason.NOT_MARKED,
-            id="a Job that nobody marked",
+            id="a Job without a group label",
         ),
         pytest.param(
             a_job(mark="none"),
@@ -175,7 +175,7 @@ CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
         ),
     ],
 )
-def test_owners_that_the_event_alone_rules_out(
+def test_owners_that_are_skipped_by_the_event_alone(
     body: Object, happened: Happened, reason: Reason, wording: Wording
 ) -> None:
     """create_workload needs no call for these."""
@@ -202,7 +202,7 @@ def test_updates_of_trainjobs_that_have_their_groups(happened: Happened, status:
     assert examined or (isinstance(subject, NoOp) and subject.reason == Reason.UP_TO_DATE)
 
 
-def test_a_cron_jobs_job_marked_by_hand_is_looked_at() -> None:
+def test_a_cron_jobs_job_labelled_by_hand_is_handled() -> None:
     """Its controller is not one that Muster groups."""
     job = a_job(owned_by(CRON_JOB))
     assert STEPS["create_workload"](event(job, ADD)) == ref(job)
@@ -228,7 +228,7 @@ def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param(a_job(mark=None), Reason.NOT_MARKED, id="a Job that nobody marked"),
+        pytest.param(a_job(mark=None), Reason.NOT_MARKED, id="a Job without a group label"),
         pytest.param(
             a_jobset(modifiers=[with_condition("Completed")]), Reason.FINISHED, id="a JobSet that ended"
         ),
@@ -376,7 +376,7 @@ def test_updates_that_change_no_condition(body: Object, wording: Wording) -> Non
     wording(subject.message)
 
 
-def test_a_job_that_nobody_marked_has_no_conditions() -> None:
+def test_an_unlabelled_job_has_no_conditions() -> None:
     """However it turns."""
     subject = STEPS["emit_conditions"](event(a_job(with_spec(suspend=True), mark=None), UPDATE))
     assert isinstance(subject, NoOp)

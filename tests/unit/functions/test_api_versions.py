@@ -229,7 +229,7 @@ def test_groups_of_groups_are_refused(
     assert [cluster.run("patch_pods", pod, PODS).reason for pod in pods] == ["GatesLifted"] * 2
 
 
-def test_groups_of_groups_whose_kind_is_switched_off_later_are_given_up_visibly(
+def test_groups_of_groups_whose_kind_is_switched_off_later_are_reported(
     world: Callable[..., GatedCluster],
 ) -> None:
     """What exists stays, the owner says what is missing, and pods of a restart do not wait for a parent."""
@@ -269,7 +269,7 @@ def test_groups_of_groups_whose_kind_is_switched_off_later_are_given_up_visibly(
     assert cluster.run("patch_pods", reborn, PODS).reason == "GatesLifted"
 
 
-def test_where_the_api_is_off_marked_jobs_run_as_plain_jobs(world: Callable[..., GatedCluster]) -> None:
+def test_labelled_jobs_run_as_plain_jobs_where_the_api_is_off(world: Callable[..., GatedCluster]) -> None:
     """The API server drops the group's name and not the gate: it is lifted, and the owner is told why."""
     cluster = world(gates=OFF)
     job, pods = cluster.job()

@@ -18,7 +18,7 @@ SERVICES = [
 ]
 
 
-def test_what_it_copies_is_there_and_in_the_context() -> None:
+def test_copied_files_exist_in_the_build_context() -> None:
     """Each source of the image; .dockerignore would hide one without a word."""
     sources = [instruction.copied[0] for instruction in containerfile.of_word("COPY")]
     assert sources == ["requirements.txt", "shared/muster", "functions"]
@@ -31,7 +31,7 @@ def test_what_it_copies_is_there_and_in_the_context() -> None:
     "path",
     [".git", ".venv", ".cluster", "tests", "shared/muster/runtime/__pycache__", "shared/muster/simulator"],
 )
-def test_what_it_does_not_need_is_not_in_the_context(path: str) -> None:
+def test_unneeded_files_are_not_in_the_build_context(path: str) -> None:
     """Gigabytes that were built or fetched would be sent to the builder first."""
     assert not in_context(path)
 
@@ -62,7 +62,7 @@ def test_no_shell_stands_between_the_server_and_its_signals() -> None:
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: str(path.stem))
-def test_it_is_what_the_services_ask_for(path: Path) -> None:
+def test_the_image_fits_the_services(path: Path) -> None:
     """The port, a function that it serves, and a user that runAsNonRoot lets run: a number that is not 0."""
     (container,) = yaml.safe_load(path.read_text())["spec"]["template"]["spec"]["containers"]
     (user,), (port,) = containerfile.of_word("USER"), containerfile.of_word("EXPOSE")

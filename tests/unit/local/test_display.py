@@ -78,7 +78,7 @@ class TestTrees:
         branch = group_text(*pods)
         assert (branch.text, branch.mark) == ("gang main 3/3 on node-1, node-2 x2", display.GOOD)
 
-    def test_a_group_that_waits_tells_of_its_gates(self) -> None:
+    def test_a_waiting_group_shows_its_gated_pods(self) -> None:
         """And that no pod has a node."""
         branch = group_text(a_member(0, b.gated(GATE)), a_member(1, b.gated(GATE)))
         assert (branch.text, branch.mark) == ("gang main 0/2 pods have a node, 2 gated", display.WAITING)
@@ -189,7 +189,7 @@ def test_a_report_names_the_checks_that_failed() -> None:
 class TestFollowing:
     """After the stories one's own jobs are shown."""
 
-    def test_lines_tell_of_a_job_once_it_is_placed(self) -> None:
+    def test_lines_report_a_placed_job_once(self) -> None:
         """Once, and with the nodes; activities are told of as well."""
         console = Console(file=io.StringIO(), width=80)
         lines = Lines(console, quiet=True)

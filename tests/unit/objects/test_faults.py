@@ -61,7 +61,7 @@ class _Checked(BaseModel):
         ({"nodes": 1}, "nodes", "unknown field"),
     ],
 )
-def test_the_words_and_the_path(data: dict[str, Any], path: str, words: str) -> None:
+def test_a_fault_has_a_message_and_a_path(data: dict[str, Any], path: str, words: str) -> None:
     """As a person would write them."""
     with pytest.raises(ValidationError) as caught:
         _Checked.model_validate(data)

@@ -9,7 +9,7 @@ from muster.objects.text import printable
 
 
 @given(st.text())
-def test_what_is_printed_has_no_control_character(text: str) -> None:
+def test_printed_text_has_no_control_character(text: str) -> None:
     """Neither C0 nor C1, no line separators, no half characters; what a person wrote stays as it is."""
     shown = printable(text)
     shown.encode()

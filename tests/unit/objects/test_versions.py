@@ -72,12 +72,12 @@ def test_choose(listed: frozenset[str], api: SchedulingApi) -> None:
         pytest.param(SchedulingApi(""), False, True, id="where nothing is served nothing is resized either"),
     ],
 )
-def test_what_an_api_can_do(api: SchedulingApi, is_served: bool, resizable: bool) -> None:
+def test_served_and_resizable_versions(api: SchedulingApi, is_served: bool, resizable: bool) -> None:
     """Served or not, resizable or not."""
     assert (api.served, api.resizable) == (is_served, resizable)
 
 
-def test_who_switches_it_on_is_told_every_gate_and_flag(wording: Wording) -> None:
+def test_the_message_names_every_gate_and_flag(wording: Wording) -> None:
     """For each release the feature gates and the runtime-config, and the components that need them."""
     for word in (
         "--feature-gates=GenericWorkload=true",

@@ -88,7 +88,7 @@ def test_whether_a_group_was_placed() -> None:
     assert not _group("PodGroupInitiallyScheduled", "False").placed
 
 
-def test_what_the_scheduler_refused() -> None:
+def test_the_refusal_of_the_scheduler() -> None:
     """Reason and message while the condition is False."""
     refused = _group("PodGroupInitiallyScheduled", "False", reason="Unschedulable", message="no room")
     assert refused.refusal == ("Unschedulable", "no room")
@@ -156,7 +156,7 @@ def test_paths(path: str, expected: str) -> None:
     assert path == expected
 
 
-def test_kinds_are_told_apart_by_group(wording: Wording) -> None:
+def test_kinds_are_distinguished_by_group(wording: Wording) -> None:
     """Any version of a group, no kind of another."""
     assert by_kind("scheduling.k8s.io/v1alpha2", "Workload") == WORKLOADS
     with pytest.raises(LookupError) as unknown:

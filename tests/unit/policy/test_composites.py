@@ -95,7 +95,7 @@ def test_a_tree_is_compiled_into_nested_templates() -> None:
     assert action.body["spec"]["compositePodGroupTemplates"] == [ZONE]
 
 
-def test_one_priority_stands_in_every_template() -> None:
+def test_every_template_has_the_same_priority() -> None:
     """The API refuses a Workload whose templates differ, composite ones included."""
     job = blocks(5, template_spec(priorityClassName="high"))
     (action,) = plan(plan_workload(observed(job, sources=sources()), NOW)).actions
@@ -138,14 +138,14 @@ def test_owner_references_of_a_composite_are_those_of_a_group() -> None:
     assert kinds == [("Job", True), ("Workload", None)]
 
 
-def test_what_exists_is_not_made_again() -> None:
+def test_an_existing_composite_is_not_created_again() -> None:
     """A composite that is there is left; the children that are missing are made."""
     given = seen(composites=(zone(3),), groups=[a_pod_group("llama-main-33333333-1")])
     names = [action.target.name for action in plan(plan_pod_groups(given, NOW)).actions]
     assert names == ["llama-main-33333333-0", "llama-main-33333333-2"]
 
 
-def test_a_refused_composite_leaves_stand_ins_for_all_below() -> None:
+def test_a_refused_composite_leaves_fallback_groups_for_all_below() -> None:
     """Its children would wait for a parent for ever."""
     composite = plan(plan_pod_groups(seen(), NOW)).actions[0]
     event, *fallback = composite.if_refused
@@ -176,7 +176,7 @@ def test_where_composites_are_not_served_such_a_policy_is_invalid(
     assert made == [f"llama-main-33333333-{block}" for block in range(3)]
 
 
-def test_a_users_composite_workload_whose_kind_is_switched_off_is_given_up_visibly(wording: Wording) -> None:
+def test_a_users_composite_workload_whose_kind_is_switched_off_is_reported(wording: Wording) -> None:
     """It is stored and cannot be made into groups any more."""
     own = a_users_workload(root=blocks())
     own["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": [ZONE]}
@@ -189,7 +189,7 @@ def test_a_users_composite_workload_whose_kind_is_switched_off_is_given_up_visib
     assert served.reason == Reason.OWN_WORKLOAD
 
 
-def test_a_users_composite_that_only_shares_a_name_with_a_mark_does_not_fit() -> None:
+def test_a_users_composite_that_only_shares_a_name_with_a_group_label_does_not_fit() -> None:
     """Pods are members of groups of pods, never of a group of groups."""
     own = a_users_workload(root=blocks())
     named = {**ZONE, "name": "main", "podGroupTemplates": [a_gang("other", 1)]}
@@ -282,7 +282,7 @@ GOING = a_pod(blocks(5), 4, bound, being_deleted)
         pytest.param(
             in_blocks("0,1", pods=[RUNNING], groups=0),
             [("create", 2)],
-            id="whoever replaced it was stopped in between",
+            id="the step that replaced it was stopped in between",
         ),
     ],
 )
@@ -320,7 +320,7 @@ def test_the_composite_is_right_before_its_groups_are() -> None:
     assert kinds == ["Workload", "CompositePodGroup", "CompositePodGroup", "PodGroup", "PodGroup"]
 
 
-def test_a_missing_composite_is_told_like_a_missing_group(wording: Wording) -> None:
+def test_a_missing_composite_is_reported_like_a_missing_group(wording: Wording) -> None:
     """Nobody else says so: the scheduler waits for it without a word."""
     groups = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
     decision = plan(plan_conditions(seen(groups=groups), NOW))

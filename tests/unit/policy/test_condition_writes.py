@@ -117,7 +117,7 @@ class TestMerge:
         """Untouched, in their order, after ours: a TrainJob's last one is its State column."""
         assert _written(_after(*OTHERS)) == [READY, SCHEDULED, *OTHERS]
 
-    def test_what_is_said_already_is_not_written(self, wording: Wording) -> None:
+    def test_unchanged_conditions_are_not_written(self, wording: Wording) -> None:
         """Wherever ours stand in the list."""
         decision = plan_conditions(_after(SCHEDULED, *OTHERS, READY), NOW)
         assert without_message(decision) == NoOp(Reason.UP_TO_DATE, gangs=GangReport(placed=1))
@@ -173,7 +173,7 @@ class TestStateColumn:
         assert (ready["status"], scheduled["status"]) == ("True", "False")
         assert shown == scheduled | {"type": "PodGroupsNotScheduled", "status": "True"}
 
-    def test_what_is_shown_already_is_not_written(self) -> None:
+    def test_an_unchanged_third_condition_is_not_written(self) -> None:
         """The third condition is compared like the other two."""
         conditions = _written(_waiting_trainjob())
         assert plan_conditions(_waiting_trainjob(*conditions), NOW).reason == Reason.UP_TO_DATE
@@ -258,7 +258,7 @@ def test_the_same_event_has_the_same_name() -> None:
     ("at", "again"),
     [
         pytest.param("2026-11-21T07:59:58Z", True, id="placed a moment ago: its pods are being bound"),
-        pytest.param("2026-11-21T07:59:54Z", False, id="placed longer ago: another event will tell"),
+        pytest.param("2026-11-21T07:59:54Z", False, id="placed longer ago: another event reports it"),
     ],
 )
 def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again: bool) -> None:

@@ -271,7 +271,7 @@ def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
     wording(scheduled[2])
 
 
-def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wording) -> None:
+def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording) -> None:
     """A missing group comes before one that lacks pods; a quota is told beside another group's trouble."""
     given = observed(TRAINJOB, jobset=JOBSET, groups=GROUPS[:1], failed_create="exceeded quota")
     *condition, message = planned_conditions(given)["PodGroupsScheduled"]
@@ -298,7 +298,7 @@ def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wordin
             ),
             "RefusedByApi",
             (NAME, "no such: class"),
-            id="a stand-in says why it is one",
+            id="a fallback group has its reason",
         ),
         pytest.param(
             observed(others=[a_users_workload(a_basic("x"), a_basic("y"))], groups=[a_pod_group()]),
@@ -308,7 +308,9 @@ def test_the_worst_is_the_reason_and_every_waiting_group_is_told(wording: Wordin
         ),
     ],
 )
-def test_what_is_not_ready(given: Observed, reason: str, facts: tuple[str, ...], wording: Wording) -> None:
+def test_pod_groups_ready_is_false_with_the_cause(
+    given: Observed, reason: str, facts: tuple[str, ...], wording: Wording
+) -> None:
     """PodGroupsReady says which objects are missing, or why they are not what was wanted."""
     *condition, message = planned_conditions(given)["PodGroupsReady"]
     assert condition == ["False", reason]
@@ -346,7 +348,7 @@ def test_only_groups_of_the_live_jobset_count() -> None:
     assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "WaitingForPodGroup")
 
 
-def test_the_mark_of_a_users_own_workload_is_told_too() -> None:
+def test_groups_of_a_users_own_workload_are_reported_too() -> None:
     """Its groups stand like all others."""
     given = observed(others=[a_users_workload(a_gang("main", 2))], groups=[PLACED], pods=RUNNING)
     assert planned_conditions(given)["PodGroupsScheduled"][:2] == ("True", "Scheduled")

@@ -64,7 +64,7 @@ def test_a_gang_that_cannot_grow(wording: Wording) -> None:
     assert _events(given) == [("Normal", "GangSizeFixed"), ("Normal", "Scheduled")]
 
 
-def test_where_min_count_follows_growth_is_not_told() -> None:
+def test_growth_is_not_reported_where_min_count_follows_it() -> None:
     """1.37: resize_gang writes it."""
     assert planned_conditions(_grown(SchedulingApi()))["PodGroupsReady"][:2] == ("True", "PodGroupsExist")
 
@@ -119,7 +119,7 @@ def test_a_gang_that_cannot_shrink_never_places_a_replacement(group: Object, wor
         ),
     ],
 )
-def test_a_fixed_size_that_hurts_nobody_is_not_told(given: Observed, reason: str) -> None:
+def test_a_fixed_size_without_effect_is_not_reported(given: Observed, reason: str) -> None:
     """Every gang of 1.36 is larger than what is left of it when its members finish."""
     assert planned_conditions(given)["PodGroupsScheduled"][1] == reason
     assert planned_conditions(given)["PodGroupsReady"][1] == "PodGroupsExist"
@@ -128,7 +128,7 @@ def test_a_fixed_size_that_hurts_nobody_is_not_told(given: Observed, reason: str
 BARE = [a_pod(None, index, unstamped) for index in range(2)]
 
 
-def test_where_the_api_is_not_served_both_conditions_say_what_to_switch_on(wording: Wording) -> None:
+def test_where_the_api_is_not_served_both_conditions_name_the_gates(wording: Wording) -> None:
     """Bare pods that all run are not called scheduled groups; one Event says so."""
     running = [a_pod(None, index, unstamped, bound) for index in range(2)]
     given = observed(pods=running, scheduling=OFF)
@@ -140,7 +140,7 @@ def test_where_the_api_is_not_served_both_conditions_say_what_to_switch_on(wordi
     assert _events(given) == [("Warning", "ApiNotServed")]
 
 
-def test_where_the_api_is_not_served_the_first_step_tells_the_owner() -> None:
+def test_where_the_api_is_not_served_the_first_step_reports_it_on_the_owner() -> None:
     """create_workload: a condition and an Event, and no stand-in, which could not be made."""
     plan = plan_workload(observed(pods=BARE, scheduling=OFF), NOW)
     assert isinstance(plan, Plan)

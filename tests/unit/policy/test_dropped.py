@@ -75,7 +75,7 @@ def ready(
         ),
     ],
 )
-def test_what_is_not_kept_is_told(
+def test_dropped_settings_are_reported(
     kept: dict[str, Any],
     reason: str,
     missing: tuple[tuple[str, ...], ...],
@@ -100,14 +100,14 @@ def test_what_is_not_kept_is_told(
         pytest.param(None, ASKED, {}, id="no Workload any more"),
     ],
 )
-def test_else_nothing_is_told(workload: Object | None, policy: str, more: dict[str, Any]) -> None:
+def test_kept_settings_are_not_reported(workload: Object | None, policy: str, more: dict[str, Any]) -> None:
     """Only what Muster asked for can have been dropped."""
     condition = ready(workload, policy, **more)
     assert (condition["status"], condition["reason"]) == ("True", "PodGroupsExist")
     assert not mentions(condition["message"], "preemptionPolicy")
 
 
-def test_what_differs_in_size_is_told_beside_it(wording: Wording) -> None:
+def test_a_size_difference_is_reported_beside_dropped_settings(wording: Wording) -> None:
     """The reason is the one that came first; the message has both."""
     policy = ASKED.replace("workload: {", "workload: {onScale: Flag, ")
     job = a_job(pods=1)

@@ -22,7 +22,7 @@ SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-
         pytest.param(f"{'t' * 199}.distributed", id="cut behind a dot"),
     ],
 )
-def test_the_name_of_an_event_is_one(about: str) -> None:
+def test_the_name_of_an_event_is_valid(about: str) -> None:
     """Whatever it is about: the API server would refuse it, and nobody would hear of it."""
     ref = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", about, "uid")
     event = create_event(ref, component="c", warning=True, reason="R", message="m", now=NOW)

@@ -228,7 +228,7 @@ def test_a_later_stage_waits_since_its_job_was_created() -> None:
                      id="nothing was bound since the condition turned False"),
     ],
 )  # fmt: skip
-def test_a_placement_is_told_when_the_condition_turns_true(given: Observed, seconds: list[float]) -> None:
+def test_a_placement_is_reported_when_the_condition_turns_true(given: Observed, seconds: list[float]) -> None:
     """Once, by the write that turns it."""
     assert placements(given) == [GangsPlaced("Job", wait) for wait in seconds]
 
@@ -263,7 +263,7 @@ def test_the_longest_wait_of_several_gangs_counts() -> None:
 BROKEN = (PolicySource(PolicySourceKind.OWNER, "home", "workload: {no: such field}"),)
 
 
-def test_an_owner_that_gets_no_gang_is_given_up_once() -> None:
+def test_a_grouping_failure_of_an_owner_is_reported_once() -> None:
     """By the step that writes the reason first; another message is no other reason."""
     first = plan_workload(observed(a_job(created(0)), sources=BROKEN), NOW)
     assert given_up(first) == ["InvalidPolicy"]
@@ -308,7 +308,7 @@ def test_another_reason_is_another_change() -> None:
     assert given_up(planned(observed(job, sources=BROKEN))) == ["InvalidPolicy"]
 
 
-def test_a_fallback_group_says_why_it_was_given_up() -> None:
+def test_a_fallback_group_has_the_reason_of_its_grouping_failure() -> None:
     """A PodGroup that the API server refused is known by the annotation of its stand-in alone."""
     stand_in = a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no quota"}), min_count=None)
     plan = planned(observed(a_job(created(0)), groups=[stand_in], pods=[a_pod()]))
@@ -324,11 +324,11 @@ def test_a_fallback_group_says_why_it_was_given_up() -> None:
             observed(a_job(created(0)), workload=a_workload(), groups=[
                 a_pod_group(NAME, labelled({"muster.dev/owner-uid": "other"}), min_count=99)
             ]),
-            id="somebody else's stands there",
+            id="a PodGroup of another controller has the name",
         ),
     ],
 )  # fmt: skip
-def test_a_group_that_may_still_come_is_not_given_up(given: Observed) -> None:
+def test_a_group_that_may_still_be_created_is_no_grouping_failure(given: Observed) -> None:
     """The next sweep makes it."""
     plan = planned(given)
     assert given_up(plan) == []

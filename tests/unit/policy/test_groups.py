@@ -193,7 +193,7 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
         pytest.param(
             a_jobset(a_replicated_job("a", pods=1, mark="g"), a_replicated_job("b", pods=3, mark="g")),
             {"g": one("gang", 4)},
-            id="replicatedJobs with one mark share a group",
+            id="replicatedJobs with one group label share a group",
         ),
         pytest.param(
             a_jobset(
@@ -216,7 +216,7 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
         pytest.param(
             a_jobset(a_replicated_job("a", template_labelled({group_labels.GROUP_PER: "job"}), replicas=2)),
             {"a": ("gang", {"-0": 2, "-1": 2})},
-            id="mark-jobs adds to labels that are there, so group-per counts without a mark",
+            id="mark-jobs adds to existing labels, so group-per counts without a group label",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_groups(body: Object, groups: dict[str, Any]) -> None:
     assert told(default_tree(gang(body))) == groups
 
 
-def test_a_namespace_that_did_not_opt_in_has_only_marks_made_by_hand() -> None:
+def test_a_namespace_that_did_not_opt_in_has_only_group_labels_written_by_hand() -> None:
     """Without the namespace's label mark-jobs does nothing, and the planner knows."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="g"))
     assert told(default_tree(gang(jobset, {}))) == {"g": one("gang", 2)}

@@ -68,7 +68,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_refused_before_it_is_data(text: str, wording: Wording) -> None:
+def test_hostile_text_is_refused_while_it_is_parsed(text: str, wording: Wording) -> None:
     """Each message has the fault; those of a limit have its name and value."""
     with pytest.raises(InvalidPolicyError) as raised:
         schema.parse(text)

@@ -84,11 +84,11 @@ def _groups(seen: Observed, _resolved: ResolvedOwner) -> Plan:
     "ask",
     [
         pytest.param(_min_counts, id="sizes"),
-        pytest.param(conditions_of, id="verdicts"),
+        pytest.param(conditions_of, id="conditions"),
         pytest.param(_groups, id="groups"),
     ],
 )
-def test_what_a_large_owner_costs(
+def test_a_large_owner_is_planned_in_bounded_time(
     large: tuple[Observed, ResolvedOwner], ask: Callable[[Observed, ResolvedOwner], object]
 ) -> None:
     """A trigger waits for ten seconds."""
@@ -98,7 +98,7 @@ def test_what_a_large_owner_costs(
 
 
 @pytest.mark.parametrize("mode", ["Indexed", "NonIndexed"])
-def test_what_a_job_of_many_completions_costs(mode: str) -> None:
+def test_a_job_of_many_completions_is_planned_in_bounded_time(mode: str) -> None:
     """The API server takes two thousand million of them, of which a few run at once: they are counted."""
     many = with_spec(parallelism=3, completions=10_000_000, completionMode=mode)
     job = a_job(many, with_status(succeeded=2_000_000, completedIndexes="0-999999,1000001-2000000"))
@@ -141,7 +141,7 @@ CROWDS = [
 
 
 @pytest.mark.parametrize(("owner", "path", "groups"), CROWDS)
-def test_an_owner_of_too_many_groups_is_given_up(
+def test_an_owner_of_too_many_groups_is_a_grouping_failure(
     owner: Object, path: str, groups: int, wording: Wording
 ) -> None:
     """Every step says so from the numbers alone, and the owner's two conditions and an Event do."""
@@ -173,7 +173,7 @@ def test_an_owner_of_too_many_groups_is_given_up(
         pytest.param("Hold", [], id="held"),
     ],
 )
-def test_stand_ins_of_too_many_groups_are_those_of_the_pods_there_are(policy: str, names: list[str]) -> None:
+def test_only_existing_pods_of_too_many_groups_get_fallback_groups(policy: str, names: list[str]) -> None:
     """Nobody makes a million PodGroups: each pod there is gets the one that it names, unless it is held."""
     size = template_labelled({group_labels.GROUP_SIZE: "1"})
     job = a_job(size, with_spec(parallelism=3, completions=1_000_000))
@@ -208,7 +208,9 @@ def test_the_most_groups_an_owner_can_have() -> None:
         ),
     ],
 )
-def test_what_a_jobset_of_many_jobs_costs(labels: dict[str, str], sizes: dict[str, int]) -> None:
+def test_a_jobset_of_many_jobs_is_planned_in_bounded_time(
+    labels: dict[str, str], sizes: dict[str, int]
+) -> None:
     """Jobs that are alike, and that do not exist yet, are counted; so are their indexes."""
     began = time.thread_time()
     jobset = a_jobset(a_replicated_job("node", template_labelled(labels), replicas=MANY, pods=2, mark="main"))
@@ -219,7 +221,7 @@ def test_what_a_jobset_of_many_jobs_costs(labels: dict[str, str], sizes: dict[st
     assert time.thread_time() - began < CPU_SECONDS
 
 
-def test_what_blocks_of_many_completions_cost() -> None:
+def test_blocks_of_many_completions_are_planned_in_bounded_time() -> None:
     """A block is counted as a whole."""
     size = template_labelled({group_labels.GROUP_SIZE: "9999"})
     began = time.thread_time()

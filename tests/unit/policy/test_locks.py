@@ -177,7 +177,7 @@ def test_a_basic_group_of_stages_is_allowed_and_keeps_its_mode() -> None:
     assert [leaf.settings["disruptionMode"] for leaf in stages.children] == [{"all": {}}] * 2
 
 
-def test_a_smaller_quorum_of_groups_is_refused(wording: Wording) -> None:
+def test_a_smaller_min_group_count_is_refused(wording: Wording) -> None:
     """The count of a group of groups is minGroupCount."""
     policy = json.loads(json.dumps(STAGES))
     policy["workload"]["groups"][0]["schedulingPolicy"] = {"gang": {"minGroupCount": 1}}
@@ -203,7 +203,7 @@ def test_locks_that_cannot_be_read_hold_every_new_owner(locked: str, wording: Wo
     wording(message)
 
 
-def test_the_workload_keeps_what_was_locked() -> None:
+def test_the_workload_keeps_the_locked_values() -> None:
     """Its groups keep the locked values when the lock is gone, and nothing is refused any more."""
     policy = "workload: {groups: [{name: main}]}"
     decision = plan_workload(observed(a_job(pods=4), sources=sources(policy)), NOW)

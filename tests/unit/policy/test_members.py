@@ -110,12 +110,12 @@ def test_members_still_to_run(job: Object, left: int) -> None:
         ),
     ],
 )
-def test_two_that_succeeded_are_done_whatever_their_jobs_status_tells_by_now(job: Object) -> None:
+def test_succeeded_pods_are_done_before_the_job_status_counts_them(job: Object) -> None:
     """The Job controller notes it some time after the kubelet; in between nobody waits for them."""
     assert _to_run(job, [job], [a_pod(job, index, succeeded) for index in range(2)]) == {("main", ""): 4}
 
 
-def test_what_succeeded_in_a_former_job_of_the_name_is_to_run_again() -> None:
+def test_pods_that_succeeded_in_a_former_job_of_the_name_run_again() -> None:
     """As after the restart of a JobSet, while old pods are still there."""
     former, job = a_job(pods=2), a_job(pods=2)
     job["metadata"]["uid"] = "of-the-new-one"

@@ -197,7 +197,7 @@ def skipped(given: Observed) -> NoOp:
             observed(a_job(owned_by(CRON_JOB), mark=None)),
             Reason.OWNED_BY_ANOTHER,
             ("Job", "team-a/llama", "CronJob", "nightly"),
-            id="a CronJob's Job is marked by hand or not at all",
+            id="a CronJob's Job is labelled by hand or not at all",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_left_alone(given: Observed, reason: Reason, facts: tuple[str, ...], wor
     wording(decision.message)
 
 
-def test_the_strongest_of_several_reasons_is_told() -> None:
+def test_the_strongest_of_several_reasons_is_reported() -> None:
     """A template that somebody else groups says more than one that nobody marked."""
     jobset = a_jobset(
         a_replicated_job("a", mark="none"), a_replicated_job("b", template_spec(schedulerName="volcano"))
@@ -240,7 +240,7 @@ def _resolved(given: Observed) -> ResolvedOwner:
             observed(a_job(owned_by(MINI_CLUSTER))),
             "Job",
             "Job",
-            id="a Job marked by hand under any controller",
+            id="a Job labelled by hand under any controller",
         ),
         pytest.param(
             observed(a_jobset(modifiers=[owned_by(MINI_CLUSTER)])),
@@ -287,7 +287,7 @@ def test_workload_name(owner: Object, name: str) -> None:
 class TestWorkloadOfTheUsersOwn:
     """A Workload whose controllerRef names the owner and that lacks our labels rules."""
 
-    def test_it_rules_whatever_its_name(self) -> None:
+    def test_it_is_used_under_any_name(self) -> None:
         """It is found by its controllerRef."""
         resolved = _resolved(observed(others=[a_users_workload(a_basic("main"))]))
         assert (resolved.own and resolved.own.metadata.name, resolved.failure) == ("mine", None)
@@ -313,7 +313,7 @@ class TestWorkloadOfTheUsersOwn:
         own["spec"]["controllerRef"] = reference
         assert _resolved(observed(others=[own])).own is None
 
-    def test_two_of_them_cannot_both_rule(self, wording: Wording) -> None:
+    def test_two_own_workloads_are_a_grouping_failure(self, wording: Wording) -> None:
         """Which one to follow cannot be told, so none is."""
         resolved = _resolved(observed(others=[a_users_workload(), a_users_workload(name="also")]))
         assert resolved.own is None
@@ -322,7 +322,7 @@ class TestWorkloadOfTheUsersOwn:
         assert mentions(resolved.failure.message, "also", "mine", "llama")
         wording(resolved.failure.message)
 
-    def test_it_must_have_a_template_for_every_mark(self, wording: Wording) -> None:
+    def test_it_must_have_a_template_for_every_group_label(self, wording: Wording) -> None:
         """Pods stamped for a group that it lacks would wait for ever."""
         resolved = _resolved(observed(others=[a_users_workload(a_gang("other", 2), a_basic("x"))]))
         assert resolved.failure is not None
@@ -345,19 +345,19 @@ class TestWorkloadOfTheJobController:
     THEIRS = a_users_workload(a_basic("llama-pgt-0"), name="llama-86f65b7bb7")
     LEFTOVER = a_users_workload(a_basic("llama-pgt-0"), name="llama-785fd98b5c")
 
-    def test_muster_keeps_its_hands_off(self, wording: Wording) -> None:
+    def test_muster_leaves_it_alone(self, wording: Wording) -> None:
         """Name and template are the Job controller's."""
         decision = skipped(observed(workload=self.THEIRS, others=[self.THEIRS]))
         assert decision.reason == Reason.UPSTREAM_GROUPS
         assert mentions(decision.message, "llama-86f65b7bb7")
         wording(decision.message)
 
-    def test_also_beside_one_of_the_users_own(self) -> None:
+    def test_also_beside_a_users_own_workload(self) -> None:
         """The Job controller ignores a user's Workload, and groups the pods all the same."""
         given = observed(workload=self.THEIRS, others=[a_users_workload(), self.THEIRS])
         assert skipped(given).reason == Reason.UPSTREAM_GROUPS
 
-    def test_one_left_behind_by_an_earlier_job_says_nothing(self) -> None:
+    def test_a_workload_left_by_an_earlier_job_is_ignored(self) -> None:
         """An orphaning delete leaves it behind under a name with the hash of another UID."""
         resolved = _resolved(observed(others=[self.LEFTOVER]))
         assert (resolved.own, resolved.failure) == (None, None)

@@ -118,7 +118,7 @@ def test_the_pod_group_of_a_trainjob(wording: Wording) -> None:
     )
 
 
-def test_what_was_carried_out_names_what_was_made(wording: Wording) -> None:
+def test_the_reply_names_the_created_groups(wording: Wording) -> None:
     """Where all was refused and the policy holds the pods, only Events are left: nothing was created."""
     workload = a_workload(a_gang("left", 2), a_gang("right", 1), root=PAIR)
     plan = plan_pod_groups(observed(PAIR, workload=workload), NOW)
@@ -150,7 +150,7 @@ def test_one_pod_group_for_each_job_or_block() -> None:
     assert _min_counts(given) == dict(zip(names, (2, 2, 1), strict=True))
 
 
-def test_the_stored_workload_rules() -> None:
+def test_pod_groups_follow_the_stored_workload() -> None:
     """What stands in the Workload is materialised, not what the planner would have written."""
     assert _specs(observed(workload=a_workload(a_basic("main"))))["llama-main-33333333"][
         "schedulingPolicy"
@@ -203,7 +203,7 @@ def test_settings_of_a_template_are_copied() -> None:
                 others=[a_users_workload(a_gang("main", 4))],
             ),
             4,
-            id="also when members have finished: nobody resizes it",
+            id="also when members have finished: it is never resized",
         ),
         pytest.param(
             observed(a_job(pods=4), others=[a_users_workload(a_gang("main", 9))]),
@@ -246,7 +246,7 @@ SECOND = a_pod_group("llama-g-22222222-1", root=TWO_JOBS)
 GOING = a_pod_group("llama-g-22222222-0", being_deleted, root=TWO_JOBS)
 
 
-def test_only_what_is_missing_is_made() -> None:
+def test_only_missing_pod_groups_are_created() -> None:
     """What is there serves the pods of its name, whoever made it."""
     assert list(_specs(observed(TWO_JOBS, workload=OURS, groups=[FIRST]))) == ["llama-g-22222222-1"]
 
@@ -261,7 +261,7 @@ def test_a_group_on_its_way_out_does_not_hold_up_the_others() -> None:
     )
 
 
-def test_a_mark_that_came_after_the_workload_gets_a_stand_in(wording: Wording) -> None:
+def test_a_group_label_added_after_the_workload_gets_a_fallback_group(wording: Wording) -> None:
     """A Workload takes no new templates, and pods that are stamped all the same must not wait for ever."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", template_spec(priorityClassName="hi")))
     given = observed(jobset, workload=a_workload(a_gang("a", 2), root=jobset))
@@ -319,7 +319,7 @@ def test_a_mark_that_came_after_the_workload_gets_a_stand_in(wording: Wording) -
             observed(others=[a_users_workload(a_basic("x"), a_basic("y"))]),
             NoOp(Reason.WORKLOAD_DOES_NOT_FIT),
             ("mine", "main", "fallback"),
-            id="create_workload gave up",
+            id="a grouping failure in create_workload",
         ),
         pytest.param(
             observed(sources=(PolicySource(PolicySourceKind.OWNER, "home", HOLDING),)),

@@ -113,7 +113,9 @@ class TestBeforeTheGroupWasPlaced:
             pytest.param(a_pod(JOB, 0, stamped("other")), [], id="a pod of another group"),
         ],
     )
-    def test_whose_gate(self, pod: Object, names: list[str], wording: Wording) -> None:
+    def test_only_musters_gate_on_live_pods_of_the_group_is_removed(
+        self, pod: Object, names: list[str], wording: Wording
+    ) -> None:
         """Only Muster's gate, only of live pods, only of this group."""
         given = observed(JOB, groups=[BEFORE], pods=[pod])
         assert_ungated(given, names or Held(Reason.UP_TO_DATE, ("team-a/llama",)), wording)
@@ -220,11 +222,11 @@ class TestAfterTheGroupWasPlaced:
                 AFTER,
                 [a_pod(JOB, 0)],
                 ["llama-0"],
-                id="nobody resizes it any more",
+                id="it is not resized any more",
             ),
         ],
     )
-    def test_rule(
+    def test_min_count_and_members_decide(
         self,
         job: Object,
         group: Object,
@@ -275,7 +277,7 @@ class TestAfterTheGroupWasPlaced:
                     pods=pods_of(JOB)[:1],
                 ),
                 ["llama-0"],
-                id="the step gave up: the group is nobody's to resize",
+                id="a grouping failure: the group is not resized",
             ),
         ],
     )
@@ -378,13 +380,13 @@ def test_when_the_owner_is_read(group: Object, pod: Object, needed: bool) -> Non
     assert needs_owner(given.groups[0], given.pods) == needed
 
 
-def test_the_group_of_a_rebuilt_owner_waits_for_nobody() -> None:
+def test_a_group_without_its_owner_does_not_wait_for_a_resize() -> None:
     """A group whose owner is gone is nobody's to resize."""
     given = replace(observed(JOB, groups=[LOWERED], pods=[a_pod(JOB)]), owner=None, jobs=())
     assert ungated(given) == ["llama-0"]
 
 
-def test_suspended_or_not_the_rule_is_the_same() -> None:
+def test_suspension_makes_no_difference() -> None:
     """Resuming makes new pods of the same group."""
     job = a_job(with_spec(suspend=True), pods=3)
     assert ungated(observed(job, groups=[AFTER], pods=pods_of(job))) == ["llama-0", "llama-1", "llama-2"]

@@ -137,7 +137,7 @@ def reasons(decision: Plan | NoOp) -> list[str]:
     ]
 
 
-def test_a_broken_policy_is_told_on_an_event_whoever_writes_the_condition_first() -> None:
+def test_an_invalid_policy_has_an_event_whichever_step_writes_the_condition_first() -> None:
     """create_workload's own write may be a conflict, and find the condition there when it comes again."""
     first = plan_conditions(observed(sources=BROKEN), NOW)
     assert reasons(first) == [Reason.INVALID_POLICY]
@@ -159,10 +159,12 @@ def held(policy: str) -> Plan:
     "policy",
     [
         pytest.param("workload: {onFailure: Hold, bogus: 1}", id="unknown field"),
-        pytest.param("workload: {onFailure: Hold, groups: [{name: other}]}", id="a group without a mark"),
+        pytest.param(
+            "workload: {onFailure: Hold, groups: [{name: other}]}", id="a group without a group label"
+        ),
     ],
 )
-def test_a_policy_that_holds_makes_no_stand_ins(policy: str) -> None:
+def test_a_policy_that_holds_makes_no_fallback_groups(policy: str) -> None:
     """The owner is told all the same, and the pods keep their gates."""
     decision = held(policy)
     assert decision.reason == Reason.INVALID_POLICY
@@ -171,7 +173,7 @@ def test_a_policy_that_holds_makes_no_stand_ins(policy: str) -> None:
     assert waiting.reason == Reason.AWAITING_POD_GROUP
 
 
-def test_without_hold_the_pods_run_in_a_stand_in() -> None:
+def test_without_hold_the_pods_run_in_a_fallback_group() -> None:
     """A basic group of the name they are stamped with."""
     decision = held("workload: {bogus: 1}")
     assert [action.target.kind for action in decision.actions] == ["PodGroup", "Job", "Event"]

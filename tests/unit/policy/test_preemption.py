@@ -91,10 +91,10 @@ def spec_of(action: Action) -> Object:
         pytest.param(
             (POLITE,), TREE, {"all": "Never", "a": "Never", "b": "Never"}, id="in a tree, at every level"
         ),
-        pytest.param((), "", {"a": None, "b": None}, id="nobody has read the class"),
+        pytest.param((), "", {"a": None, "b": None}, id="the class was not read"),
     ],
 )
-def test_templates_say_what_the_class_says(
+def test_templates_have_the_preemption_policy_of_the_class(
     classes: tuple[PriorityClass, ...], policy: str, found: dict[str, Any]
 ) -> None:
     """PodGroups are made of the stored templates, so it has to stand there."""
@@ -114,7 +114,7 @@ def test_templates_say_what_the_class_says(
         ),
     ],
 )
-def test_pods_without_a_class_have_the_default_ones(
+def test_pods_without_a_class_have_the_default_preemption_policy(
     default: tuple[PriorityClass, ...], found: str | None
 ) -> None:
     """The API server puts it on pods and groups alike."""
@@ -203,7 +203,7 @@ def test_a_policy_that_says_the_same_is_kept() -> None:
     assert settings(spec_of(workload)) == {"a": "Never", "b": "Never"}
 
 
-def test_groups_and_what_stands_in_for_them_take_it_from_the_template() -> None:
+def test_groups_and_fallback_groups_take_it_from_the_template() -> None:
     """create_pod_groups reads no PriorityClass: the stored Workload says it."""
     (workload,) = made(world(SIM, POLITE, policy=TREE))
     body = stored(dict(workload.body or {}))
@@ -244,7 +244,7 @@ def test_a_composite_that_takes_the_place_of_another_has_it_too() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
-def test_a_stand_in_for_stamped_pods_has_what_they_have(policy: str) -> None:
+def test_a_fallback_group_has_the_preemption_policy_of_its_pods(policy: str) -> None:
     """Of an owner that is skipped the pods alone are asked."""
     job = a_job(annotated({"scheduling.k8s.io/group-template-name": "theirs"}))
     pod = a_pod(job, 0, stamped("llama-main-33333333"), with_spec(preemptionPolicy=policy))
@@ -272,7 +272,7 @@ def test_a_stand_in_for_stamped_pods_has_what_they_have(policy: str) -> None:
             world(others=[a_users_workload(a_gang("a", 2), a_gang("b", 2), root=SIM)]),
             False,
             False,
-            id="the user's own Workload rules",
+            id="the user's own Workload decides",
         ),
         pytest.param(
             world(others=[a_users_workload(name=name, root=SIM) for name in ("one", "two")]),

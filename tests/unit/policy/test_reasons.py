@@ -42,7 +42,7 @@ def test_every_reason_is_used(reason: Reason) -> None:
 @pytest.mark.parametrize(
     "reason", [pytest.param(reason, id=f"{reason} is a reason of the API") for reason in Reason]
 )
-def test_reasons_are_what_a_condition_takes(reason: Reason) -> None:
+def test_reasons_are_valid_in_a_condition(reason: Reason) -> None:
     """CamelCase as metav1.Condition wants it, and the name in the code says the same."""
     assert re.fullmatch(r"[A-Z][A-Za-z]+", reason)
     assert reason.name.replace("_", "").lower() == reason.lower()

@@ -161,7 +161,7 @@ def test_a_restarted_replica_holds_back_those_it_is_placed_with() -> None:
     assert len(placed_together(given.members, given.groups[0])) == 4
 
 
-def test_a_missing_replica_is_told_by_its_name() -> None:
+def test_a_missing_replica_is_reported_by_its_name() -> None:
     """PodGroupsReady is False with the name of the CompositePodGroup."""
     jobset = two_templates()
     workload, bodies = created(jobset)

@@ -145,7 +145,7 @@ ALL, ANY = "{gang: {}}", "{gang: {minGroupCount: 1}}"
 @pytest.mark.parametrize(
     ("jobset", "groups", "path"),
     [
-        pytest.param(two_templates(), REPLICAS % (ALL, ALL), "", id="nobody waits"),
+        pytest.param(two_templates(), REPLICAS % (ALL, ALL), "", id="no dependencies"),
         pytest.param(
             two_templates(**after("leader")),
             REPLICAS % (ALL, ALL),
@@ -209,7 +209,7 @@ def test_more_groups_than_the_limit_are_refused(
     assert mentions(decision.message, f"{NODE}.metadata.labels[{label}]", number)
 
 
-def test_what_hundreds_of_replicas_cost() -> None:
+def test_hundreds_of_replicas_are_planned_in_bounded_time() -> None:
     """Each replica is a group of groups with its own leader; the names are all different."""
     labels = LED | PER_JOB
     policy = "{name: replica, per: Job, groups: [{name: leader}, {name: workers}]}"

@@ -130,7 +130,7 @@ DONE = with_status(completedIndexes="0")
                 was_placed=True,
             ),
             4,
-            id="a restart: nobody is bound any more, so up at once",
+            id="a restart: no pod is bound any more, so up at once",
         ),
         pytest.param(
             _case(a_job(DONE, pods=3), 3, [a_pod(None, 0, succeeded), *_running(1)], was_placed=True),
@@ -258,13 +258,13 @@ GROWN = a_job(pods=4)
             observed(GROWN, others=[a_users_workload()], groups=[a_pod_group()]),
             Reason.OWN_WORKLOAD,
             ("mine",),
-            id="the user's own Workload rules",
+            id="the user's own Workload decides",
         ),
         pytest.param(
             observed(GROWN, others=[a_users_workload(a_basic("x"), a_basic("y"))]),
             Reason.WORKLOAD_DOES_NOT_FIT,
             ("mine", "main"),
-            id="create_workload gave up",
+            id="a grouping failure in create_workload",
         ),
         pytest.param(
             observed(a_job(with_spec(managedBy="x"))),
@@ -292,7 +292,7 @@ GROWN = a_job(pods=4)
             ),
             Reason.SCALING_FLAGGED,
             ("annotation", "onScale", NAME, 4),
-            id="the policy says to tell only",
+            id="the policy says Flag: report only",
         ),
     ],
 )

@@ -70,7 +70,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
         pytest.param(
             a_runtime(under("")),
             {"node": {group_labels.GROUP: "workers"}, "launcher": {group_labels.GROUP: "launcher"}},
-            id="a group of one's own name, the others by the rule",
+            id="a group with a name of its own, the others by default",
         ),
         pytest.param(
             a_runtime(under(", per: Job")),
@@ -102,7 +102,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "[{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [launcher]}]}]}"
             ),
             {"node": {group_labels.GROUP: "a"}, "launcher": {group_labels.GROUP: "b"}},
-            id="groups of groups are no marks",
+            id="groups of groups are no group labels",
         ),
         pytest.param(
             a_runtime("kaiScheduler: {queue: team-a}"),
@@ -111,7 +111,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "launcher": {**QUEUE, "schedulerName": "kai-scheduler"},
                 "JobSet": {"labels": QUEUE, "annotations": {"kai.scheduler/batch-min-member": "1"}},
             },
-            id="KAI: queue, scheduler, and no waiting for Jobs that wait; no mark",
+            id="KAI: queue, scheduler, and no waiting for Jobs that wait; no group label",
         ),
         pytest.param(
             a_runtime("kaiScheduler: {}"),
@@ -129,7 +129,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "launcher": {"schedulerName": "kai-scheduler"},
                 "JobSet": {"annotations": {"kai.scheduler/batch-min-member": "1"}},
             },
-            id="from groups of ours to KAI: our mark goes",
+            id="from Muster's groups to KAI: the group label is removed",
         ),
         pytest.param(
             ours(
@@ -147,22 +147,22 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
         pytest.param(
             a_runtime(None, spec={"podGroupPolicy": {"coscheduling": {}}}),
             {"node": {group_labels.GROUP: "none"}, "launcher": {group_labels.GROUP: "none"}},
-            id="coscheduling is the Trainer's: marked none",
+            id="coscheduling is the Trainer's: no group label",
         ),
         pytest.param(
             a_runtime(None, spec={"podGroupPolicy": {"volcano": {}}}),
             {"node": {group_labels.GROUP: "none"}, "launcher": {group_labels.GROUP: "none"}},
-            id="Volcano is the Trainer's: marked none",
+            id="Volcano is the Trainer's: no group label",
         ),
         pytest.param(
             a_runtime(None, pods={"schedulerName": "yunikorn"}),
             {"node": {group_labels.GROUP: "none", "schedulerName": "yunikorn"}, "launcher": {}},
-            id="YuniKorn by its schedulerName: marked none",
+            id="YuniKorn by its schedulerName: no group label",
         ),
         pytest.param(
             ours(a_runtime(None, labels={group_labels.GROUP: "a", "team": "x"}), group_labels.GROUP),
             {"node": {"team": "x"}, "launcher": {}},
-            id="the policy is gone: our mark goes, other labels stay",
+            id="the policy was removed: the group label goes, other labels stay",
         ),
         pytest.param(
             ours(
@@ -179,7 +179,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "node": {group_labels.GROUP: "mine", group_labels.GROUP_SIZE: "2"},
                 "launcher": {group_labels.GROUP: "launcher"},
             },
-            id="a template marked by hand keeps all of its mark",
+            id="a template labelled by hand keeps all its group labels",
         ),
     ],
 )
@@ -195,9 +195,11 @@ def test_a_runtime_is_put_back_with_these_labels(
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param(a_runtime(None), Reason.NOT_MARKED, id="no policy and no mark"),
+        pytest.param(a_runtime(None), Reason.NOT_MARKED, id="no policy and no group label"),
         pytest.param(
-            a_runtime(None, labels={group_labels.GROUP: "a"}), Reason.NOT_MARKED, id="a mark by hand"
+            a_runtime(None, labels={group_labels.GROUP: "a"}),
+            Reason.NOT_MARKED,
+            id="a group label written by hand",
         ),
         pytest.param(None, Reason.OBJECT_GONE, id="gone"),
     ],
@@ -220,14 +222,14 @@ def test_a_runtime_being_deleted_is_left(wording: Wording) -> None:
     wording(decision.message)
 
 
-def test_a_mark_by_hand_that_differs_is_told(wording: Wording) -> None:
+def test_a_differing_group_label_of_a_user_is_reported(wording: Wording) -> None:
     """Nobody wonders why the policy has no effect on it."""
     decision = decided(a_runtime(under(""), labels={group_labels.GROUP: "mine"}))
     assert mentions(decision.message, "node", "mine", group_labels.GROUP, "workers")
     wording(decision.message)
 
 
-def test_a_sweep_says_of_a_label_that_a_person_chose_what_an_event_says(wording: Wording) -> None:
+def test_a_sweep_reports_a_users_label_as_an_event_does(wording: Wording) -> None:
     """Beside our own mark; all else is as the policy asks."""
     labels = {group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "2"}
     plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), group_labels.GROUP))
@@ -239,7 +241,7 @@ def test_a_sweep_says_of_a_label_that_a_person_chose_what_an_event_says(wording:
     assert up_to_date(body) == decision
 
 
-def test_a_scheduler_that_a_person_chose_stays_and_is_told(wording: Wording) -> None:
+def test_a_scheduler_chosen_by_a_user_stays_and_is_reported(wording: Wording) -> None:
     """It was there before, and is not in our record."""
     decision = decided(a_runtime("kaiScheduler: {}", pods={"schedulerName": "mine"}))
     assert mentions(decision.message, "node", "schedulerName", "mine", "kai-scheduler")
@@ -262,7 +264,7 @@ def test_a_scheduler_that_a_person_chose_stays_and_is_told(wording: Wording) -> 
         pytest.param("workload: {bogus: 1}", ("workload.bogus",), id="an unknown field"),
     ],
 )
-def test_a_broken_policy_is_told_once_and_changes_nothing(
+def test_an_invalid_policy_is_reported_once_and_changes_nothing(
     policy: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """A Warning on the runtime, with home and path; marks stay as they are."""

@@ -88,7 +88,7 @@ class TestAWholeRuntime:
         assert mentions(decision.message, *facts, *KIND)
         wording(decision.message)
 
-    def test_a_policy_marks_nothing_and_an_event_says_why(
+    def test_a_policy_labels_nothing_and_an_event_says_why(
         self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
         """Whatever the policy asks for; told once."""
@@ -103,7 +103,7 @@ class TestAWholeRuntime:
         wording(event.body["message"])
         assert isinstance(decided(body, event_names=frozenset({event.target.name})), NoOp)
 
-    def test_marks_of_before_are_taken_back(
+    def test_earlier_group_labels_are_removed(
         self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
         """The field came later than the policy."""
@@ -149,7 +149,7 @@ def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
 class TestOneTemplate:
     """The others of the runtime are Muster's to mark."""
 
-    def test_it_is_not_marked(
+    def test_it_is_not_labelled(
         self,
         path: tuple[str, ...],
         value: Any,
@@ -166,7 +166,7 @@ class TestOneTemplate:
         assert plan.actions[1].body is not None
         assert plan.actions[1].body["message"] == plan.message
 
-    def test_where_it_is_the_only_one_an_event_says_so(
+    def test_an_event_reports_it_where_it_is_the_only_template(
         self,
         path: tuple[str, ...],
         value: Any,

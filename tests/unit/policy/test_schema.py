@@ -111,7 +111,7 @@ PATH_1_0 = "workload.groups[1].groups[0]"
             "workload.groups[0].resourceClaims",
             id="resource claims on a group of groups, which have none in the API",
         ),
-        pytest.param(IN_GROUP_1_0 % "minCount: 3", f"{PATH_1_0}.minCount", id="a field nobody knows"),
+        pytest.param(IN_GROUP_1_0 % "minCount: 3", f"{PATH_1_0}.minCount", id="an unknown field"),
         pytest.param(
             IN_GROUP_1_0 % "scheduling_policy: {basic: {}}",
             f"{PATH_1_0}.scheduling_policy",
@@ -171,7 +171,7 @@ PATH_1_0 = "workload.groups[1].groups[0]"
         pytest.param("", "", id="nothing at all"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path(text: str, path: str, wording: Wording) -> None:
+def test_a_fault_is_reported_with_its_path(text: str, path: str, wording: Wording) -> None:
     """One message, with the path of the field as it is written in the policy."""
     with pytest.raises(InvalidPolicyError) as raised:
         schema.parse(text)

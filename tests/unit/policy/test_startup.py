@@ -114,7 +114,7 @@ GANG_OF = "{gang: {minGroupCount: %s}}"
             [entry("a1", "x"), entry("b1", "y"), ready(entry("a2", "x"), "b1")],
             None,
             (),
-            id="a gang that waits for another, which waits for nobody",
+            id="a gang that waits for another, which waits for none",
         ),
         pytest.param(
             "[]",
@@ -153,7 +153,7 @@ GANG_OF = "{gang: {minGroupCount: %s}}"
         ),
     ],
 )
-def test_what_can_start(
+def test_groups_that_can_start(
     groups: str,
     entries: list[Object],
     reason: Reason | None,
@@ -168,7 +168,7 @@ def test_what_can_start(
         wording(failure.message)
 
 
-def test_without_anybody_who_waits_nothing_is_played_through() -> None:
+def test_without_dependencies_no_start_is_simulated() -> None:
     """Ten thousand Jobs in groups of their own cost nothing here."""
     jobset = JobSet.read(a_jobset(entry("w", "w", PER_JOB, replicas=10_000)))
     policy = schema.parse("workload: {}").workload

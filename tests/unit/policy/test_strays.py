@@ -63,7 +63,9 @@ WORKLOAD = a_workload(a_gang("workers", 2), root=a_mixed())
 
 
 @pytest.mark.parametrize("modifier", [DELEGATED, SCHEDULED], ids=["the annotation", "spec.scheduling"])
-def test_a_marked_template_that_upstream_groups_gets_a_stand_in(modifier: Modifier, wording: Wording) -> None:
+def test_a_labelled_template_that_upstream_groups_gets_a_fallback_group(
+    modifier: Modifier, wording: Wording
+) -> None:
     """Admission stamps its pods by the mark alone; upstream did not group them: they would wait for ever."""
     plan = plan_workload(seen(a_mixed(modifier), workload=WORKLOAD), NOW)
     assert isinstance(plan, Plan)
@@ -100,18 +102,18 @@ def test_the_other_templates_keep_their_gang() -> None:
         pytest.param(seen(workload=WORKLOAD, groups=[a_pod_group(NAME)]), id="the group is there"),
         pytest.param(
             observed(a_mixed(), workload=WORKLOAD),
-            id="there are none: the template's mark alone makes nothing",
+            id="no pods: the template's group label alone creates nothing",
         ),
     ],
 )
-def test_no_stand_in_is_made_where_nobody_waits_for_it(given: Observed) -> None:
+def test_no_fallback_group_is_created_where_no_pod_waits_for_it(given: Observed) -> None:
     """The pods tell, not the template."""
     decision = plan_workload(given, NOW)
     assert isinstance(decision, NoOp)
     assert decision.reason == Reason.UP_TO_DATE
 
 
-def test_pods_marked_before_the_namespace_lost_its_label_get_one_too() -> None:
+def test_pods_labelled_before_the_namespace_opted_out_get_a_fallback_group_too() -> None:
     """The Job keeps its mark and goes on making stamped pods; the JobSet's template has none."""
     jobset = a_jobset(a_replicated_job("workers", mark="workers"), a_replicated_job("sim"))
     given = seen(jobset, namespace=a_namespace(enabled=False), workload=WORKLOAD)
@@ -121,7 +123,7 @@ def test_pods_marked_before_the_namespace_lost_its_label_get_one_too() -> None:
     assert plan.actions[0].target.name == NAME
 
 
-def test_an_owner_that_is_given_up_has_stand_ins_for_all() -> None:
+def test_a_grouping_failure_leaves_fallback_groups_for_all() -> None:
     """Those of its own groups, and beside them those of the strays; its condition has one writer."""
     broken = (PolicySource(PolicySourceKind.OWNER, "home", "workload: {bogus: 1}"),)
     plan = plan_workload(seen(sources=broken), NOW)

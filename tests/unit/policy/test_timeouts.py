@@ -124,7 +124,7 @@ def test_basic_lowers_min_count_to_one_and_says_why_on_the_group() -> None:
     assert patch.body["metadata"]["resourceVersion"] == "7"
 
 
-def test_a_gang_that_was_given_up_is_not_raised_again() -> None:
+def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
     """Also when all its pods run: a restart would wait for the whole gang otherwise."""
     annotation = annotated({FALLBACK: "SchedulingTimedOut: it waited"})
     group = a_pod_group(NAME, placed, annotation, min_count=1)
@@ -160,7 +160,7 @@ def test_suspend_suspends_the_owner_once() -> None:
         pytest.param("workload: {schedulingTimeoutSeconds: 10, onTimeout: Delete}", id="unknown"),
     ],
 )
-def test_what_the_schema_refuses(policy: str, wording: Wording) -> None:
+def test_timeouts_that_the_schema_refuses(policy: str, wording: Wording) -> None:
     """With the path of the field."""
     with pytest.raises(InvalidPolicyError) as refusal:
         parse(policy)
@@ -168,7 +168,7 @@ def test_what_the_schema_refuses(policy: str, wording: Wording) -> None:
     wording(str(refusal.value))
 
 
-def test_a_group_of_the_users_own_is_never_given_up() -> None:
+def test_a_users_own_group_never_times_out() -> None:
     """Muster neither resizes nor annotates what it did not create."""
 
     def own(group: Object) -> None:

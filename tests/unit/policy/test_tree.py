@@ -83,13 +83,13 @@ def told(tree: tuple[Group, ...] | GroupingFailure) -> Any:
             pair(),
             "[]",
             [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})],
-            id="no groups: every mark is one, by the default rule",
+            id="no groups: every group label is a group by default",
         ),
         pytest.param(
             pair(),
             "[{name: decode, schedulingPolicy: {basic: {}}}]",
             [("decode", "basic", {"": 2}), ("prefill", 4, {"": 4})],
-            id="a mark that the policy does not speak of keeps the default",
+            id="a group label that the policy does not name keeps the default",
         ),
         pytest.param(
             pair(),
@@ -177,7 +177,7 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
             "[{name: prefil}]",
             "workload.groups[0].name",
             ("muster.dev/group", "prefil", "decode", "prefill"),
-            id="a group without a mark",
+            id="a group without a group label",
         ),
         pytest.param(
             pair(),
@@ -260,7 +260,7 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
             "[{name: root, disruptionMode: {all: {}}, groups: [{name: prefill}]}]",
             "workload.groups",
             ("decode",),
-            id="a mark that the tree leaves out",
+            id="a group label that the tree leaves out",
         ),
         pytest.param(
             pair(),
@@ -295,7 +295,7 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
             ROOT_OF_THREE % QUORUM % 2,
             "workload.groups[0].schedulingPolicy",
             (2, 1, "b"),
-            id="a quorum of two under startup policy InOrder",
+            id="a minGroupCount of two under startup policy InOrder",
         ),
         pytest.param(
             a_jobset(

@@ -161,7 +161,7 @@ def _told(body: Object) -> str:
             {"g-0": "basic, hi", "g-1": "basic, hi"},
             "PrioritiesDiffer",
             ("g", *BOTH, "priorityClassName", "hi", 1000, "lo", 10),
-            id="per Job: where they meet all get stand-ins, and those whose pods are alike run",
+            id="per Job: where they meet all get fallback groups, and those whose pods are alike run",
         ),
         pytest.param(
             seen(two((of("hi"), PER_JOB), (of("urgent"), PER_JOB), jobs="21"), *CLASSES),
@@ -210,7 +210,7 @@ def _told(body: Object) -> str:
             {"lead": "basic, hi", "a": "basic, hi", "b": "basic, lo"},
             "PrioritiesDiffer",
             ("lead", *BOTH, "priorityClassName", "hi", 1000, "lo", 10),
-            id="leaders: of different priorities they cannot; their workers run in stand-ins of their class",
+            id="leaders: of different priorities they cannot; their workers run in groups of their class",
         ),
         pytest.param(
             seen(two((of(scheduler="mine"), LED), (LED,), groups="ab")),

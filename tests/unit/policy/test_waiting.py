@@ -75,7 +75,7 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         pytest.param(
             observed_tree([*NEW_PREFILL, *NEW_DECODE], quorum=1),
             Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
-            id="the quorum fell before the restart and is not raised yet",
+            id="minGroupCount was lowered before the restart and is not raised yet",
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *HANGING], quorum=1),
@@ -119,7 +119,7 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
                 [NEW_PREFILL[0], *pods_of(DECODE, succeeded)], jobs=[PREFILL, ENDED], sizes={"decode": 1}
             ),
             Held(Reason.AWAITING_RESIZE, (CHAT, 2, 1)),
-            id="though not before the quorum has fallen",
+            id="though not before minGroupCount was lowered",
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *HANGING], sizes={"prefill": None, "decode": None}),
@@ -131,7 +131,7 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
                 [*NEW_PREFILL, *HANGING], quorum=None, policy=a_policy(schedulingPolicy={"basic": {}})
             ),
             ALL[:2],
-            id="gangs below a basic root wait for nobody but themselves",
+            id="gangs below a basic root wait only for themselves",
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *HANGING], quorum=1, policy=ONE_IS_ENOUGH),
@@ -232,7 +232,7 @@ STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
                 NEW_PREFILL,
                 groups=[a_child_group("prefill", STRANGER, min_count=1), a_child_group("decode")],
             ),
-            id="a PodGroup of somebody else",
+            id="a PodGroup of another controller",
         ),
         pytest.param(
             observed_tree(
@@ -243,18 +243,18 @@ STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
         ),
         pytest.param(
             observed_tree(NEW_PREFILL, composites=(a_composite(CHAT, 1, STRANGER),)),
-            id="a CompositePodGroup of somebody else",
+            id="a CompositePodGroup of another controller",
         ),
         pytest.param(
             observed_tree(
                 NEW_PREFILL,
                 groups=[a_child_group("prefill", STRANGER, below("theirs"))],
             ),
-            id="a PodGroup of somebody else, below a CompositePodGroup that Muster does not know",
+            id="a PodGroup of another controller, below a CompositePodGroup that Muster does not know",
         ),
     ],
 )
-def test_groups_that_nobody_resizes(given: Observed) -> None:
+def test_pods_do_not_wait_for_groups_that_are_never_resized(given: Observed) -> None:
     """resize_gang leaves them as they are, so their pods do not wait for it."""
     assert ungated(given) == ALL[:2]
 
@@ -308,7 +308,7 @@ def test_a_failed_sibling_counts_in_full() -> None:
     assert ungated(given) == ALL[:1]
 
 
-def test_what_a_tree_of_a_thousand_groups_costs() -> None:
+def test_a_tree_of_a_thousand_groups_is_planned_in_bounded_time() -> None:
     """Each group is looked at a few times, not once for each of the others."""
     groups = [a_child_group("prefill", named(f"group-{number}")) for number in range(1000)]
     given = observed_tree(NEW_PREFILL, groups=groups, quorum=1000)

@@ -181,7 +181,7 @@ EARLIER = a_workload(modifiers=[labelled({"muster.dev/owner-uid": "an-earlier-ui
         ),
     ],
 )
-def test_what_stands_under_the_name(
+def test_an_existing_object_of_the_name(
     given: Observed, decision: Plan | NoOp, names: tuple[str, ...], wording: Wording
 ) -> None:
     """A Workload is created once and never updated."""
@@ -226,7 +226,7 @@ def stand_in(name: str, owner: Object, annotation: str, priority: str = "") -> O
     }
 
 
-def test_giving_up_is_seen_by_pods_condition_and_event(wording: Wording) -> None:
+def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event(wording: Wording) -> None:
     """A stranger under our name: stand-ins for all groups, the owner's condition, then an Event."""
     job = a_job(HIGH)
     plan = plan_workload(observed(job, workload=STRANGER), NOW)
@@ -280,7 +280,7 @@ def test_a_workload_with_the_labels_of_another_living_owner_is_a_strangers(wordi
     wording(plan.message)
 
 
-def test_giving_up_twice_writes_nothing_more() -> None:
+def test_a_repeated_grouping_failure_writes_nothing() -> None:
     """Once the stand-ins exist and the condition says so, there is nothing left to do."""
     first = plan_workload(observed(workload=STRANGER), NOW)
     assert isinstance(first, Plan)
@@ -300,12 +300,12 @@ def test_giving_up_twice_writes_nothing_more() -> None:
         pytest.param(observed(a_job(with_spec(managedBy="x"))), True, id="managedBy is unknown to admission"),
         pytest.param(observed(a_job(with_spec(scheduling={}))), True, id="upstream's field is, too"),
         pytest.param(
-            observed(a_job(mark=None)), False, id="not for an unmarked Job: its pods are not stamped"
+            observed(a_job(mark=None)), False, id="not for an unlabelled Job: its pods are not stamped"
         ),
         pytest.param(
             observed(a_jobset(), namespace=a_namespace(enabled=False)),
             True,
-            id="for a JobSet whose namespace lost its label: its Jobs may be marked",
+            id="for a JobSet whose namespace lost its label: its Jobs may be labelled",
         ),
         pytest.param(observed(a_trainjob()), False, id="not before there is a JobSet"),
     ],
@@ -320,7 +320,7 @@ MANAGED_JOB = a_child_job(MANAGED, "a", 0)
 MANAGED_FACTS = ("JobSet", "team-a/llama", "spec.managedBy", "kueue.x-k8s.io/multikueue")
 
 
-def test_stamped_pods_of_a_skipped_owner_get_stand_ins(wording: Wording) -> None:
+def test_stamped_pods_of_a_skipped_owner_get_fallback_groups(wording: Wording) -> None:
     """No stamped pod is left without a PodGroup, and the owner hears why it has no gang."""
     pods = [a_pod(MANAGED_JOB, 0), a_pod(MANAGED_JOB, 1)]
     plan = plan_workload(observed(MANAGED, pods=pods), NOW)
@@ -356,7 +356,7 @@ def test_stamped_pods_of_a_skipped_owner_get_stand_ins(wording: Wording) -> None
         pytest.param(lambda pod: pod["spec"].pop("schedulingGroup"), id="it has no stamp"),
     ],
 )
-def test_a_pod_that_needs_no_stand_in(modifier: Any) -> None:
+def test_a_pod_that_needs_no_fallback_group(modifier: Any) -> None:
     """A stand-in is only for a pod that stamp-pods stamped and that is still to run."""
     decision = plan_workload(observed(MANAGED, pods=[a_pod(MANAGED_JOB, 0, modifier)]), NOW)
     assert without_message(decision) == NoOp(Reason.MANAGED_ELSEWHERE)
@@ -370,14 +370,14 @@ def test_a_skipped_owner_whose_groups_exist_needs_nothing() -> None:
     assert without_message(plan_workload(given, NOW)) == NoOp(Reason.MANAGED_ELSEWHERE)
 
 
-def test_a_finished_owner_gets_no_stand_ins() -> None:
+def test_a_finished_owner_gets_no_fallback_groups() -> None:
     """Nothing of it will run again."""
     job = a_job(lambda body: body.update(status={"conditions": [{"type": "Complete", "status": "True"}]}))
     decision = plan_workload(observed(job, pods=[a_pod(job)]), NOW)
     assert without_message(decision) == NoOp(Reason.FINISHED)
 
 
-def test_marked_pods_of_a_namespace_that_opted_out_get_stand_ins() -> None:
+def test_labelled_pods_of_a_namespace_that_opted_out_get_fallback_groups() -> None:
     """Jobs marked before keep making stamped pods after the namespace lost its label."""
     jobset = a_jobset()
     given = observed(

@@ -8,7 +8,7 @@ from muster.runtime import logs
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 
-def test_what_became_of_an_event_is_heard() -> None:
+def test_the_outcome_of_an_event_is_an_activity() -> None:
     """One activity for each line that says how an event ended."""
     heard: list[Activity] = []
     with ActivityHandler(heard.append):

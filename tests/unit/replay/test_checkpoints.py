@@ -67,7 +67,7 @@ def names(objects: list[Object]) -> set[str]:
     return {f"{obj['kind']} {obj['metadata']['name']}" for obj in objects}
 
 
-def test_a_moment_is_what_the_sources_watch_and_the_functions_read(
+def test_a_moment_has_the_objects_that_sources_watch_and_functions_read(
     moments: CheckpointWriter, tmp_path: Path
 ) -> None:
     """The selectors hold; of namespaces and ConfigMaps only those that an owner has to do with."""

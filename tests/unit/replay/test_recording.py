@@ -87,7 +87,7 @@ def test_a_broker_s_own_attributes_are_left_out(pieces: AppendedFile) -> None:
         pytest.param(an_event(b"\x00", datacontenttype="image/png"), NOT_JSON, id="data of another type"),
     ],
 )
-def test_what_is_secret_or_cannot_be_looked_into_is_taken_and_left_out(
+def test_secret_and_unreadable_events_are_accepted_and_left_out(
     pieces: AppendedFile, event: CloudEvent, why: str
 ) -> None:
     """The sender did nothing wrong, and a broker would store what is refused as a dead letter."""
@@ -109,7 +109,7 @@ def test_objects_are_cleaned(pieces: AppendedFile) -> None:
     assert line["data"] == {**JOB, "env": [{"name": "A", "value": "<left out>"}]}
 
 
-def test_a_string_may_hold_what_unicode_takes_for_an_end_of_line(pieces: AppendedFile) -> None:
+def test_a_string_may_contain_unicode_line_ends(pieces: AppendedFile) -> None:
     """One event stays one line."""
     EventRecorder(pieces).take(an_event({**JOB, "said": "a\u2028b\u0085c"}))
     (line,) = lines(pieces.path)

@@ -55,7 +55,7 @@ def a_job(**annotations: str) -> dict[str, Any]:
     }
 
 
-def test_an_object_keeps_its_shape_and_loses_what_can_be_secret() -> None:
+def test_redaction_keeps_the_shape_and_removes_secret_values() -> None:
     """Values of variables and headers, words of commands, the applied object, managedFields; nothing else."""
     job = a_job(**{"muster.dev/gate": "off"})
     before = copy.deepcopy(job)
@@ -99,7 +99,7 @@ def test_a_secret_inside_another_object_loses_its_data() -> None:
         pytest.param({"apiVersion": "v1", "kind": "Pod"}, False, id="a Pod"),
     ],
 )
-def test_what_is_a_secret(obj: dict[str, Any], secret: bool) -> None:
+def test_only_the_core_kind_secret_is_a_secret(obj: dict[str, Any], secret: bool) -> None:
     """The core group's kind, and only that."""
     assert is_secret(obj) == secret
 

@@ -71,7 +71,7 @@ def answered(answer: Answer | None) -> SentEvent:
     return sent
 
 
-def test_binary_mode_is_what_the_source_sends() -> None:
+def test_binary_mode_equals_the_request_of_the_source() -> None:
     """Attributes as headers, data as the body, the id as it was: a retry keeps it too."""
     one = outgoing(recorded(), ContentMode.BINARY)
     assert one.headers == {
@@ -117,13 +117,13 @@ def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
         pytest.param(
             Answer(400, {}, b"an event needs an id\nmore"),
             {"status": 400, "reason": "an event needs an id"},
-            id="refused in words of somebody else",
+            id="refused with a body of another server",
         ),
-        pytest.param(Answer(500), {"status": 500}, id="refused without a word"),
-        pytest.param(None, {"status": 0, "reason": "connection refused"}, id="nobody there"),
+        pytest.param(Answer(500), {"status": 500}, id="refused without a body"),
+        pytest.param(None, {"status": 0, "reason": "connection refused"}, id="connection refused"),
     ],
 )
-def test_what_is_told_of_an_answer(answer: Answer | None, told: dict[str, Any]) -> None:
+def test_the_recorded_fields_of_an_answer(answer: Answer | None, told: dict[str, Any]) -> None:
     """Status, Retry-After, the reply's type, the reason."""
     sent = answered(answer)
     assert sent == SentEvent(sent.event, **told)
@@ -189,7 +189,7 @@ class _StopsAfter(threading.Event):
         return timeout > 1.0
 
 
-def test_it_stops_when_told() -> None:
+def test_it_stops_on_request() -> None:
     """Ctrl-C, between two events."""
     stop = threading.Event()
 

@@ -94,7 +94,7 @@ def test_a_body_in_chunks_is_read_whole(port: int, taker: _Taker) -> None:
         ),
     ],
 )
-def test_what_is_no_event_is_refused(
+def test_a_request_without_an_event_is_refused(
     port: int, taker: _Taker, method: str, headers: dict[str, str], body: bytes, status: int
 ) -> None:
     """With words, and nothing is taken."""

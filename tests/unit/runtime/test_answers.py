@@ -92,7 +92,7 @@ def test_come_again_is_409(decision: Any) -> None:
     ("error", "want"),
     [
         pytest.param(
-            errors.Conflict("written in between"), (409, "Conflict", "1"), id="somebody wrote in between"
+            errors.Conflict("written in between"), (409, "Conflict", "1"), id="another writer came in between"
         ),
         pytest.param(errors.AlreadyExists("taken"), (409, "AlreadyExists", "1"), id="the name is taken"),
         pytest.param(
@@ -143,7 +143,7 @@ def test_error_of_the_cluster(error: Exception, want: tuple[int, str, str], mome
     ],
 )
 @pytest.mark.parametrize("moment", ["on_read", "on_write"])
-def test_what_is_gone_needs_nothing(
+def test_a_deleted_object_needs_nothing(
     error: Exception, reason: Reason, moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is gone needs no step, and no second delivery."""

@@ -130,7 +130,7 @@ def test_get_explains(wording: Wording) -> None:
     wording(answer.text.strip())
 
 
-def test_liveness_asks_nobody() -> None:
+def test_liveness_sends_no_request() -> None:
     """A function is alive while the API server is away; restarting it would not help."""
     cluster = FakeCluster(on_read=errors.Unavailable("away"))
     assert a_client(cluster).get("/health/liveness").status_code == 200

@@ -98,12 +98,12 @@ def test_oldest_make_room(client: Client) -> None:
         pytest.param(FakeCluster(on_write=Gone("no such namespace")), binary(EVENT), 503, "Unavailable",
                      id="without the namespace it is kept in, the broker comes again"),
         pytest.param(FakeCluster(on_write=KeyError("uid")), binary(EVENT), 500, "UnexpectedError",
-                     id="a bug is told too"),
+                     id="a bug is reported too"),
         pytest.param(FakeCluster(), ({}, b"{}"), 400, "UnreadableEvent", id="no event at all"),
         pytest.param(FakeCluster(), structured({"id": "1"}), 400, "UnreadableEvent", id="half an event"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_kept(cluster: FakeCluster, request_: Any, status: int, reason: str) -> None:
+def test_events_that_cannot_be_stored(cluster: FakeCluster, request_: Any, status: int, reason: str) -> None:
     """Each failure has its answer and its reason; nothing is raised."""
     answer = keeper(cluster).handle(*request_)
     assert (answer.status, json.loads(answer.body)["reason"]) == (status, reason)

@@ -133,7 +133,7 @@ def test_retry_after_is_passed_on(server: Faulty) -> None:
         pytest.param(404, b"404 page not found", "ApiNotServed", id="the API is not served"),
     ],
 )
-def test_what_is_gone_is_202(
+def test_a_write_to_a_deleted_object_is_202(
     server: Faulty, code: int, body: bytes, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A write to what is gone needs no second delivery."""

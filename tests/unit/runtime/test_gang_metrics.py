@@ -120,7 +120,7 @@ def test_values_change_when_a_round_is_whole() -> None:
     assert read(handler, "muster_gangs_placed") == {(): 4}
 
 
-def test_a_round_that_is_given_up_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_round_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its lists were too old, so the next sweep counts from the beginning."""
     owners = ReportedOwners(*[waits("Unschedulable", 60)] * 4)
     handler = owners.handler(sweep_limit=3)
@@ -164,7 +164,7 @@ def test_an_owner_whose_writes_take_several_turns_is_counted_once() -> None:
     assert read(handler, "muster_gangs_placed") == {(): 1}
 
 
-def test_a_word_of_nobody_is_other() -> None:
+def test_an_unknown_reason_is_counted_as_other() -> None:
     """A reason in an annotation of a tenant's is no label."""
     owners = ReportedOwners(waits("Mine", 60), waits("Yours", 90), GangReport(gave_up="x" * 300))
     handler = owners.handler()

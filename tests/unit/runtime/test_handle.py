@@ -112,12 +112,12 @@ def test_reply_event_without_an_owner_is_unreadable(data: Any, path: str) -> Non
 @pytest.mark.parametrize(
     ("times", "status", "looks"),
     [
-        pytest.param(1, 200, 2, id="somebody wrote in between once: the step looks again and writes"),
+        pytest.param(1, 200, 2, id="another writer once came in between: the step reads again and writes"),
         pytest.param(3, 200, 4, id="three times are as many as it takes"),
         pytest.param(4, 409, 4, id="four times: the event comes again later"),
     ],
 )
-def test_what_was_written_or_made_in_between_is_looked_at_at_once(
+def test_a_conflict_is_planned_again_at_once(
     times: int, status: int, looks: int, error: errors.ClusterError
 ) -> None:
     """The object as it is now decides, not the plan that came too late."""
@@ -157,7 +157,7 @@ def test_slow_reads_leave_no_time_to_write() -> None:
     assert cluster.calls == ["get pods team-a/llama-0"]
 
 
-def test_stop_waits_for_what_is_being_written() -> None:
+def test_stop_waits_for_writes_in_flight() -> None:
     """Events in flight are counted until their writes are done."""
     writing, may_finish = threading.Event(), threading.Event()
 

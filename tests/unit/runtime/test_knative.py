@@ -192,7 +192,7 @@ def test_stop_does_not_wait_for_ever(made: Any) -> None:
     asyncio.run(story())
 
 
-def test_ready_tells_of_the_cluster(made: Any) -> None:
+def test_ready_reports_the_cluster(made: Any) -> None:
     """The API server is asked when the function is made, ahead of the first probe."""
     cluster = FakeCluster()
     function = made(cluster)

@@ -80,7 +80,7 @@ def reason(handler: Handler) -> set[str]:
 
 @pytest.mark.parametrize("shape", [annotated, with_an_emoji, tolerating])
 @pytest.mark.parametrize(("number", "expected"), [(10, "UpToDate"), (20, "TooManyObjects")])
-def test_an_event_is_given_up_where_its_objects_need_too_much(
+def test_an_event_whose_objects_need_too_much_memory_is_dropped(
     shape: Callable[[int], Object], number: int, expected: str
 ) -> None:
     """It is not delivered again, as it would need as much then."""

@@ -47,7 +47,7 @@ def read(client: FlaskClient, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_format_is_what_prometheus_asks_for() -> None:
+def test_the_format_is_prometheus_text() -> None:
     """Text format 0.0.4, and the use of memory and CPU that every exporter tells of."""
     answer = a_client().get("/metrics")
     assert answer.status_code == 200
@@ -150,7 +150,7 @@ def test_functions_of_one_process_count_apart() -> None:
     assert read(other, "muster_events_total") == {}
 
 
-def test_what_decides_does_not_know_of_metrics() -> None:
+def test_policy_events_and_cluster_do_not_import_metrics() -> None:
     """Neither policy, nor events, nor the cluster room load prometheus_client."""
     imports = "import muster.policy.plans.patch_pods, muster.events.predicates, muster.cluster.execute"
     output = subprocess.run(

@@ -37,7 +37,9 @@ from tests.unit.runtime.fakes import NOW, FakeCluster, a_handler, a_step
         pytest.param({"v1beta1/workloads", "v1alpha2/podgroups"}, False, id="half of it is as good as none"),
     ],
 )
-def test_what_is_served(served: set[str], is_on: bool, wording: Wording) -> None:
+def test_a_missing_api_is_reported_by_a_ready_function(
+    served: set[str], is_on: bool, wording: Wording
+) -> None:
     """A function that reaches the API server is ready; the message says how to switch on a missing API."""
     cluster = FakeCluster()
     cluster.served = frozenset(served)
@@ -120,11 +122,11 @@ NEEDED = may("get patch", PODS) | may("patch", JOBS, subresource="status")
         pytest.param(
             ["patch pods", "patch jobs/status"],
             ["patch jobs.batch/status", "patch pods", "eventing/rbac"],
-            id="a subresource is told with its API group",
+            id="a subresource is named with its API group",
         ),
     ],
 )
-def test_missing_permissions_are_told_by_a_function_that_is_ready(
+def test_missing_permissions_are_reported_by_a_ready_function(
     refused: Sequence[str], named: Sequence[str], wording: Wording
 ) -> None:
     """What it may do it does: one that is not ready is sent no events, and lifts no gate."""
@@ -159,7 +161,7 @@ def test_a_permission_is_asked_for_until_it_is_granted(
         wording(message)
 
 
-def test_with_the_api_off_as_well_both_are_told(wording: Wording) -> None:
+def test_with_the_api_off_as_well_both_are_reported(wording: Wording) -> None:
     """Neither trouble hides the other."""
     cluster = Authorizer("patch pods")
     cluster.served = frozenset()
@@ -176,7 +178,7 @@ def test_with_the_api_off_as_well_both_are_told(wording: Wording) -> None:
         pytest.param(
             errors.Forbidden("not granted", status=403),
             True,
-            id="a cluster that lets nobody ask is told so, and the function works on",
+            id="a cluster that forbids access reviews is reported, and the function works on",
         ),
         pytest.param(
             errors.Unavailable("refused"), False, id="an API server that is away makes it not ready"

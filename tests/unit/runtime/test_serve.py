@@ -95,7 +95,7 @@ def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> 
     assert process.wait(10) == 0
 
 
-def test_start_without_a_cluster_fails_with_words(wording: Wording) -> None:
+def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
     """A process that does not know its cluster ends at once and says what to set."""
     ours = {"KUBECONFIG", "MUSTER_API_SERVER", "KUBERNETES_SERVICE_HOST"}
     ended = subprocess.run(

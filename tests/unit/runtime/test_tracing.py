@@ -89,7 +89,7 @@ def test_broken_traceparent_begins_a_trace(traced: Traced) -> None:
     assert event.parent is None
 
 
-def test_span_says_what_became_of_the_event(traced: Traced) -> None:
+def test_a_span_has_the_outcome_of_the_event(traced: Traced) -> None:
     """As the log line does, so that one leads to the other."""
     event, *_ = traced.spans()
     attributes = dict(event.attributes or {})

@@ -50,7 +50,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_it_is_told_the_same(server: ApiServer, call: Callable[[Client], Any]) -> None:
+def test_both_clients_return_the_same(server: ApiServer, call: Callable[[Client], Any]) -> None:
     """Whatever is answered, errors with their words among it."""
     assert _told(call, Direct.to(server)) == _told(call, Client.for_server(server.url))
 

@@ -73,7 +73,7 @@ def test_it_has_patience(minutes: float, reason: str, muster_plan: Any) -> None:
     assert muster_plan(STEP, later).reason == reason
 
 
-def test_the_chat_is_told_once(muster_cluster: Any, chat: type[Webhook]) -> None:
+def test_one_message_is_sent_to_the_chat(muster_cluster: Any, chat: type[Webhook]) -> None:
     """The text names the PodGroup, and says since when and why; the annotation remembers it."""
     muster_cluster.load(*CASE.objects)
     answers = [muster_cluster.deliver(STEP, CASE.event, CASE.now) for _ in range(3)]

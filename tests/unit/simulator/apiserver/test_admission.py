@@ -47,7 +47,7 @@ def policies(api: KubernetesApi) -> KubernetesApi:
     return api
 
 
-def test_a_marked_pod_is_stamped_and_gated(policies: KubernetesApi) -> None:
+def test_a_labelled_pod_is_stamped_and_gated(policies: KubernetesApi) -> None:
     """A marked pod of a Job is born with its group's name and our gate."""
     spec = policies.must("POST", core("team", "pods"), pod("p", MEMBER))["spec"]
     assert spec["schedulingGroup"] == {"podGroupName": "j-trainer-12345678"}
@@ -61,7 +61,7 @@ def test_other_gates_stay(policies: KubernetesApi) -> None:
     assert [gate["name"] for gate in spec["schedulingGates"]] == ["example.com/wait", "muster.dev/pod-group"]
 
 
-def test_an_unmarked_pod_is_left_alone(policies: KubernetesApi) -> None:
+def test_an_unlabelled_pod_is_left_alone(policies: KubernetesApi) -> None:
     """A pod without a mark is born as it came."""
     assert "schedulingGroup" not in policies.must("POST", core("team", "pods"), pod())["spec"]
 
@@ -80,7 +80,7 @@ def test_nothing_happens_without_policy_and_binding(api: KubernetesApi, kinds: t
     assert "schedulingGroup" not in api.must("POST", core("default", "pods"), pod("p", MEMBER))["spec"]
 
 
-def test_an_indexed_job_is_marked_where_the_namespace_opted_in(policies: KubernetesApi) -> None:
+def test_an_indexed_job_is_labelled_where_the_namespace_opted_in(policies: KubernetesApi) -> None:
     """mark-jobs labels the template of a gang-shaped Job, in an enabled namespace only."""
 
     def labels(namespace: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_a_binding_may_be_for_one_namespace(api: KubernetesApi) -> None:
     assert "schedulingGroup" not in api.must("POST", core("there", "pods"), pod("p", MEMBER))["spec"]
 
 
-def test_a_marked_job_says_that_it_is_a_gang_where_jobs_are_grouped_upstream(
+def test_a_labelled_job_asks_for_a_gang_where_jobs_are_grouped_upstream(
     server: ApiServer, policies: KubernetesApi
 ) -> None:
     """With WorkloadWithJob schedule-jobs fills spec.scheduling; without, the field is dropped."""

@@ -70,7 +70,7 @@ def test_a_type_in_the_wrong_place_is_refused(expression: str) -> None:
     "expression",
     ["object.missing", "variables.missing", "1 +", "missing", "object.name.substring(3, 9)", "Object{a: 1"],
 )
-def test_what_fails_says_so(expression: str) -> None:
+def test_a_failing_expression_raises(expression: str) -> None:
     """While it is compiled or evaluated."""
     with pytest.raises(ExpressionError):
         evaluated(expression, SEEN, {})

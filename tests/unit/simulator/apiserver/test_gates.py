@@ -156,9 +156,7 @@ def test_claims_are_kept_while_their_gate_is_on(server: ApiServer, api: Kubernet
     assert "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`" in answer.message
 
 
-def test_job_scheduling_holds_to_its_rules_while_its_gate_is_on(
-    server: ApiServer, api: KubernetesApi
-) -> None:
+def test_job_scheduling_is_validated_while_its_gate_is_on(server: ApiServer, api: KubernetesApi) -> None:
     """With WorkloadWithJob minCount is at most parallelism, and the variant is frozen."""
     server.gates = replace(server.gates, workload_with_job=True)
     too_many = job(parallelism=2, scheduling={"schedulingPolicy": gang(3)})

@@ -68,7 +68,7 @@ def _label(api: KubernetesApi, **metadata: Any) -> str | None:
     return label
 
 
-def test_an_edited_policy_changes_what_the_server_does(api: KubernetesApi) -> None:
+def test_an_edited_policy_changes_the_result(api: KubernetesApi) -> None:
     """The server runs the YAML: with another gate and separator in it, pods get another gate and name."""
     text = STAMP_PODS.read_text().replace("'muster.dev/pod-group'", "'example.com/wait'")
     policy, binding = yaml.safe_load_all(text.replace("variables.owner + '-'", "variables.owner + '.'"))
@@ -107,7 +107,7 @@ def test_a_rule_selects(api: KubernetesApi, change: Callable[[Object], None]) ->
     assert _label(api) is None
 
 
-def test_what_a_policy_excludes_is_left_alone(api: KubernetesApi) -> None:
+def test_excluded_resources_are_left_alone(api: KubernetesApi) -> None:
     """What excludeResourceRules name wins over resourceRules."""
     everything = {field: ["*"] for field in ("apiGroups", "apiVersions", "operations", "resources")}
     excluded = RULES["Pod"] | {"resourceNames": ["p"]}
@@ -189,7 +189,7 @@ def test_a_condition_that_fails_while_the_others_hold_fails_the_policy(api: Kube
         pytest.param("'text'", id="no object at all"),
     ],
 )
-def test_what_the_kind_does_not_have_is_an_error(api: KubernetesApi, expression: str) -> None:
+def test_unknown_fields_of_the_kind_are_an_error(api: KubernetesApi, expression: str) -> None:
     """An apply configuration is held to the schema of the kind."""
     _install(api, _policy(expression))
     answer = _born(api)

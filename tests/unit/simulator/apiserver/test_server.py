@@ -48,7 +48,7 @@ def test_loaded_objects_are_not_collected_for_want_of_an_owner(server: ApiServer
     assert api.request("GET", core(NS, "configmaps", "one")).ok
 
 
-def test_loaded_objects_skip_admission_and_rules(server: ApiServer, api: KubernetesApi) -> None:
+def test_loaded_objects_skip_admission_and_validation(server: ApiServer, api: KubernetesApi) -> None:
     """A recorded object is taken as it is, even one that no rule would let in."""
     server.load([{**job("old"), "spec": {"parallelism": -1}}])
     assert api.must("GET", jobs(NS, "old"))["spec"]["parallelism"] == -1
@@ -104,7 +104,7 @@ def test_a_definition_takes_its_objects_along(api: KubernetesApi) -> None:
     assert api.request("GET", f"{DEFINITIONS}/widgets.contract.muster.dev").status == 404
 
 
-def test_requests_are_counted_by_who_asked_for_what(server: ApiServer) -> None:
+def test_requests_are_counted_by_user_agent_verb_and_resource(server: ApiServer) -> None:
     """calls() tells user agent, verb and resource, subresources included; refused requests count too."""
     client = Client.for_server(server.url, user_agent="muster-test")
     client.create(PODS, {**pod(), "metadata": {"name": "pod", "namespace": NS}}, manager="m")

@@ -63,7 +63,9 @@ def test_every_validation_has_to_hold(api: KubernetesApi) -> None:
 @pytest.mark.parametrize(
     ("operation", "old", "new"), [("CREATE", False, True), ("UPDATE", True, True), ("DELETE", True, False)]
 )
-def test_what_expressions_speak_of(api: KubernetesApi, operation: str, *, old: bool, new: bool) -> None:
+def test_object_and_old_object_of_expressions(
+    api: KubernetesApi, operation: str, *, old: bool, new: bool
+) -> None:
     """The object after the write and before it: null where there is none."""
     has = f"(oldObject != null) == {str(old).lower()} && (object != null) == {str(new).lower()}"
     _install(api, f"request.operation != '{operation}' || ({has} && request.name == 'one')")

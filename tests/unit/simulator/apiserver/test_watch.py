@@ -53,7 +53,7 @@ class _BusyStore(Store):
         return super().version
 
 
-def test_a_bookmark_is_of_no_change_that_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bookmark_never_skips_an_unsent_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who resumes from it would miss the change."""
     monkeypatch.setattr(watch, "BOOKMARK_SECONDS", 0.01)
     monkeypatch.setattr(watch, "IDLE_CHECK_SECONDS", 0.01)

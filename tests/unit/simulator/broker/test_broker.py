@@ -122,7 +122,7 @@ def test_only_triggers_that_let_it_through_get_an_event() -> None:
     assert other.events == []
 
 
-def test_what_a_function_sees_beside_the_event() -> None:
+def test_the_headers_that_a_function_gets_beside_the_event() -> None:
     """The arrival time, `Prefer: reply`, the trigger's namespace; never the broker's own lifetime count."""
     function = _Subscriber()
     _pumped(_wiring(_trigger("step")), {"step": function}, SWEEP.with_attributes(knativebrokerttl="7"))
@@ -174,7 +174,7 @@ def test_a_dead_letter_says_who_failed_and_how(answer: Answer | Exception, code:
     assert reports[0].dead_letter == 202
 
 
-def test_functions_of_one_service_are_told_apart_by_their_paths() -> None:
+def test_functions_of_one_service_are_distinguished_by_their_paths() -> None:
     """Each gets its own events, and a dead letter has the address with the path."""
     first, second, dead = _Subscriber(), _Subscriber(Answer(400)), _Subscriber()
     functions: dict[str, Target] = {"muster/first": first, "muster/second": second, "muster/dead": dead}
@@ -337,7 +337,7 @@ def test_a_function_of_this_process_that_raises_does_not_stop_the_queue(
     assert "a bug" in caplog.text
 
 
-def test_stopping_gives_up_waiting() -> None:
+def test_stopping_ends_waiting_deliveries() -> None:
     """A long backoff does not keep the process alive; what waited is dropped, for nobody refused it."""
     called = threading.Event()
     dead = _Subscriber()

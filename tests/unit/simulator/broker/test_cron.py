@@ -82,7 +82,7 @@ def test_timezones(timezone: str, fires: str) -> None:
         pytest.param("@every 0s", "@every 0s", id="without end"),
     ],
 )
-def test_what_is_not_read_is_refused(schedule: str, field: str) -> None:
+def test_unsupported_schedules_are_refused(schedule: str, field: str) -> None:
     """A schedule that is misread would sweep never or always; the field is named."""
     with pytest.raises(UnsupportedManifestError, match=field):
         _ping(schedule=schedule)
@@ -112,7 +112,7 @@ def _ping(**spec: object) -> PingSource:
     return ping
 
 
-def test_a_ping_says_what_knatives_says() -> None:
+def test_a_ping_event_equals_knatives() -> None:
     """Type and source are the adapter's; without data there is no content type either."""
     event = _ping().event("1", "2026-11-21T08:00:00Z")
     assert event.attributes == {

@@ -76,7 +76,7 @@ def test_broken_durations_are_refused(text: str) -> None:
         pytest.param({"backoffPolicy": "sometimes"}, id="a policy that does not exist"),
     ],
 )
-def test_what_is_not_understood_is_refused(spec: dict[str, Any]) -> None:
+def test_unsupported_fields_are_refused(spec: dict[str, Any]) -> None:
     """A delivery that cannot be kept is an error at the start."""
     with pytest.raises(UnsupportedManifestError):
         Delivery.from_manifest(spec)

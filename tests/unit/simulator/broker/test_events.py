@@ -46,7 +46,7 @@ def test_data_is_not_touched() -> None:
     assert event.headers()["Content-Type"] == "application/json"
 
 
-def test_other_data_is_told_in_base64() -> None:
+def test_binary_data_is_sent_in_base64() -> None:
     """Structured mode keeps bytes that are no JSON."""
     event = CloudEvent.from_http({**HEADERS, "content-type": "image/png"}, b"\x89PNG")
     assert event.structured()["data_base64"] == "iVBORw=="
@@ -87,7 +87,9 @@ def test_a_missing_attribute_is_not_invented(wording: Wording, missing: str) -> 
         ),
     ],
 )
-def test_what_is_no_event_is_refused(wording: Wording, headers: dict[str, str], body: bytes) -> None:
+def test_a_request_without_an_event_is_refused(
+    wording: Wording, headers: dict[str, str], body: bytes
+) -> None:
     """Each with a sentence that tells the sender what is wrong."""
     with pytest.raises(NotAnEventError) as refused:
         CloudEvent.from_http(headers, body)

@@ -92,7 +92,7 @@ def test_the_newer_form_wins() -> None:
         pytest.param({"all": [{"cesql": "TRUE"}]}, "cesql", id="CESQL deep inside"),
     ],
 )
-def test_what_is_not_understood_is_refused(wording: Wording, subscription: dict[str, Any], name: str) -> None:
+def test_unsupported_fields_are_refused(wording: Wording, subscription: dict[str, Any], name: str) -> None:
     """A filter that cannot be kept is an error at the start, not a surprise for the first event."""
     with pytest.raises(UnsupportedManifestError) as refused:
         compile_filters({"filters": [subscription]})

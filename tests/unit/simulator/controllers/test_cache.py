@@ -48,7 +48,7 @@ def _stored_pod(store: Cache) -> Object:
     return pod
 
 
-def test_list_removes_what_is_gone_but_not_what_was_made_since() -> None:
+def test_a_list_removes_deleted_objects_but_not_newer_objects() -> None:
     """After a relist, objects missing from it are gone unless they are newer than the list."""
     store = Cache()
     store.put(PODS, _pod("old", 5))

@@ -145,7 +145,7 @@ def test_same_event_is_written_once(bench: _Bench) -> None:
     assert sorted(event["message"] for event in bench.client.list(EVENTS, "team-a")) == ["full", "fuller"]
 
 
-def test_terminating_namespace_takes_nothing_and_stops_nobody(bench: _Bench) -> None:
+def test_a_terminating_namespace_refuses_creates_without_a_retry(bench: _Bench) -> None:
     """A namespace on its way out refuses every create; that is no reason to try again."""
     held = bench.pod(finalizers=["example.com/hold"])
     bench.client.delete(NAMESPACES, "team-a")

@@ -121,7 +121,7 @@ def _timeless(status: Object) -> Object:
         pytest.param("scaled from 6 to 2", [], ["2", "3", "4", "5"], id="scaled down, the indexes beyond go"),
     ],
 )
-def test_scaling_does_what_was_recorded(moment: str, makes: list[str], leaves: list[str]) -> None:
+def test_scaling_matches_the_recording(moment: str, makes: list[str], leaves: list[str]) -> None:
     """A plain Job scaled with completions: which pods come and which go."""
     story = next(entry for entry in recorded("job-scaled") if entry["moment"] == moment)
     result = _look(story["job"], *story["pods"])

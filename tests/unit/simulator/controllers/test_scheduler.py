@@ -93,7 +93,7 @@ def test_all_but_the_last_pod_of_a_gang_are_nominated_before_binding() -> None:
     assert nominated == ["gang-0", "gang-1"]
 
 
-def test_gang_that_does_not_fit_is_refused_in_the_recorded_words() -> None:
+def test_gang_that_does_not_fit_is_refused_with_the_recorded_message() -> None:
     """Four pods on three nodes: nothing is bound, group and pods say what the real scheduler said."""
     group, *pods = recorded("does-not-fit")
     condition = group["status"]["conditions"][0]
@@ -183,13 +183,13 @@ def test_waiting_is_silent(items: list[Object]) -> None:
         ),
     ],
 )
-def test_quorum_counts_members_that_are_known_and_unfinished(known: Object, places: bool) -> None:
+def test_min_count_counts_members_that_are_known_and_unfinished(known: Object, places: bool) -> None:
     """Two new pods of a gang of three are placed if the third member counts."""
     third = merge(_pod("old", cpu="1"), known)
     assert bool(_bound(_look(*_nodes(3), _group(), *_pods(2), third))) is places
 
 
-def test_basic_group_places_what_fits() -> None:
+def test_basic_group_places_the_pods_that_fit() -> None:
     """A basic group is Scheduled when one pod fits; the others say what they lack."""
     writes = _look(*_nodes(2), _group(min_count=None), *_pods(3))
     assert len(_bound(writes)) == 2

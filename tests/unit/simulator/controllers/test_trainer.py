@@ -301,7 +301,7 @@ def test_missing_runtime_is_said_in_an_event_and_tried_again() -> None:
     assert result.requeue_after
 
 
-def test_trainjob_managed_by_somebody_else_is_left_alone() -> None:
+def test_trainjob_managed_by_another_controller_is_left_alone() -> None:
     """A TrainJob handed to MultiKueue is none of the Trainer's business."""
     trainjob = _trainjob(managedBy="kueue.x-k8s.io/multikueue")
     result = TrainerController().reconcile(

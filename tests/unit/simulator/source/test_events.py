@@ -16,7 +16,7 @@ EACH_SENDING = {"id", "time"}
 
 
 @pytest.mark.parametrize("event", [pytest.param(event, id=title(event)) for event in recorded("resource")])
-def test_an_object_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> None:
+def test_an_object_is_sent_as_by_the_adapter(event: dict[str, Any]) -> None:
     """From the recorded object come the recorded attributes and data, but for id and time."""
     verb = ChangeType(event["type"].rpartition(".")[2])
     headers, body = to_event(verb, event["data"], Mode.RESOURCE, event["source"])
@@ -25,7 +25,7 @@ def test_an_object_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("event", [pytest.param(event, id=title(event)) for event in recorded("reference")])
-def test_a_reference_is_told_as_the_adapter_told_it(event: dict[str, Any]) -> None:
+def test_a_reference_is_sent_as_by_the_adapter(event: dict[str, Any]) -> None:
     """A reference has kind, name, apiVersion and a namespace where there is one; the header has it anyway."""
     obj = {
         "apiVersion": event["apiversion"],

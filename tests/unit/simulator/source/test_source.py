@@ -114,7 +114,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Sou
 Start = Callable[..., tuple[Source, _Broker]]
 
 
-def test_what_exists_at_the_start_is_never_sent(started: Start) -> None:
+def test_existing_objects_are_never_sent(started: Start) -> None:
     """The list only tells where the watch begins; the first event is the first change after it."""
     cluster = _Cluster(existing=[_job("old", "9")])
     _, broker = started(cluster)
@@ -155,7 +155,7 @@ def test_a_server_that_is_away_costs_nothing_but_time(started: Start) -> None:
     assert [version for _, _, version in cluster.watches] == ["10", "11"]
 
 
-def test_a_watch_that_fell_behind_loses_what_was_between(started: Start) -> None:
+def test_an_expired_watch_loses_the_changes_in_between(started: Start) -> None:
     """410: a new list tells where to go on, and what it holds is not sent."""
     cluster = _Cluster(versions=["10", "90"])
     _, broker = started(cluster)

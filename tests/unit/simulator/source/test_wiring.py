@@ -17,7 +17,7 @@ def _source(**spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"resources": [{"apiVersion": "v1", "kind": "Pod"}], **spec}}
 
 
-def test_reference_is_the_mode_nobody_named() -> None:
+def test_reference_is_the_default_mode() -> None:
     """Knative's default sends references."""
     assert SourceSpec.from_manifest(_source()).mode is Mode.REFERENCE
     assert SourceSpec.from_manifest(_source(mode="Resource")).mode is Mode.RESOURCE
@@ -38,7 +38,7 @@ def test_overrides_are_put_on_every_event() -> None:
 
 
 @pytest.mark.parametrize("field", ["owner", "filters", "unheard"])
-def test_what_would_be_ignored_is_refused(wording: Wording, field: str) -> None:
+def test_ignored_fields_are_refused(wording: Wording, field: str) -> None:
     """A source that quietly sends more than its YAML asks for would hide a mistake until it is deployed."""
     with pytest.raises(UnsupportedManifestError, match=rf"\bgroups\b.*\b{field}\b") as refused:
         SourceSpec.from_manifest(_source(**{field: {}}))

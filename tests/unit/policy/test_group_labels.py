@@ -62,7 +62,7 @@ def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
         pytest.param(with_spec(completions=None), None, id="a Job without completions is no gang"),
     ],
 )
-def test_mark_for_job(modifier: Modifier, mark: str | None) -> None:
+def test_the_group_label_of_a_job(modifier: Modifier, mark: str | None) -> None:
     """A Job is marked unless it already says who groups its pods."""
     assert mark_at_birth(a_job(modifier, mark=None)) == mark
 
@@ -72,12 +72,12 @@ def test_another_value_of_the_switch_is_off() -> None:
     assert mark_at_birth(a_job(mark=None), {group_labels.NAMESPACE_SWITCH: "true"}) is None
 
 
-def test_a_pod_tells_its_own_stamp_from_a_users_group() -> None:
+def test_a_pods_stamp_is_distinguished_from_a_users_group() -> None:
     """The name that stamp-pods writes can be told again from the labels of the pod."""
     pod = a_pod(None, 0, stamped("mine"))
     assert group_labels.stamped_name(pod["metadata"]["labels"]) == "llama-main-33333333"
 
 
-def test_a_pod_without_a_mark_has_no_stamp() -> None:
+def test_a_pod_without_a_group_label_has_no_stamp() -> None:
     """Labels that stamp-pods leaves alone name no group."""
     assert group_labels.stamped_name({group_labels.JOB_NAME: "llama", group_labels.JOB_UID: "33333333"}) == ""

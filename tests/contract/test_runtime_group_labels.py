@@ -114,7 +114,7 @@ def runtime(client: Client) -> Runtime:
 ALL = {"dataset-initializer": "dataset-initializer", "model-initializer": "model-initializer"}
 
 
-def test_marks_come_with_the_policy_and_go_with_it(runtime: Runtime) -> None:
+def test_group_labels_are_added_and_removed_with_the_policy(runtime: Runtime) -> None:
     """The first run marks, the second does nothing; without a policy the next run restores the runtime."""
     before = runtime.read()["spec"]
     assert runtime.look() == Reason.NOT_MARKED
@@ -157,7 +157,7 @@ def test_kai_and_back(runtime: Runtime) -> None:
     assert runtime.groups() == {**ALL, "node": "trainer"}
 
 
-def test_what_was_done_is_told_on_the_runtime(runtime: Runtime, client: Client) -> None:
+def test_an_event_is_written_on_the_runtime_once(runtime: Runtime, client: Client) -> None:
     """The Event is in namespace `default`, as for all cluster-scoped objects, and is written once."""
     runtime.annotate("workload: {groups: [{name: a, replicatedJobs: [nod]}]}")
     assert runtime.look() == Reason.INVALID_POLICY

@@ -31,7 +31,7 @@ def with_policy(owner: Object, policy: str) -> Object:
 
 
 @pytest.mark.parametrize("kind", list(OWNERS))
-def test_an_invalid_policy_is_told_on_the_owner(story: RealStory, kind: str) -> None:
+def test_an_invalid_policy_is_reported_on_the_owner(story: RealStory, kind: str) -> None:
     """A condition says why there is no gang, and the pods run all the same."""
     story.add_nodes(1)
     story.create(with_policy(OWNERS[kind], "workload: {gangs: []}"))
@@ -40,7 +40,7 @@ def test_an_invalid_policy_is_told_on_the_owner(story: RealStory, kind: str) -> 
     assert {str(group["spec"]["schedulingPolicy"]) for group in story.groups().values()} == {"{'basic': {}}"}
 
 
-def test_a_group_that_the_api_server_refuses_is_told_and_made_once_it_can_be(
+def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
     story: RealStory, muster_on_it: Muster
 ) -> None:
     """With a quota of no PodGroups the pods that a policy holds wait, and an Event quotes the API server."""

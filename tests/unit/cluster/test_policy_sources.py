@@ -129,7 +129,7 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
         ),
     ],
 )
-def test_the_highest_home_is_read(
+def test_the_highest_source_is_read(
     given: dict[str, Any], home: PolicySourceKind, named: str, wording: Wording
 ) -> None:
     """Owner, its JobSet, annotation of the runtime, field of the runtime, ConfigMap: in this order."""
@@ -191,7 +191,7 @@ def test_an_owner_with_a_workload_costs_no_read_of_a_policy() -> None:
     assert not any("ConfigMap" in read for read in after.reads)
 
 
-def test_without_a_policy_there_is_no_home() -> None:
+def test_without_a_policy_there_is_no_source() -> None:
     """The built-in default rules."""
     assert found() == []
 
@@ -222,7 +222,7 @@ def test_a_workload_of_another_owner_keeps_no_policy() -> None:
     assert [home.kind for home in found(CONFIG_MAP, a_workload(root=earlier))] == [PolicySourceKind.NAMESPACE]
 
 
-def test_all_homes_are_listed_highest_first() -> None:
+def test_all_sources_are_listed_highest_first() -> None:
     """For `muster explain`, which shows those that lost as well."""
     cluster = Snapshot([RUNTIME, CONFIG_MAP])
     live, _ = read_owner(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))

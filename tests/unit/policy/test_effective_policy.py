@@ -30,13 +30,13 @@ def a_home(kind: PolicySourceKind, content: str) -> PolicySource:
     return PolicySource(kind, f"the {kind}", content)
 
 
-def test_without_a_home_the_default_rules() -> None:
+def test_without_a_source_the_default_policy_applies() -> None:
     """Every mark is a group, sizes follow, failures run as basic groups."""
     assert sources.resolve_policy(()) == DEFAULT
     assert not DEFAULT.holds
 
 
-def test_the_first_home_rules() -> None:
+def test_the_highest_source_is_effective() -> None:
     """Lower homes are not looked at."""
     policy = sources.resolve_policy(
         (a_home(PolicySourceKind.OWNER, FLAG), a_home(PolicySourceKind.NAMESPACE, "workload: {}"))
@@ -46,7 +46,7 @@ def test_the_first_home_rules() -> None:
     assert (policy.where, policy.workload.on_scale) == ("the owner", "Flag")
 
 
-def test_a_broken_home_never_falls_through(wording: Wording) -> None:
+def test_an_invalid_policy_hides_those_below(wording: Wording) -> None:
     """The namespace's policy is fine; the owner's is not, and it is the owner's that counts."""
     policy = sources.resolve_policy(
         (a_home(PolicySourceKind.OWNER, "workload: {onScal: Flag}"), a_home(PolicySourceKind.NAMESPACE, FLAG))
@@ -142,7 +142,7 @@ def test_another_scheduler_elsewhere_is_invalid_and_the_message_has_the_command(
 
 
 @pytest.mark.parametrize("other", ["coscheduling", "volcano"])
-def test_what_the_trainer_does_itself_is_left_to_it(other: str) -> None:
+def test_policies_of_the_trainer_itself_are_left_to_it(other: str) -> None:
     """spec.podGroupPolicy of a runtime is the Trainer's own field."""
     policy = sources.resolve_policy(
         (PolicySource(PolicySourceKind.RUNTIME_SPEC, "spec", {other: {"scheduleTimeoutSeconds": 60}}),)
