@@ -1,7 +1,7 @@
 """Every variant of the two admission policies, one sentence each: what comes in, what must come out.
 
-The generated cases beside it (generated.py) find what nobody thought of; these say what was meant. The same
-YAML is asked on a real API server and on the embedded one, and the planner for the names.
+The generated cases beside it (generated.py) find what no author thought of; these state what was meant. The
+same YAML is asked on a real API server and on the embedded one, and the planner for the names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JOBSET = {
     "batch.kubernetes.io/job-name": "llama-node-0",
     "batch.kubernetes.io/controller-uid": "99999999-0000-4000-8000-000000000000",
 }
-MARK = {"muster.dev/group": "trainer"}
+LABEL = {"muster.dev/group": "trainer"}
 _JOB_BLOCK = {"muster.dev/group-per": "job-block", "muster.dev/group-size": "4"}
 _LEADER_PER_JOB = {"muster.dev/leader-group": "driver", "muster.dev/leader-group-per": "job"}
 _LONG = "n" * 63
@@ -45,103 +45,106 @@ def _stamp(name: str, *, gate: bool = True) -> Object:
 
 
 PODS: dict[str, tuple[Object, Object | None]] = {
-    "a JobSet's pod is named after the JobSet": (pod(MARK, JOBSET), _stamp("llama-trainer-6161e02c")),
-    "a plain Job's pod is named after the Job": (pod(MARK, JOB), _stamp("sweep-trainer-6161e02c")),
+    "a JobSet's pod is named after the JobSet": (pod(LABEL, JOBSET), _stamp("llama-trainer-6161e02c")),
+    "a plain Job's pod is named after the Job": (pod(LABEL, JOB), _stamp("sweep-trainer-6161e02c")),
     "a group per job ends in the job index": (
-        pod(MARK, JOBSET, {"muster.dev/group-per": "job", "jobset.sigs.k8s.io/job-index": "3"}),
+        pod(LABEL, JOBSET, {"muster.dev/group-per": "job", "jobset.sigs.k8s.io/job-index": "3"}),
         _stamp("llama-trainer-6161e02c-3"),
     ),
     "a plain Job has job index 0": (
-        pod(MARK, JOB, {"muster.dev/group-per": "job"}),
+        pod(LABEL, JOB, {"muster.dev/group-per": "job"}),
         _stamp("sweep-trainer-6161e02c-0"),
     ),
     "a group size makes blocks of completion indexes": (
-        pod(MARK, JOB, {"muster.dev/group-size": "4"}, _index("11")),
+        pod(LABEL, JOB, {"muster.dev/group-size": "4"}, _index("11")),
         _stamp("sweep-trainer-6161e02c-2"),
     ),
     "a group per job wins over a group size": (
-        pod(MARK, JOB, {"muster.dev/group-per": "job", "muster.dev/group-size": "4"}, _index("11")),
+        pod(LABEL, JOB, {"muster.dev/group-per": "job", "muster.dev/group-size": "4"}, _index("11")),
         _stamp("sweep-trainer-6161e02c-0"),
     ),
     "a group size of zero is no size": (
-        pod(MARK, JOB, {"muster.dev/group-size": "0"}, _index("11")),
+        pod(LABEL, JOB, {"muster.dev/group-size": "0"}, _index("11")),
         _stamp("sweep-trainer-6161e02c"),
     ),
     "index 0 joins the leader's group, without a suffix": (
-        pod(MARK, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("0")),
+        pod(LABEL, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("0")),
         _stamp("sweep-driver-6161e02c"),
     ),
     "index 1 stays with the workers": (
-        pod(MARK, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("1")),
+        pod(LABEL, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("1")),
         _stamp("sweep-trainer-6161e02c-0"),
     ),
     "a group per block of each Job ends in both indexes": (
-        pod(MARK, JOBSET, _JOB_BLOCK, {"jobset.sigs.k8s.io/job-index": "3"}, _index("11")),
+        pod(LABEL, JOBSET, _JOB_BLOCK, {"jobset.sigs.k8s.io/job-index": "3"}, _index("11")),
         _stamp("llama-trainer-6161e02c-3-2"),
     ),
     "a group per block of each Job needs a group size": (
-        pod(MARK, JOBSET, {"muster.dev/group-per": "job-block", "jobset.sigs.k8s.io/job-index": "3"}),
+        pod(LABEL, JOBSET, {"muster.dev/group-per": "job-block", "jobset.sigs.k8s.io/job-index": "3"}),
         _stamp("llama-trainer-6161e02c"),
     ),
     "a leader's group per Job ends in the job index": (
-        pod(MARK, JOBSET, _LEADER_PER_JOB, {"jobset.sigs.k8s.io/job-index": "3"}, _index("0")),
+        pod(LABEL, JOBSET, _LEADER_PER_JOB, {"jobset.sigs.k8s.io/job-index": "3"}, _index("0")),
         _stamp("llama-driver-6161e02c-3"),
     ),
     "the workers of a leader's group per Job stay in one group": (
-        pod(MARK, JOBSET, _LEADER_PER_JOB, {"jobset.sigs.k8s.io/job-index": "3"}, _index("1")),
+        pod(LABEL, JOBSET, _LEADER_PER_JOB, {"jobset.sigs.k8s.io/job-index": "3"}, _index("1")),
         _stamp("llama-trainer-6161e02c"),
     ),
     "a group per Job leaves the leader's group shared": (
-        pod(MARK, JOBSET, {"muster.dev/leader-group": "driver", "muster.dev/group-per": "job"}, _index("0")),
+        pod(LABEL, JOBSET, {"muster.dev/leader-group": "driver", "muster.dev/group-per": "job"}, _index("0")),
         _stamp("llama-driver-6161e02c"),
     ),
     "a leader is in no block of a Job": (
-        pod(MARK, JOBSET, _JOB_BLOCK, {**_LEADER_PER_JOB, "jobset.sigs.k8s.io/job-index": "3"}, _index("0")),
+        pod(LABEL, JOBSET, _JOB_BLOCK, {**_LEADER_PER_JOB, "jobset.sigs.k8s.io/job-index": "3"}, _index("0")),
         _stamp("llama-driver-6161e02c-3"),
     ),
     "any other word leaves the leader's group shared": (
-        pod(MARK, JOB, {**_LEADER_PER_JOB, "muster.dev/leader-group-per": "Job"}, _index("0")),
+        pod(LABEL, JOB, {**_LEADER_PER_JOB, "muster.dev/leader-group-per": "Job"}, _index("0")),
         _stamp("sweep-driver-6161e02c"),
     ),
     "a leader's group per Job counts with a leader's group only": (
-        pod(MARK, JOB, {"muster.dev/leader-group-per": "job"}, _index("0")),
+        pod(LABEL, JOB, {"muster.dev/leader-group-per": "job"}, _index("0")),
         _stamp("sweep-trainer-6161e02c"),
     ),
     "a leader's group that is no DNS label holds back the whole template": (
-        pod(MARK, JOB, {"muster.dev/leader-group": "Driver"}, _index("1")),
+        pod(LABEL, JOB, {"muster.dev/leader-group": "Driver"}, _index("1")),
         None,
     ),
     "the gate can be turned off": (
-        pod(MARK, JOB, annotations={"muster.dev/gate": "off"}),
+        pod(LABEL, JOB, annotations={"muster.dev/gate": "off"}),
         _stamp("sweep-trainer-6161e02c", gate=False),
     ),
     "any other word leaves the gate on": (
-        pod(MARK, JOB, annotations={"muster.dev/gate": "false"}),
+        pod(LABEL, JOB, annotations={"muster.dev/gate": "false"}),
         _stamp("sweep-trainer-6161e02c"),
     ),
     "another gate beside ours stays": (
-        pod(MARK, JOB, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+        pod(LABEL, JOB, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
         _stamp("sweep-trainer-6161e02c"),
     ),
     "none opts out": (pod({"muster.dev/group": "none"}, JOB), None),
-    "a mark that is no DNS label is left alone": (pod({"muster.dev/group": "Trainer"}, JOB), None),
-    "an empty mark is left alone": (pod({"muster.dev/group": ""}, JOB), None),
-    "without a mark nothing happens": (pod(JOB), None),
-    "without an owner nothing happens": (pod(MARK), None),
+    "a group label that is no DNS label is left alone": (pod({"muster.dev/group": "Trainer"}, JOB), None),
+    "an empty group label is left alone": (pod({"muster.dev/group": ""}, JOB), None),
+    "without a group label nothing happens": (pod(JOB), None),
+    "without an owner nothing happens": (pod(LABEL), None),
     "a group of one's own is never replaced": (
-        pod(MARK, JOB, schedulingGroup={"podGroupName": "mine"}),
+        pod(LABEL, JOB, schedulingGroup={"podGroupName": "mine"}),
         None,
     ),
-    "a system priority is left alone": (pod(MARK, JOB, priorityClassName="system-cluster-critical"), None),
-    "KAI's pods are left alone": (pod(MARK, JOB, schedulerName="kai-scheduler"), None),
-    "Volcano's pods are left alone": (pod(MARK, JOB, schedulerName="volcano"), None),
-    "coscheduling's pods are left alone": (pod(MARK, JOB, {"scheduling.x-k8s.io/pod-group": "theirs"}), None),
+    "a system priority is left alone": (pod(LABEL, JOB, priorityClassName="system-cluster-critical"), None),
+    "KAI's pods are left alone": (pod(LABEL, JOB, schedulerName="kai-scheduler"), None),
+    "Volcano's pods are left alone": (pod(LABEL, JOB, schedulerName="volcano"), None),
+    "coscheduling's pods are left alone": (
+        pod(LABEL, JOB, {"scheduling.x-k8s.io/pod-group": "theirs"}),
+        None,
+    ),
     "pods annotated for Volcano are left alone": (
-        pod(MARK, JOB, annotations={"scheduling.k8s.io/group-name": "theirs"}),
+        pod(LABEL, JOB, annotations={"scheduling.k8s.io/group-name": "theirs"}),
         None,
     ),
     "a scheduler of one's own is no gang scheduler": (
-        pod(MARK, JOB, schedulerName="mine"),
+        pod(LABEL, JOB, schedulerName="mine"),
         _stamp("sweep-trainer-6161e02c"),
     ),
     "the longest names fit": (
@@ -153,23 +156,23 @@ PODS: dict[str, tuple[Object, Object | None]] = {
         _stamp(f"{_LONG}-{'g' * 63}-6161e02c-999999999"),
     ),
     "a dot in the owner's name is allowed": (
-        pod(MARK, {**JOB, "batch.kubernetes.io/job-name": "a.b"}),
+        pod(LABEL, {**JOB, "batch.kubernetes.io/job-name": "a.b"}),
         _stamp("a.b-trainer-6161e02c"),
     ),
     "a forged UID makes no invalid name": (
-        pod(MARK, {**JOB, "batch.kubernetes.io/controller-uid": "x"}),
+        pod(LABEL, {**JOB, "batch.kubernetes.io/controller-uid": "x"}),
         None,
     ),
     "a forged UID in capitals makes no invalid name": (
-        pod(MARK, {**JOB, "batch.kubernetes.io/controller-uid": "ABCDEFGH"}),
+        pod(LABEL, {**JOB, "batch.kubernetes.io/controller-uid": "ABCDEFGH"}),
         None,
     ),
     "a JobSet's UID without its name makes no invalid name": (
-        pod(MARK, JOB, {"jobset.sigs.k8s.io/jobset-uid": UID}),
+        pod(LABEL, JOB, {"jobset.sigs.k8s.io/jobset-uid": UID}),
         None,
     ),
     "an index that is no number counts as 0": (
-        pod(MARK, JOB, {"muster.dev/group-size": "2"}, _index("first")),
+        pod(LABEL, JOB, {"muster.dev/group-size": "2"}, _index("first")),
         _stamp("sweep-trainer-6161e02c-0"),
     ),
 }
@@ -222,8 +225,8 @@ JOBS: dict[str, tuple[Object, str | None]] = {
     "a Job of one pod is none": (job(parallelism=1, completions=1), None),
     "a Job with more completions than pods is none": (job(completions=6), None),
     "a Job without completion indexes is none": (job(completionMode="NonIndexed"), None),
-    "a CronJob's Job is none unless marked": (job(owner=_owner("CronJob", controller=True)), None),
-    "the Job of a controller unknown to us is none unless marked": (
+    "a CronJob's Job is none unless labelled": (job(owner=_owner("CronJob", controller=True)), None),
+    "the Job of a controller unknown to us is none unless labelled": (
         job(owner=_owner("MiniCluster", controller=True)),
         None,
     ),
@@ -240,7 +243,7 @@ JOBS: dict[str, tuple[Object, str | None]] = {
         job(labels={"jobset.sigs.k8s.io/replicatedjob-name": "node"}),
         "main",
     ),
-    "a mark made by hand stays": (job(template_labels={"muster.dev/group": "mine"}), None),
+    "a group label written by hand stays": (job(template_labels={"muster.dev/group": "mine"}), None),
     "an opted-out template stays so": (job(template_labels={"muster.dev/group": "none"}), None),
     "a group of one's own stays": (job(pod_spec={"schedulingGroup": {"podGroupName": "mine"}}), None),
     "a Job grouped upstream is left alone": (

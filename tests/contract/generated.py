@@ -45,7 +45,7 @@ def jobs(count: int) -> list[Object]:
 
 
 def _pod(chance: random.Random, number: int) -> Object:
-    labels = _mark_labels(chance, always=0.95)
+    labels = _group_labels(chance, always=0.95)
     if chance.random() < 0.6:
         labels |= _some(
             chance, {"jobset.sigs.k8s.io/jobset-name": _NAMES, "jobset.sigs.k8s.io/jobset-uid": _UIDS}
@@ -66,7 +66,7 @@ def _pod(chance: random.Random, number: int) -> Object:
 
 
 def _job(chance: random.Random, number: int) -> Object:
-    template_labels = _mark_labels(chance, always=0.15) if chance.random() < 0.3 else {}
+    template_labels = _group_labels(chance, always=0.15) if chance.random() < 0.3 else {}
     template_metadata, pod_spec = _pod_fields(chance, template_labels, rare=0.05)
     metadata: Object = {"name": f"job-{number}"}
     if chance.random() < 0.5:
@@ -94,7 +94,7 @@ def _job(chance: random.Random, number: int) -> Object:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def _mark_labels(chance: random.Random, *, always: float) -> dict[str, str]:
+def _group_labels(chance: random.Random, *, always: float) -> dict[str, str]:
     labels = {"muster.dev/group": _mostly_first(chance, _MARKS)} if chance.random() < always else {}
     for key, values in (
         ("muster.dev/group-per", _GROUP_PER),

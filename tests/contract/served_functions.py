@@ -63,7 +63,7 @@ class ServedFunction:
 
 
 def install_as_func(step: str, environment: Path, staged: Path, folder: Path) -> list[str]:
-    """Install the staged function as func's host builder does, and tell what func would start."""
+    """Install the staged function as func's host builder does, and return what func would start."""
     (wheel,) = (staged / f"{step}.wheel").iterdir()
     pip = [str(environment / "python"), "-m", "pip", "install", "--quiet", "--no-index"]
     # Every dependency that its pyproject.toml names is among the locked ones, in a version it takes.
@@ -73,14 +73,14 @@ def install_as_func(step: str, environment: Path, staged: Path, folder: Path) ->
 
 
 def lay_out_as_container(step: str, environment: Path, _staged: Path, folder: Path) -> list[str]:
-    """Make the image's folder, and tell what a container of the function starts."""
+    """Make the image's folder, and return what a container of the function starts."""
     containerfile.lay_out(folder)
     containerfile.run(containerfile.of_word("RUN")[1], folder, environment)
     return [*containerfile.of_word("ENTRYPOINT")[0].command, step.replace("_", "-")]
 
 
 def lay_out_with_all_functions(step: str, environment: Path, staged: Path, folder: Path) -> list[str]:
-    """Make the image's folder, and tell what a container of all functions starts."""
+    """Make the image's folder, and return what a container of all functions starts."""
     others = (function.replace("_", "-") for function in FUNCTIONS if function != step)
     return [*lay_out_as_container(step, environment, staged, folder), *others]
 

@@ -14,7 +14,7 @@ from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
-from tests.contract.admission_variants import JOB, JOBS, MARK, PODS, job, pod
+from tests.contract.admission_variants import JOB, JOBS, LABEL, PODS, job, pod
 from tests.support.births import stamp_between
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
@@ -30,14 +30,14 @@ def test_the_embedded_server_stamps_pods(
     assert stamp_between(born["spec"], _born(embedded, born)) == stamp
 
 
-@pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
+@pytest.mark.parametrize(("made", "label"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
 def test_the_embedded_server_labels_jobs(
-    embedded: KubernetesApi, made: dict[str, Any], mark: str | None
+    embedded: KubernetesApi, made: dict[str, Any], label: str | None
 ) -> None:
-    """The embedded API server puts this mark on the template, and only where the namespace opted in."""
+    """The embedded API server puts this group label on the template, only where the namespace opted in."""
     before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
-    assert _mark(embedded, "variants-in", made) == (mark or before)
-    assert _mark(embedded, "variants-out", made) == before
+    assert _label(embedded, "variants-in", made) == (label or before)
+    assert _label(embedded, "variants-out", made) == before
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_the_policy_stamps_pods(
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("made", "mark"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_policy_labels_jobs(api: KubernetesApi, made: dict[str, Any], mark: str | None) -> None:
-    """The API server stores the template with this mark, or unchanged; always unchanged without opt-in."""
+@pytest.mark.parametrize(("made", "label"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
+def test_the_policy_labels_jobs(api: KubernetesApi, made: dict[str, Any], label: str | None) -> None:
+    """The API server stores the template with this group label; unchanged without opt-in."""
     before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
-    assert _mark(api, "variants-in", made) == (mark or before)
-    assert _mark(api, "variants-out", made) == before
+    assert _label(api, "variants-in", made) == (label or before)
+    assert _label(api, "variants-out", made) == before
 
 
 def _at_work(api: KubernetesApi) -> bool:
     """Return whether both policies act: each is compiled some time after it was created."""
-    stamped, marked = _born(api, pod(MARK, JOB)), _mark(api, "variants-in", job())
-    return "schedulingGroup" in stamped and marked == "main"
+    stamped, labelled = _born(api, pod(LABEL, JOB)), _label(api, "variants-in", job())
+    return "schedulingGroup" in stamped and labelled == "main"
 
 
 def _born(api: KubernetesApi, sent: dict[str, Any]) -> dict[str, Any]:
@@ -114,10 +114,10 @@ def _born(api: KubernetesApi, sent: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _mark(api: KubernetesApi, namespace: str, sent: dict[str, Any]) -> str | None:
+def _label(api: KubernetesApi, namespace: str, sent: dict[str, Any]) -> str | None:
     stored = api.must("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", sent, query=DRY_RUN)
-    mark: str | None = (stored["spec"]["template"]["metadata"].get("labels") or {}).get(group_labels.GROUP)
-    return mark
+    label: str | None = (stored["spec"]["template"]["metadata"].get("labels") or {}).get(group_labels.GROUP)
+    return label
 
 
 def _namespace(name: str, labels: dict[str, str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Why mark_runtime reads and replaces a runtime: the effects that server-side apply of a mark would have."""
+"""Why mark_runtime reads and replaces a runtime: the effects of a server-side apply of a group label."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _a_runtime(entry: str = "node", policy: str = "") -> dict[str, Any]:
     return body
 
 
-def _a_mark(**metadata: str) -> dict[str, Any]:
-    """No more than the mark of its entry, as server-side apply would have it."""
+def _a_label(**metadata: str) -> dict[str, Any]:
+    """Only the group label of its entry, as server-side apply would have it."""
     labels = {"metadata": {"labels": {"muster.dev/group": "trainer"}}}
     entry = {"name": "node", "template": {"spec": {"template": labels}}}
     return {
@@ -73,9 +73,9 @@ def _entries(runtime: dict[str, Any]) -> dict[str, Any]:
 def test_a_label_applied_to_a_deleted_runtime_creates_a_runtime_without_containers(server: Server) -> None:
     """Not even a resourceVersion prevents it, only the UID does."""
     api, _ = server
-    stopped = _applied(api, _a_mark(uid="11111111-1111-1111-1111-111111111111"), "marker")
+    stopped = _applied(api, _a_label(uid="11111111-1111-1111-1111-111111111111"), "marker")
     assert (stopped.status, stopped.reason) == (409, "Conflict")
-    made = _applied(api, _a_mark(resourceVersion="1"), "marker")
+    made = _applied(api, _a_label(resourceVersion="1"), "marker")
     assert made.status == 201
     assert "spec" not in _entries(made.body)["node"]
 
@@ -84,7 +84,7 @@ def test_an_entry_that_its_owner_renames_stays_with_its_applied_label(server: Se
     """A ghost of that name, with a label and no containers, beside the entry that is meant."""
     api, _ = server
     assert _applied(api, _a_runtime()).ok
-    assert _applied(api, _a_mark(), "marker").ok
+    assert _applied(api, _a_label(), "marker").ok
     renamed = _applied(api, _a_runtime("worker")).body
     assert set(_entries(renamed)) == {"node", "worker"}
     assert _entries(renamed)["node"] == {"metadata": {"labels": {"muster.dev/group": "trainer"}}}

@@ -240,7 +240,7 @@ def _collector() -> Iterator[tuple[str, queue.Queue[bytes]]]:
 
 
 def _slow_writes(server: ApiServer, seconds: float) -> tuple[list[str], threading.Event]:
-    """Let the first write take so long; the paths of all writes, and what tells that the first has begun."""
+    """Let the first write take so long; the paths of all writes, and an event set when the first begins."""
     paths: list[str] = []
     begun = threading.Event()
 

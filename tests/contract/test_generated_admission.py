@@ -20,7 +20,7 @@ from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
 from tests.contract import generated
-from tests.support.births import mark_between, stamp_between
+from tests.support.births import label_between, stamp_between
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 OPTED_IN, OTHER = "opted-in", "other"
@@ -66,19 +66,19 @@ def test_the_planner_computes_the_names_on_generated_pods(embedded: KubernetesAp
 
 def test_the_planner_computes_the_group_labels_of_generated_jobs_of_jobsets(embedded: KubernetesApi) -> None:
     """The planner knows the group of a replicatedJob's pods before there is a Job."""
-    differences, marked = [], 0
+    differences, labelled = [], 0
     for job in generated.jobs(COUNT):
         labels = job["metadata"].get("labels") or {}
-        mark = mark_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
-        if mark is None or group_labels.JOBSET_UID not in labels:
+        label = label_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
+        if label is None or group_labels.JOBSET_UID not in labels:
             continue
         name, step = labels.get(group_labels.REPLICATED_JOB, "main"), labels.get(group_labels.ANCESTOR, "")
         planned = group_labels.group_of_replicated_job(name, step)
-        marked += 1
-        if mark != planned:
-            differences.append((job, f"the policy says {mark}, the planner says {planned}"))
+        labelled += 1
+        if label != planned:
+            differences.append((job, f"the policy says {label}, the planner says {planned}"))
     assert not differences, _report(differences)
-    assert marked > COUNT / 8, f"{marked} of {COUNT} Jobs marked: one side is hardly tried"
+    assert labelled > COUNT / 8, f"{labelled} of {COUNT} Jobs labelled: too one-sided"
 
 
 @pytest.mark.real
@@ -103,30 +103,30 @@ def test_pods_are_stamped_as_in_the_embedded_server(api: KubernetesApi, embedded
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_jobs_are_labelled_as_in_the_embedded_server(api: KubernetesApi, embedded: KubernetesApi) -> None:
-    """Every generated Job in an opted-in namespace gets the same mark on its template on both, or none."""
-    differences, marked = [], 0
+    """Every generated Job in an opted-in namespace gets the same group label, or none, on both."""
+    differences, labelled = [], 0
     for job in _known(api, generated.jobs(COUNT)):
         answer = api.request("POST", JOBS, job, query=DRY_RUN)
         if not answer.ok:
             differences.append((job, f"{answer.status} {answer.message}"))
             continue
-        ours = mark_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
-        theirs = mark_between(job, answer.body)
-        marked += theirs is not None
+        ours = label_between(job, embedded.must("POST", JOBS, job, query=DRY_RUN))
+        theirs = label_between(job, answer.body)
+        labelled += theirs is not None
         if ours != theirs:
             differences.append((job, f"the real server says {theirs}, the embedded one {ours}"))
     assert not differences, _report(differences)
-    assert COUNT / 8 < marked < COUNT * 7 / 8, f"{marked} of {COUNT} Jobs marked: one side is hardly tried"
+    assert COUNT / 8 < labelled < COUNT * 7 / 8, f"{labelled} of {COUNT} Jobs labelled: too one-sided"
 
 
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_jobs_of_other_namespaces_are_left_alone(api: KubernetesApi, embedded: KubernetesApi) -> None:
-    """No Job gets a mark where the namespace did not opt in."""
+    """No Job gets a group label where the namespace did not opt in."""
     for job in generated.jobs(60):
         for server in (api, embedded):
             body = server.must("POST", f"/apis/batch/v1/namespaces/{OTHER}/jobs", job, query=DRY_RUN)
-            assert mark_between(job, body) is None, job
+            assert label_between(job, body) is None, job
 
 
 def _furniture() -> list[dict[str, Any]]:
@@ -148,8 +148,8 @@ def _known(api: KubernetesApi, objects: list[dict[str, Any]]) -> list[dict[str, 
 
 def _at_work(api: KubernetesApi) -> bool:
     """Return whether both policies act: they are compiled some time after they were created."""
-    marked = {"metadata": {"name": "probe"}, "spec": _gang_job()}
-    job = api.must("POST", JOBS, marked, query=DRY_RUN)
+    labelled = {"metadata": {"name": "probe"}, "spec": _gang_job()}
+    job = api.must("POST", JOBS, labelled, query=DRY_RUN)
     labels = {
         group_labels.GROUP: "main",
         "batch.kubernetes.io/job-name": "probe",

@@ -82,12 +82,12 @@ def test_a_large_runtime(conversation: Conversation) -> None:
     }
     conversation.api.request("DELETE", f"{path}/large")
     stored = conversation.api.must("POST", path, large)
-    misuse, marked = deepcopy(stored), deepcopy(stored)
+    misuse, labelled = deepcopy(stored), deepcopy(stored)
     misuse["spec"]["template"]["spec"]["replicatedJobs"].reverse()
-    for entry in marked["spec"]["template"]["spec"]["replicatedJobs"]:
+    for entry in labelled["spec"]["template"]["spec"]["replicatedJobs"]:
         entry["template"]["spec"]["template"]["metadata"]["labels"]["muster.dev/group"] = entry["name"]
     function = account(conversation, "mark-runtime", "PUT", f"{path}/large", misuse)
-    function.api.must("PUT", f"{path}/large", marked)
+    function.api.must("PUT", f"{path}/large", labelled)
 
 
 def test_a_status_with_many_conditions(conversation: Conversation) -> None:

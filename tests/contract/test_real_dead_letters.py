@@ -100,7 +100,7 @@ def _wait_until_served(client: Client) -> None:
 
 @pytest.fixture(name="kept")
 def _kept(account: Client) -> list[str]:
-    """The ids of what the function keeps after five events that nobody took, oldest first."""
+    """The ids of what the function keeps after five undelivered events, oldest first."""
     letters = DeadLetters(account, Settings(dead_letter_namespace=HOME, dead_letter_limit=LIMIT), lambda: NOW)
     for number in range(5):
         assert letters.handle(*binary(EVENT | TOLD | {"id": f"late-{number}"})).status == 202
@@ -125,7 +125,7 @@ def test_its_role_is_enough_and_the_oldest_make_room(account: Client, kept: list
 
 @pytest.mark.usefixtures("broker")
 def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: RealCluster, kept: list[str]) -> None:
-    """The proxy of Services is asked, and its 503 is told; what was not taken is not forgotten."""
+    """The proxy of Services is asked, and its 503 is reported; letters that were not accepted are kept."""
     told = redrive(bare_137)
     assert told.exit_code == 1, told.output
     assert f"{INGRESS} answered 503" in told.output
@@ -200,7 +200,7 @@ def _ingress() -> Iterator[Ingress]:
 def _pod_network(cluster: RealCluster, ingress: Ingress) -> Iterator[list[str]]:
     """Passes whatever the API server asks of a pod to the local broker; the paths that it asked for.
 
-    Which pod is not told: the API server leaves the host as its own client named it.
+    The pod is not named: the API server leaves the host as its own client named it.
     """
     asked: list[str] = []
     here, broker = urlsplit(cluster.pod_network), urlsplit(ingress.url)

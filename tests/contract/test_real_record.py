@@ -1,4 +1,4 @@
-"""`muster record` beside Knative's real adapter: both its ways tell of a cluster what the adapter sends."""
+"""`muster record` beside Knative's real adapter: both its ways record the events that the adapter sends."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ VERBS = {
     "Job": ["add", "update", "delete"],
     "ClusterTrainingRuntime": ["add", "update", "delete"],
 }
-"""What the changes below are told as; a pod's add and delete are also entering and leaving the selector.
+"""The events of the changes below; a pod's add and delete are also entering and leaving the selector.
 
 The last update of a pod is its deletionTimestamp."""
 

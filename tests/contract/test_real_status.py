@@ -65,7 +65,7 @@ def _tell(client: Client, resource: Resource, name: str, condition: dict[str, st
 
 
 def test_every_kind_of_owner_group_and_pod(real_server: RealCluster) -> None:
-    """With the time and the words that stand there; what is well is not told."""
+    """With the time and message of the condition; healthy objects are not listed."""
     client = Client.from_kubeconfig(str(real_server.kubeconfig))
     cluster = Versioned(client)
     client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}}, manager="tests")

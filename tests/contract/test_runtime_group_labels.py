@@ -69,7 +69,7 @@ class Runtime:
         return decision.reason
 
     def groups(self) -> dict[str, str | None]:
-        """Return the mark of each replicatedJob."""
+        """Return the group label of each replicatedJob."""
         names = ("dataset-initializer", "model-initializer", "node")
         body = self._read()
         return {name: self._labels(body, name).get(GROUP) for name in names}
@@ -115,7 +115,7 @@ ALL = {"dataset-initializer": "dataset-initializer", "model-initializer": "model
 
 
 def test_group_labels_are_added_and_removed_with_the_policy(runtime: Runtime) -> None:
-    """The first run marks, the second does nothing; without a policy the next run restores the runtime."""
+    """The first run labels, the second does nothing; without a policy the next run restores the runtime."""
     before = runtime.read()["spec"]
     assert runtime.look() == Reason.NOT_MARKED
     runtime.annotate("workload: {}")
@@ -141,7 +141,7 @@ def test_a_label_that_a_person_changed_is_theirs_from_then_on(runtime: Runtime) 
 
 
 def test_kai_and_back(runtime: Runtime) -> None:
-    """With kaiScheduler the runtime has KAI's labels and schedulerName; with workload its marks again."""
+    """With kaiScheduler the runtime has KAI's labels and schedulerName; with workload group labels again."""
     runtime.annotate("workload: {}")
     runtime.look()
     runtime.annotate("kaiScheduler: {queue: team-a}")

@@ -16,7 +16,7 @@ from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.cluster.processes import until
 from tests.contract.admission_variants import job
-from tests.contract.scheduling_variants import GANG, JOBS, MARKED
+from tests.contract.scheduling_variants import GANG, JOBS, LABELLED
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
@@ -73,7 +73,7 @@ def test_the_order_of_mark_jobs_and_schedule_jobs_makes_no_difference(gate_on: K
         for manifest in manifests.documents([ADMISSION / "schedule-jobs.yaml"])
         if manifest["kind"].endswith("Binding")
     ]
-    by_hand = job(template_labels=MARKED)
+    by_hand = job(template_labels=LABELLED)
     for _ in range(6):
         gate_on.must("DELETE", manifests.path(binding))
         assert until(lambda: "scheduling" not in _stored(gate_on, by_hand), 90), "the policy still acts"
@@ -98,11 +98,11 @@ def test_an_unlabelled_job_outside_opted_in_namespaces_asks_for_nothing(gate_on:
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_without_the_gate_nothing_is_asked(real_server: RealCluster) -> None:
-    """1.37 drops the field, 1.36 does not know it: the Job is marked as ever, and never refused."""
+    """1.37 drops the field, 1.36 does not know it: the Job is labelled as ever, and never refused."""
     api, policies = real_server.api, list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     manifests.apply(api, [_home(), *policies])
     assert until(lambda: group_labels.GROUP in _labels(_stored(api, job())), 90), "no policy acts"
-    for made in (job(), job(template_labels=MARKED), job(template_labels=MARKED, completions=6)):
+    for made in (job(), job(template_labels=LABELLED), job(template_labels=LABELLED, completions=6)):
         assert "scheduling" not in _stored(api, made)
     for policy in policies:
         api.must("DELETE", manifests.path(policy))
@@ -111,15 +111,15 @@ def test_without_the_gate_nothing_is_asked(real_server: RealCluster) -> None:
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_label(gate_on: KubernetesApi) -> None:
-    """With the two other policies away: gang-shaped Jobs that nobody opted out, marked or not."""
+    """With the two other policies away: gang-shaped Jobs that are not opted out, labelled or not."""
     names = ("muster-mark-jobs", "muster-schedule-jobs")
     policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
     for name in names:
         gate_on.must("DELETE", f"{policies}/{name}")
     manifests.apply(gate_on, manifests.documents([NATIVE_JOBS]))
-    assert until(lambda: _asked_but_not_marked(_stored(gate_on, job())), 90), "native-jobs does not act"
+    assert until(lambda: _asked_but_not_labelled(_stored(gate_on, job())), 90), "native-jobs does not act"
 
-    assert _stored(gate_on, job(template_labels=MARKED))["scheduling"] == GANG
+    assert _stored(gate_on, job(template_labels=LABELLED))["scheduling"] == GANG
     for left_alone in (
         job(completions=6),
         job(parallelism=1, completions=1),
@@ -131,7 +131,7 @@ def test_native_jobs_asks_for_the_gangs_that_mark_jobs_would_label(gate_on: Kube
         assert "scheduling" not in _stored(gate_on, left_alone)
 
 
-def _asked_but_not_marked(spec: dict[str, Any]) -> bool:
+def _asked_but_not_labelled(spec: dict[str, Any]) -> bool:
     return spec.get("scheduling") == GANG and group_labels.GROUP not in _labels(spec)
 
 

@@ -201,7 +201,7 @@ def test_helm(command: Command) -> None:
 
 @pytest.mark.parametrize("command", _cases("python"))
 def test_python(command: Command) -> None:
-    """The module is there, and so is the one it is told to serve."""
+    """The module exists, and so does the one that it serves."""
     modules = [*command.after("-m"), *(word for word in command.arguments if word.startswith("functions."))]
     assert modules
     for module in modules:

@@ -36,7 +36,7 @@ def test_a_policy_of_the_page_is_valid(text: str) -> None:
 
 
 def test_every_field_of_the_schema_is_on_the_page() -> None:
-    """A field that nobody reads about is a field that nobody uses."""
+    """Users do not use a field that the page does not describe."""
     fields = {*GroupPolicy.model_json_schema()["$defs"]["GroupPolicy"]["properties"]}
     fields |= {field.alias or name for name, field in LockedFields.model_fields.items()}
     fields |= {"onScale", "onFailure", "kaiScheduler", "minGroupCount", "coscheduling", "volcano"}

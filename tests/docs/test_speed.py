@@ -13,7 +13,7 @@ README = (ROOT / "bench" / "README.md").read_text()
 
 
 def test_the_page_is_made_of_the_raw_data() -> None:
-    """Nobody edits it by hand; `make bench` writes it."""
+    """It is not edited by hand; `make bench` writes it."""
     assert report.PAGE.read_text() == report.page(report.figures(FIGURES))
 
 

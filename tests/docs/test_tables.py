@@ -22,7 +22,7 @@ COMPOSING = (ROOT / "docs/composing.md").read_text()
 
 
 def test_every_reason_has_one_row_and_no_row_is_without_reason() -> None:
-    """Whoever looks up a reason finds what to do; a reason that is gone is not looked up any more."""
+    """Users who look up a reason find what to do; a removed reason has no row."""
     rows = Counter(re.findall(r"^\| `(\w+)` \|", OPERATIONS, re.MULTILINE))
     assert rows == Counter(str(reason) for reason in Reason)
 
@@ -38,7 +38,7 @@ def test_every_row_says_what_to_do() -> None:
 
 
 def test_every_alert_is_listed() -> None:
-    """Whoever is woken by one finds what to do."""
+    """An on-call engineer finds what to do."""
     rules = yaml.safe_load((ROOT / "eventing/observability/alerts.yaml").read_text())["spec"]["groups"]
     alerts = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
     rows = re.findall(r"^\| (Muster[\w, ]+) \|", OPERATIONS, re.MULTILINE)

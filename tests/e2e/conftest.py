@@ -94,7 +94,7 @@ class Stages:
         self._rights.add([*stage.muster.manifests, *COMPONENT], events)
 
     def spoil(self) -> None:
-        """Mark the current stage as changed, so that no other test gets it."""
+        """Note the current stage as changed, so that no other test gets it."""
         self._spoiled = True
 
 

@@ -1,4 +1,4 @@
-"""Workloads and PodGroups that a user brought: used where they fit, never written, told where they do not."""
+"""Workloads and PodGroups of a user: used where they fit, never written, reported where they do not."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def a_workload(
     group: str = "jobset.x-k8s.io",
     kind: str = "JobSet",
 ) -> Object:
-    """A user's Workload for a JobSet, or a Job: a gang of that minCount for each mark."""
+    """A user's Workload for a JobSet, or a Job: a gang of that minCount for each group label."""
     templates = [
-        {"name": mark, "schedulingPolicy": {"gang": {"minCount": count}}}
-        for mark, count in min_counts.items()
+        {"name": label, "schedulingPolicy": {"gang": {"minCount": count}}}
+        for label, count in min_counts.items()
     ]
     reference = {"apiGroup": group, "kind": kind, "name": owner}
     spec = {"controllerRef": reference, "podGroupTemplates": templates}
@@ -67,7 +67,7 @@ def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStor
 
 
 @pytest.mark.parametrize(
-    ("names", "marks", "reason"),
+    ("names", "min_counts", "reason"),
     [
         pytest.param(("one", "two"), {"workers": 2}, "TwoWorkloads", id="two of them"),
         pytest.param(
@@ -79,11 +79,11 @@ def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStor
     ],
 )
 def test_workloads_that_cannot_be_used_are_reported(
-    story: RealStory, names: tuple[str, ...], marks: dict[str, int], reason: str
+    story: RealStory, names: tuple[str, ...], min_counts: dict[str, int], reason: str
 ) -> None:
-    """The pods run in a stand-in, the owner says why, and the Workloads stay as they are."""
+    """The pods run in a fallback group, the owner says why, and the Workloads stay as they are."""
     story.add_nodes(1)
-    brought = {name: story.create(a_workload(name, "sim", marks)) for name in names}
+    brought = {name: story.create(a_workload(name, "sim", min_counts)) for name in names}
     story.create(a_jobset("sim", {"workers": (1, 2)}))
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)

@@ -27,7 +27,7 @@ def hang(story: RealStory, pods: list[Object], value: str | None) -> None:
 
 
 def takes_the_room(story: RealStory) -> None:
-    """Somebody else's pods take half of every node."""
+    """Another user's pods take half of every node."""
     story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
     story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
 

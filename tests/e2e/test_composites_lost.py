@@ -1,4 +1,4 @@
-"""CompositePodGroup switched off where there are some: what runs runs on, what waits gives up visibly."""
+"""CompositePodGroup switched off where some exist: running pods run on, waiting owners report a failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WITHOUT = Release(
 def test_groups_of_groups_get_fallback_groups_once_their_kind_is_switched_off(
     stage: RealStage, stages: Stages, story: RealStory
 ) -> None:
-    """A JobSet runs, another one has its Workload but no groups yet: its pods then run in stand-ins.
+    """A JobSet runs, another one has its Workload but no groups yet: its pods then run in fallback groups.
 
     The last story of its stage, which is not what its options say any more.
     """

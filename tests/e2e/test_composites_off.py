@@ -20,7 +20,7 @@ OPTIONS = ClusterOptions(
 
 
 def test_groups_of_groups_are_refused(story: RealStory) -> None:
-    """The Job says which kind and version it would need, and runs in a stand-in that is no gang."""
+    """The Job says which kind and version it would need, and runs in a fallback group that is no gang."""
     groups_of_groups_are_refused(story)
 
 

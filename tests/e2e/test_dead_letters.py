@@ -14,7 +14,7 @@ from tests.e2e.conftest import RealStage
 from tests.e2e.support.dead_letters import nonsense, with_wrong_type
 from tests.e2e.support.muster import DEAD_LETTER, NAMESPACE, Muster
 from tests.e2e.support.owners import a_job
-from tests.e2e.support.runtimes import a_runtime, marks
+from tests.e2e.support.runtimes import a_runtime, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -51,7 +51,7 @@ class Letters:
 def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again(
     story: RealStory, stage: RealStage, letters: Letters
 ) -> None:
-    """A runtime made while mark-runtime was away longer than retries last is marked by `muster redrive`."""
+    """A runtime created while mark-runtime was away for long is labelled after `muster redrive`."""
     stage.muster.stop_function("mark-runtime")
     try:
         runtime = story.create(a_runtime(story.api, "late", POLICY_OF_WORKERS))
@@ -64,7 +64,9 @@ def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_agai
     options = ["--kubeconfig", str(stage.cluster.kubeconfig), *stage.muster.redrive_options]
     redriven = CliRunner().invoke(main, ["redrive", name, *options])
     assert (redriven.exit_code, name in redriven.output) == (0, True), redriven.output
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
+    story.wait_for(
+        runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
+    )
     assert letters.names() == set()
 
 

@@ -1,4 +1,4 @@
-"""PodGroups that somebody deletes, and stand-ins that somebody replaces by a gang."""
+"""PodGroups that a user deletes, and fallback groups that a user replaces by a gang."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
 def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
     story: RealStory, muster_on_it: Muster
 ) -> None:
-    """Until then it is marked, nobody can make it anew, and it places the replacement of a failed pod."""
+    """Until then it is being deleted, cannot be created again, and places the replacement of a failed pod."""
     story.add_nodes(1)
     owner = story.create(a_job("sweep", pods=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     group = _named(story.group("main"))
     story.delete(group)
-    story.wait("it is marked", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
+    story.wait("it is being deleted", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
     path = manifests.collection(group)
     answer = story.api.request("POST", path, _anew(group, {"gang": {"minCount": 3}}))
     assert (answer.status, answer.reason) == (409, "AlreadyExists")
@@ -121,26 +121,26 @@ def test_running_pods_of_a_fallback_group_keep_running_when_a_gang_replaces_it(
 
 
 def _broken_job(story: RealStory) -> None:
-    """Three pods of four CPUs, which wait in a stand-in since their policy is invalid."""
+    """Three pods of four CPUs, which wait in a fallback group since their policy is invalid."""
     job = a_job("sweep", pods=3, cpu=4)
     job["metadata"]["annotations"] = {POLICY: "workload: {gangs: []}"}
     story.create(job)
-    story.wait("the stand-in is made", lambda now: len(now.groups()) == 1)
+    story.wait("the fallback group is made", lambda now: len(now.groups()) == 1)
     assert story.policy("main") == {"basic": {}}
 
 
 def _replace_by_gang(story: RealStory, muster: Muster) -> None:
     """What a person does: the policy cannot be changed, and a deleted group hangs on its finalizer."""
-    stand_in, gang = _named(story.group("main")), {"gang": {"minCount": 3}}
-    path = manifests.path(stand_in)
+    fallback_group, gang = _named(story.group("main")), {"gang": {"minCount": 3}}
+    path = manifests.path(fallback_group)
     change = {"spec": {"schedulingPolicy": {"basic": None, **gang}}}
     assert story.api.request("PATCH", path, change, MERGE_PATCH).status == 422
     assert muster.idle()
-    with muster.without_sweeps():  # which would make the stand-in anew
-        story.delete(stand_in)
+    with muster.without_sweeps():  # which would make the fallback group anew
+        story.delete(fallback_group)
         story.wait("it hangs", lambda now: "deletionTimestamp" in now.group("main")["metadata"])
-        story.patch(stand_in, {"metadata": {"finalizers": None}})
-        story.create(_anew(stand_in, gang))
+        story.patch(fallback_group, {"metadata": {"finalizers": None}})
+        story.create(_anew(fallback_group, gang))
     story.wait("it is a gang", lambda now: len(now.groups()) == 1 and now.policy("main") == gang)
 
 

@@ -48,9 +48,9 @@ def test_many_lift_their_gates_and_label_the_pods_at_once(story: RealStory) -> N
     assert {entry.name for entry in _all_gated(story)} == {pod["metadata"]["name"] for pod in pods}
 
 
-@pytest.mark.parametrize("policy", ["workload: {}", "workload: {gangs: []}"], ids=["gang", "stand-in"])
+@pytest.mark.parametrize("policy", ["workload: {}", "workload: {gangs: []}"], ids=["gang", "fallback group"])
 def test_a_gate_of_another_is_left_to_it(story: RealStory, policy: str) -> None:
-    """Muster lifts its own; one pod that somebody else still holds is waited for, in a basic group too."""
+    """Muster removes its own; the group waits for a pod with another controller's gate, a basic group too."""
     story.add_nodes(1)
     job = a_job("sweep", pods=3)
     job["metadata"]["annotations"] = {POLICY: policy}

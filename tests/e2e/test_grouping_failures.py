@@ -62,7 +62,7 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
 
 
 def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> None:
-    """The pods of a stand-in stay in it, those of a restart too; the JobSet after it is a gang."""
+    """The pods of a fallback group stay in it, those of a restart too; the JobSet after it is a gang."""
     story.add_nodes(1)
     broken = a_jobset("sim", {"workers": (1, 2)}, max_restarts=1)
     repaired = "workload: {groups: [{name: workers}]}"
@@ -70,7 +70,7 @@ def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> 
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "InvalidPolicy")
     story.patch(created, {"metadata": {"annotations": {POLICY: repaired}}})
-    (stand_in,) = story.groups()
+    (fallback_group,) = story.groups()
 
     before = {pod["metadata"]["uid"] for pod in story.pods()}
     story.finish_pods(story.pods()[:1], "Failed")
@@ -78,11 +78,11 @@ def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> 
         "two new pods run",
         lambda now: now.running() == 2 and not before & {pod["metadata"]["uid"] for pod in now.pods()},
     )
-    assert set(story.groups()) == {stand_in}
+    assert set(story.groups()) == {fallback_group}
     assert story.policy("workers") == {"basic": {}}
 
     story.create(with_policy(a_jobset("next", {"workers": (1, 3)}), repaired))
     story.wait("five pods run", lambda now: now.running() == 5)
     policies = {name: group["spec"]["schedulingPolicy"] for name, group in story.groups().items()}
-    assert policies.pop(stand_in) == {"basic": {}}
+    assert policies.pop(fallback_group) == {"basic": {}}
     assert list(policies.values()) == [{"gang": {"minCount": 3}}]

@@ -49,7 +49,7 @@ def _has_templates(story: RealStory, *, workers: int) -> bool:
 def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: RealStory) -> None:
     """Two Jobs of two pods, then of three, of one, and of two again: PodGroup and template follow.
 
-    JobSet lets nobody scale one to nothing, not even with the gate.
+    JobSet refuses to scale one to zero, not even with the gate.
     """
     story.add_nodes(2)
     jobset = story.create(a_jobset("sim", {"driver": (1, 1), "workers": (2, 2)}))

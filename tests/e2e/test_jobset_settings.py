@@ -58,7 +58,7 @@ def make(story: RealStory) -> Iterator[Make]:
 
 
 def polite(story: RealStory, make: Make) -> str:
-    """Make a PriorityClass whose pods take nobody's place; return its name."""
+    """Make a PriorityClass whose pods preempt no others; return its name."""
     body = priority_class("polite", 1000, preemptionPolicy="Never")
     made = make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body})
     name: str = made["metadata"]["name"]
@@ -121,7 +121,7 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealSto
 
 
 @pytest.mark.parametrize(
-    "policy", ["workload: {}", "workload: {groups: [{name: mian}]}"], ids=["gang", "stand-in"]
+    "policy", ["workload: {}", "workload: {groups: [{name: mian}]}"], ids=["gang", "fallback group"]
 )
 def test_pods_that_never_preempt_get_their_group_without_a_policy_for_it(
     story: RealStory, make: Make, policy: str

@@ -66,7 +66,7 @@ def test_a_replacement_after_others_finished_is_never_placed(story: RealStory) -
 
 
 def test_groups_of_groups_are_refused(story: RealStory) -> None:
-    """1.36 has none: the Job says so, and runs in a stand-in that is no gang."""
+    """1.36 has none: the Job says so, and runs in a fallback group that is no gang."""
     groups_of_groups_are_refused(story)
 
 

@@ -28,7 +28,7 @@ BEFORE, AFTER = "/apis/scheduling.k8s.io/v1alpha2", "/apis/scheduling.k8s.io/v1b
 def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
     stage: RealStage, stages: Stages, begin_story: Callable[..., RealStory]
 ) -> None:
-    """First somebody forgets it, and has to go back; then it goes by the book, and nothing is lost."""
+    """First an administrator forgets it, and has to go back; then the documented order loses nothing."""
     story = begin_story()
     story.add_nodes(2)
     story.create(a_job("runs", pods=3, cpu=4))

@@ -18,7 +18,7 @@ OPTIONS = ClusterOptions(release=Release("1.36", gates=(*DEFAULT_GATES["1.36"], 
 
 
 def test_every_indexed_job_of_several_pods_is_a_gang_unasked(begin_story: Callable[..., RealStory]) -> None:
-    """Nobody asked, nothing is marked; each Job of a JobSet is a gang by itself, which no field can stop."""
+    """Without opt-in no Job is labelled; each Job of a JobSet is a gang, which no field prevents."""
     story = begin_story(opted_in=False)
     story.add_nodes(1)
     story.create(a_job("sweep", pods=2))

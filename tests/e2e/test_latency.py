@@ -26,7 +26,7 @@ AT_MOST = 0.1
 def test_a_pod_is_stamped_as_quickly_as_it_is_made(
     story: RealStory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The API server's own time for a pod with a mark and for one without, in turn; nothing is stored."""
+    """The API server's own time for a pod with a group label and for one without; nothing is stored."""
     seconds: dict[str, list[float]] = {"without": [], "with": []}
     for _ in range(TRIES):
         for how, labels in (("without", {}), ("with", {"muster.dev/group": "main"})):
@@ -41,7 +41,7 @@ def test_a_pod_is_stamped_as_quickly_as_it_is_made(
 def test_every_pod_of_many_is_stamped_and_gated_at_its_birth(
     begin_story: Callable[..., RealStory], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """TrainJobs in turn where nothing is stamped and where everything is: how soon pods come is told."""
+    """TrainJobs with and without stamped pods, in turn: the delay of their pods is printed."""
     plain, stamped = begin_story(opted_in=False), begin_story()
     for story in (plain, stamped):
         story.add_nodes(TRAINJOBS)
@@ -76,7 +76,7 @@ def _a_pod(labels: dict[str, str]) -> Object:
 
 def _say(capsys: pytest.CaptureFixture[str], line: str) -> None:
     with capsys.disabled():
-        # Where tests are told by several processes, what those write to stdout is not seen.
+        # Where tests run in several processes, their stdout is not seen.
         sys.stderr.write(f"\n{line}\n")
 
 

@@ -49,7 +49,7 @@ def test_a_group_that_the_user_brought_is_kept(story: RealStory) -> None:
 
 
 def test_a_template_opts_out_with_none(story: RealStory) -> None:
-    """The mark `none` leaves a Job alone in a namespace that opted in."""
+    """The group label `none` leaves a Job alone in a namespace that opted in."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=2, labels={"muster.dev/group": "none"}))
     story.wait("two pods run", lambda now: now.running() == 2)
@@ -60,7 +60,7 @@ def test_a_template_opts_out_with_none(story: RealStory) -> None:
 
 
 def test_a_labelled_job_stays_a_gang_when_its_namespace_opts_out(story: RealStory) -> None:
-    """The mark is in its template: replacements are stamped and lifted as before, and new Jobs are plain."""
+    """The group label is in its template: replacements are stamped as before, and new Jobs are plain."""
     story.add_nodes(1)
     story.create(a_job("sweep", pods=3))
     story.wait("three pods run", lambda now: now.running() == 3)
@@ -80,7 +80,7 @@ def test_a_labelled_job_stays_a_gang_when_its_namespace_opts_out(story: RealStor
 
 
 def test_a_cronjobs_job_is_a_gang_only_when_labelled_by_hand(story: RealStory) -> None:
-    """Two CronJobs, one of them with a mark on its pod template: only that one's Job is grouped."""
+    """Two CronJobs, one of them with a group label on its pod template: only that one's Job is grouped."""
     story.add_nodes(1)
     for name, labels in (("plain", {}), ("marked", {"muster.dev/group": "main"})):
         template = {"spec": a_job(name, pods=2, labels=labels)["spec"]}

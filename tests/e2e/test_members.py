@@ -60,7 +60,7 @@ def test_a_gang_has_the_priority_of_its_pods(story: RealStory) -> None:
 
 
 def test_too_many_groups_for_a_workload_run_all_the_same(story: RealStory) -> None:
-    """Nine groups are one more than a Workload holds: each gets a basic stand-in, and the JobSet says why."""
+    """A Workload holds eight groups: with nine each gets a fallback group, and the JobSet says why."""
     story.add_nodes(2)
     story.create(a_jobset("wide", {f"part-{number}": (1, 1) for number in range(9)}))
     story.wait("nine pods run", lambda now: now.running() == 9)
@@ -72,7 +72,7 @@ def test_too_many_groups_for_a_workload_run_all_the_same(story: RealStory) -> No
 
 
 def test_a_workload_of_a_stranger_is_left_alone(story: RealStory) -> None:
-    """Somebody's Workload has the name: it stays as it is, and the pods run in a stand-in."""
+    """A user's Workload has the name: it stays as it is, and the pods run in a fallback group."""
     story.add_nodes(1)
     templates = [{"name": "other", "schedulingPolicy": {"gang": {"minCount": 5}}}]
     reference = {"apiGroup": "example.com", "kind": "Experiment", "name": "theirs"}

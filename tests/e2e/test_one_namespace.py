@@ -80,7 +80,7 @@ def _laws(house: House) -> Iterator[None]:
 
 
 def test_a_role_is_all_that_a_trainjob_needs(house: House) -> None:
-    """From the first event to the last: grouped, placed together, told of, and gone without a trace."""
+    """From the first event to the last: grouped, placed together, reported, and removed without a trace."""
     team = house.team
     trainjob = team.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
     team.wait("three pods run", lambda now: now.running() == 3)
@@ -122,7 +122,7 @@ def test_sweeps_repair_missed_events(house: House) -> None:
 
 
 def test_another_namespace_is_left_alone(house: House) -> None:
-    """Neither the label nor a mark by hand does anything there: pods run at once, each by itself."""
+    """Neither namespace label nor group label has an effect there: pods run at once, each by itself."""
     other = RealStory(house.cluster, "team-b")
     try:
         other.create(a_job("unmarked", pods=2))

@@ -1,4 +1,4 @@
-"""Policies on the real control plane: the examples, giving up and repairing, sizes, runtimes and KAI."""
+"""Policies on the real control plane: examples, grouping failures and repairs, sizes, runtimes and KAI."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_an_example_runs(story: RealStory, name: str, pods: int, min_counts: lis
 
 
 def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: RealStory) -> None:
-    """Room for prefill alone: nobody runs. With room for decode as well, all run."""
+    """Room for prefill alone: no pod runs. With room for decode as well, all run."""
     story.add_nodes(1, cpu=3, labels={ZONE: "zone-0"})
     for obj in example("prefill-and-decode"):
         story.create(obj)
@@ -92,7 +92,7 @@ def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: RealStory) -
 
 
 def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: RealStory) -> None:
-    """With a quorum of two groups it would wait for ever; the quorum falls to one."""
+    """With a minGroupCount of two groups it would wait for ever; minGroupCount falls to one."""
     racks_of_two_zones(story)
     for obj in example("leader-and-workers"):
         story.create(obj)
@@ -121,7 +121,7 @@ def test_stages_under_a_basic_root_run_one_after_the_other(story: RealStory) -> 
 
 
 def test_an_elastic_gang_starts_with_the_pods_that_fit(story: RealStory) -> None:
-    """Room for three of four: three run. Scaled up by nobody, its pinned minCount stays 1."""
+    """Room for three of four: three run. Its pinned minCount stays 1."""
     story.add_nodes(3)
     for obj in example("elastic-torch"):
         story.create(obj)
@@ -135,7 +135,7 @@ def test_an_elastic_gang_starts_with_the_pods_that_fit(story: RealStory) -> None
 def test_an_invalid_policy_is_reported_and_a_repaired_policy_applies_to_the_next_job(
     story: RealStory,
 ) -> None:
-    """A basic stand-in, a condition with the path, an Event; then a gang for a Job made anew."""
+    """A basic fallback group, a condition with the path, an Event; then a gang for a Job made anew."""
     story.add_nodes(1)
     broken = story.create(with_policy(a_job("sweep", pods=3), "workload: {groups: [{name: mian}]}"))
     story.wait("three pods run", lambda now: now.running() == 3)
@@ -155,7 +155,7 @@ def test_an_invalid_policy_is_reported_and_a_repaired_policy_applies_to_the_next
 
 
 def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> None:
-    """Nobody runs without the gang; the owner says why."""
+    """No pod runs without the gang; the owner says why."""
     story.add_nodes(1)
     policy = "workload: {onFailure: Hold, groups: [{name: mian}]}"
     story.create(with_policy(a_job("sweep", pods=3), policy))
@@ -213,12 +213,12 @@ def pod_labels(story: RealStory, runtime: Object) -> dict[str, str]:
 def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     begin_story: Callable[..., RealStory],
 ) -> None:
-    """Marked by mark_runtime, an Event says so; a running TrainJob keeps its groups when the policy goes."""
+    """mark_runtime labels it, an Event says so; a running TrainJob keeps its groups when the policy goes."""
     story = begin_story(opted_in=False)
     story.add_nodes(1)
     policy = "workload: {groups: [{name: workers, replicatedJobs: [node], disruptionMode: {all: {}}}]}"
     runtime = a_runtime(story, policy)
-    story.wait("it is marked", lambda now: pod_labels(now, runtime) == {"muster.dev/group": "workers"})
+    story.wait("it is labelled", lambda now: pod_labels(now, runtime) == {"muster.dev/group": "workers"})
     story.wait("an Event says so", lambda now: now.messages("RuntimeMarked") != "")
     story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
@@ -226,7 +226,7 @@ def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     assert story.group("workers")["spec"]["disruptionMode"] == {"all": {}}
 
     story.patch(runtime, {"metadata": {"annotations": {POLICY: None}}})
-    story.wait("the mark is taken back", lambda now: pod_labels(now, runtime) == {})
+    story.wait("the group label is taken back", lambda now: pod_labels(now, runtime) == {})
     story.recording.quiet()
     assert story.running() == 3
     assert story.policy("workers") == {"gang": {"minCount": 3}}
@@ -247,7 +247,7 @@ def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: RealStory) ->
 
 
 def test_kai_on_a_trainjob_is_invalid_and_says_the_command(story: RealStory) -> None:
-    """A label on a running job comes too late; the pods run in a stand-in meanwhile."""
+    """A label on a running job comes too late; the pods run in a fallback group meanwhile."""
     story.add_nodes(1)
     trainjob = a_trainjob("bert", "torch-distributed", nodes=2)
     story.create(with_policy(trainjob, "kaiScheduler: {queue: team-a}"))

@@ -1,4 +1,4 @@
-"""Gangs under preemption by priority: which pods are evicted, and what the owner is told of it.
+"""Gangs under preemption by priority: which pods are evicted, and the condition of their owner.
 
 Only the real scheduler preempts; the simulated one lets pods of a higher priority wait.
 """
@@ -62,7 +62,7 @@ def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory
 
 
 def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory, a_class: Make) -> None:
-    """With `disruptionMode: single` two members run on, and the owner is told that one is lost."""
+    """With `disruptionMode: single` two members run on, and the owner's condition says that one is lost."""
     story.add_nodes(1, cpu=3)
     job = a_job("low", pods=3)
     job["metadata"]["annotations"] = {POLICY: SINGLE}

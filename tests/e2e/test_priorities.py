@@ -22,13 +22,13 @@ def a_class(story: RealStory) -> Iterator[Make]:
 
 
 def a_jobset_of(templates: dict[str, Object]) -> Object:
-    """A JobSet of two pods for each name; a pod spec's fields, and the group under `mark`."""
+    """A JobSet of two pods for each name; a pod spec's fields, and the group under `label`."""
     jobset = a_jobset("sim", dict.fromkeys(templates, (1, 2)))
     for entry, fields in zip(jobset["spec"]["replicatedJobs"], templates.values(), strict=True):
         template = entry["template"]["spec"]["template"]
-        template["spec"] |= {name: value for name, value in fields.items() if name != "mark"}
-        if "mark" in fields:
-            template["metadata"]["labels"] = {"muster.dev/group": fields["mark"]}
+        template["spec"] |= {name: value for name, value in fields.items() if name != "label"}
+        if "label" in fields:
+            template["metadata"]["labels"] = {"muster.dev/group": fields["label"]}
     return jobset
 
 
@@ -39,10 +39,10 @@ def priorities(story: RealStory) -> set[tuple[int, int]]:
 
 
 def test_classes_of_one_value_make_one_gang(story: RealStory, a_class: Make) -> None:
-    """Under different names: with room for three of four nobody runs, with room for four all do."""
+    """Under different names: with room for three of four no pod runs, with room for four all do."""
     story.add_nodes(1, cpu=3)
     high, urgent = a_class("high", 1000), a_class("urgent", 1000)
-    pair = {"a": {"mark": "g", "priorityClassName": high}, "b": {"mark": "g", "priorityClassName": urgent}}
+    pair = {"a": {"label": "g", "priorityClassName": high}, "b": {"label": "g", "priorityClassName": urgent}}
     story.create(a_jobset_of(pair))
     story.wait("the gang exists", lambda now: len(now.groups()) == 1)
     story.recording.quiet()
@@ -72,7 +72,7 @@ def test_pods_of_two_priorities_get_fallback_groups(
     story.add_nodes(1)
     high = {"priorityClassName": a_class("high", 1000)}
     second = {"priorityClassName": a_class("other", **other)}
-    jobset = {"a": {"mark": "g", **high}, "b": {"mark": "g", **second}, "c": {"mark": "alike", **high}}
+    jobset = {"a": {"label": "g", **high}, "b": {"label": "g", **second}, "c": {"label": "alike", **high}}
     story.create(a_jobset_of(jobset))
     reason = "PrioritiesDiffer"
     story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
@@ -87,7 +87,9 @@ def test_pods_of_two_priorities_get_fallback_groups(
 def test_pods_of_two_schedulers_get_a_fallback_group(story: RealStory) -> None:
     """A gang of all would wait for pods that this scheduler never sees; in a basic group its own run."""
     story.add_nodes(1)
-    story.create(a_jobset_of({"a": {"mark": "g"}, "b": {"mark": "g", "schedulerName": "another-scheduler"}}))
+    story.create(
+        a_jobset_of({"a": {"label": "g"}, "b": {"label": "g", "schedulerName": "another-scheduler"}})
+    )
     story.wait("its own pods run", lambda now: now.running() == 2)
     reason = "SchedulersDiffer"
     story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
@@ -110,7 +112,9 @@ def test_pods_and_group_take_the_clusters_default_class(story: RealStory, a_clas
     story.add_nodes(1)
     a_class("usual", 1000, globalDefault=True)
     urgent = a_class("urgent", 1000)
-    story.create(a_jobset_of({"a": {"mark": "g"}, "b": {"mark": "g", "priorityClassName": urgent}, "c": {}}))
+    story.create(
+        a_jobset_of({"a": {"label": "g"}, "b": {"label": "g", "priorityClassName": urgent}, "c": {}})
+    )
     story.wait("six pods run", lambda now: now.running() == 6)
     assert priorities(story) == {(1000, 1000)}
     assert (story.policy("g"), story.policy("c")) == ({"gang": {"minCount": 4}}, {"gang": {"minCount": 2}})

@@ -1,4 +1,4 @@
-"""What somebody deletes of what was made for a running job is made anew, and the job runs on meanwhile."""
+"""Objects of a running job that a user deletes are created again, and the job runs on meanwhile."""
 
 from __future__ import annotations
 

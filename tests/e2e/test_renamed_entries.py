@@ -1,4 +1,4 @@
-"""A replicatedJob of a runtime gets another name: an applied mark keeps a ghost of it, Muster's does not."""
+"""A replicatedJob of a runtime is renamed: an applied group label keeps the old entry, Muster's does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cluster import kubectl, manifests
 from tests.cluster.api import APPLY
 from tests.e2e.conftest import RealStage
 from tests.e2e.support.owners import Object, a_trainjob
-from tests.e2e.support.runtimes import a_runtime, marks
+from tests.e2e.support.runtimes import a_runtime, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -23,10 +23,10 @@ def test_an_applied_label_keeps_a_renamed_entry_without_containers(story: RealSt
     """The entry's old name stays, without containers; the Trainer says what it cannot make of it."""
     runtime = _applied(story, _runtime(story, "node"))
     entry = {"name": "node", "template": {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}}
-    mark = {key: runtime[key] for key in ("apiVersion", "kind")}
-    mark["metadata"] = {"name": "own"}
-    mark["spec"] = {"template": {"spec": {"replicatedJobs": [entry]}}}
-    _applied(story, mark, "another-tool")
+    label = {key: runtime[key] for key in ("apiVersion", "kind")}
+    label["metadata"] = {"name": "own"}
+    label["spec"] = {"template": {"spec": {"replicatedJobs": [entry]}}}
+    _applied(story, label, "another-tool")
     assert _names(_applied(story, _runtime(story, "worker"))) == {"node", "worker"}
 
     story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
@@ -35,17 +35,19 @@ def test_an_applied_label_keeps_a_renamed_entry_without_containers(story: RealSt
 
 
 def test_an_entry_of_a_marked_runtime_can_be_renamed(story: RealStory) -> None:
-    """Marks survive what is applied unchanged; a renamed entry is marked anew, and its TrainJob is a gang."""
+    """Group labels survive an unchanged apply; a renamed entry is labelled again, its TrainJob is a gang."""
     story.add_nodes(1)
     policy = "workload: {}"
     runtime = _applied(story, _runtime(story, "node", policy))
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "trainer"})
+    story.wait_for(
+        runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "trainer"}
+    )
     again = _applied(story, _runtime(story, "node", policy))
-    assert marks(again) == {"muster.dev/group": "trainer"}
+    assert template_labels(again) == {"muster.dev/group": "trainer"}
 
     renamed = _applied(story, _runtime(story, "worker", policy))
     assert _names(renamed) == {"worker"}
-    story.wait_for(runtime, "it is marked again", lambda now: marks(now) != {})
+    story.wait_for(runtime, "it is labelled again", lambda now: template_labels(now) != {})
     story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
     story.wait("two pods run", lambda now: now.running() == 2)
     (group,) = story.groups().values()
@@ -58,11 +60,11 @@ def test_a_group_label_that_kubectl_removes_comes_back(story: RealStory, stage: 
     story.recording.follow(TRAINING_RUNTIMES)
     arguments = ("apply", "-n", story.namespace, "-f", "-")
     kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
-    story.wait("it is marked", lambda now: _marked(now) == [False, True])
+    story.wait("it is labelled", lambda now: _labelled(now) == [False, True])
     (entry,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     entry["template"]["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/other"
     kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
-    story.wait("it is marked again", lambda now: _marked(now) == [False, True, False, True])
+    story.wait("it is labelled again", lambda now: _labelled(now) == [False, True, False, True])
 
 
 def _runtime(story: RealStory, entry: str, policy: str = "") -> Object:
@@ -80,10 +82,10 @@ def _applied(story: RealStory, body: Object, manager: str = "owner") -> Object:
     return applied
 
 
-def _marked(story: RealStory) -> list[bool]:
-    """Whether the runtime had its mark, at first and after each change of that."""
+def _labelled(story: RealStory) -> list[bool]:
+    """Whether the runtime had its group label, at first and after each change of that."""
     entries = [entry for entry in story.recording.entries() if entry.kind == "TrainingRuntime"]
-    return [had for had, _ in itertools.groupby(marks(entry.object) != {} for entry in entries)]
+    return [had for had, _ in itertools.groupby(template_labels(entry.object) != {} for entry in entries)]
 
 
 def _names(runtime: Object) -> set[str]:

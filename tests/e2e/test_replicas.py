@@ -125,7 +125,7 @@ def test_each_replica_is_in_a_rack_and_its_workers_on_a_host(story: RealStory) -
 
 
 def test_no_replica_runs_without_the_other(story: RealStory) -> None:
-    """A zone with one rack that is large enough: nobody runs. With a second rack in it all run."""
+    """A zone with one rack that is large enough: no pod runs. With a second rack in it all run."""
     add_rack(story, "zone-0", "rack-0", 2)
     add_rack(story, "zone-1", "rack-1", 2)
     story.create(replicas())

@@ -51,7 +51,7 @@ def test_new_pods_wait_for_a_job_whose_old_pods_still_terminate(story: RealStory
 
 
 def _take_room(story: RealStory) -> None:
-    """Somebody else's pods leave room for two."""
+    """Another user's pods leave room for two."""
     story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
     story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
 

@@ -1,4 +1,4 @@
-"""A policy on a runtime becomes marks on its pod templates, which TrainJobs made later carry."""
+"""A policy on a runtime becomes group labels on its pod templates, which TrainJobs made later carry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import JSON_PATCH
 from tests.e2e.support.owners import Object, a_trainjob
-from tests.e2e.support.runtimes import POLICY, a_runtime, marks
+from tests.e2e.support.runtimes import POLICY, a_runtime, template_labels
 from tests.e2e.support.story import RealStory
 from tests.schemas.policy import crd_patch
 
@@ -25,17 +25,19 @@ WORKERS = json.dumps({"workload": {"groups": [GANG]}})
 
 
 def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: RealStory) -> None:
-    """The runtime's group has the name and the minCount of its policy; taken away, the marks go as well."""
+    """The runtime's group has the name and the minCount of its policy; without it the group labels go."""
     story.add_nodes(2)
     runtime = story.create(a_runtime(story.api, "gangs", WORKERS))
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
+    story.wait_for(
+        runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
+    )
 
     story.create(a_trainjob("bert", "gangs", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("workers") == {"gang": {"minCount": 2}}
 
     story.patch(runtime, {"metadata": {"annotations": {POLICY: None}}})
-    story.wait_for(runtime, "its marks are gone", lambda now: marks(now) == {})
+    story.wait_for(runtime, "its group labels are gone", lambda now: template_labels(now) == {})
 
 
 def test_a_cluster_training_runtime_is_labelled_too(story: RealStory) -> None:
@@ -45,7 +47,9 @@ def test_a_cluster_training_runtime_is_labelled_too(story: RealStory) -> None:
     runtime = a_runtime(story.api, name, WORKERS, kind="ClusterTrainingRuntime")
     story.api.must("POST", manifests.collection(runtime), runtime)
     try:
-        story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"})
+        story.wait_for(
+            runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
+        )
         trainjob = story.create(a_trainjob("bert", name, nodes=3))
         story.wait("three pods run", lambda now: now.running() == 3)
         assert story.policy("workers") == {"gang": {"minCount": 2}}
@@ -56,22 +60,24 @@ def test_a_cluster_training_runtime_is_labelled_too(story: RealStory) -> None:
 
 
 def test_a_group_label_written_by_a_user_stays(story: RealStory) -> None:
-    """Beside those that the policy makes, which an Event tells of, and when they are gone again."""
+    """Beside those that the policy makes, which an Event reports, and when they are gone again."""
     runtime = a_runtime(story.api, "staged", WORKERS, like="torchtune-qwen2.5-1.5b")
     node = templates(runtime)["node"]
     node["metadata"] = {**(node.get("metadata") or {}), "labels": {"muster.dev/group": "trainers"}}
     created = story.create(runtime)
     initializers = {name: name for name in ("dataset-initializer", "model-initializer")}
     story.wait_for(
-        created, "the others are marked", lambda now: all_marks(now) == {**initializers, "node": "trainers"}
+        created,
+        "the others are labelled",
+        lambda now: all_labels(now) == {**initializers, "node": "trainers"},
     )
     names = ("node", "trainers", "workers")
     story.wait(
-        "an Event names both marks",
+        "an Event names both group labels",
         lambda now: all(name in now.messages("RuntimeMarked") for name in names),
     )
     story.patch(created, {"metadata": {"annotations": {POLICY: None}}})
-    story.wait_for(created, "theirs are gone", lambda now: all_marks(now) == {"node": "trainers"})
+    story.wait_for(created, "theirs are gone", lambda now: all_labels(now) == {"node": "trainers"})
 
 
 def templates(runtime: Object) -> dict[str, Object]:
@@ -80,8 +86,8 @@ def templates(runtime: Object) -> dict[str, Object]:
     return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
 
 
-def all_marks(runtime: Object) -> dict[str, str]:
-    """The mark of each replicatedJob that has one."""
+def all_labels(runtime: Object) -> dict[str, str]:
+    """The group label of each replicatedJob that has one."""
     labels = {
         name: (template.get("metadata") or {}).get("labels") or {}
         for name, template in templates(runtime).items()
@@ -146,7 +152,9 @@ def test_runtimes_of_other_schedulers_are_not_labelled(story: RealStory, other: 
     else:
         runtime["spec"]["podGroupPolicy"] = {other: {}}
     created = story.create(runtime)
-    story.wait_for(created, "it is marked", lambda now: marks(now) == {"muster.dev/group": "none"})
+    story.wait_for(
+        created, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "none"}
+    )
     story.wait(
         "an Event says so",
         lambda now: re.search("muster.dev/group.*none", now.messages("RuntimeMarked")) is not None,
@@ -189,7 +197,9 @@ def test_a_policy_in_the_spec_of_a_runtime_counts_although_the_snapshot_loses_it
     runtime = story.create(body)
     assert runtime["spec"]["podGroupPolicy"] == policy
     # A change of a CRD ends its watches; the source lists anew after up to 30 s, and again (client-go).
-    story.wait_for(runtime, "it is marked", lambda now: marks(now) == {"muster.dev/group": "workers"}, 150)
+    story.wait_for(
+        runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}, 150
+    )
     story.create(a_trainjob("bert", "gangs", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     snapshot = story.api.must("GET", f"/api/v1/namespaces/{story.namespace}/configmaps/bert-runtime-snapshot")

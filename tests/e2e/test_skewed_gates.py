@@ -15,7 +15,7 @@ ELASTIC = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 
 
 
 def test_a_gang_that_the_scheduler_places_as_single_pods_is_reported(story: RealStory) -> None:
-    """Pods are bound one by one, and the Job says that nobody placed their group.
+    """Pods are bound one by one, and the Job says that its group was not placed.
 
     MinCount is 1, so that the laws of every story hold: a larger gang is bound before it can be.
     """

@@ -63,21 +63,21 @@ def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: RealStory, runtime: str
     counts = story.pods_of_replicated_jobs("mpi")
     story.wait("all pods run", lambda now: now.running() == sum(counts.values()))
 
-    assert {mark: story.policy(mark) for mark in counts} == {
-        mark: {"gang": {"minCount": count}} for mark, count in counts.items()
+    assert {label: story.policy(label) for label in counts} == {
+        label: {"gang": {"minCount": count}} for label, count in counts.items()
     }
     assert sum(counts.values()) == 3, counts
 
 
 def test_a_trainjob_of_a_runtime_labelled_by_hand_keeps_its_group_labels(story: RealStory) -> None:
-    """A mark in the runtime's pod template wins over the rule of mark-jobs."""
+    """A group label in the runtime's pod template wins over the default of mark-jobs."""
     story.add_nodes(2)
     runtime = story.api.must("GET", f"{_RUNTIMES}/torch-distributed")
     template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     template.setdefault("metadata", {})["labels"] = {"muster.dev/group": "workers"}
     metadata = {"name": "marked", "labels": {"trainer.kubeflow.org/framework": "torch"}}
-    marked = {**runtime, "metadata": metadata, "kind": "TrainingRuntime"}
-    story.create(marked)
+    labelled = {**runtime, "metadata": metadata, "kind": "TrainingRuntime"}
+    story.create(labelled)
     story.create(a_trainjob("bert", "marked", kind="TrainingRuntime", nodes=2))
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.policy("workers") == {"gang": {"minCount": 2}}

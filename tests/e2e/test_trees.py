@@ -26,7 +26,7 @@ workload:
 
 
 def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
-    """Room for three of the four pods: nobody runs. With room for all, each level names the one above it."""
+    """Room for three of the four pods: no pod runs. With room for all, each level names the one above it."""
     story.add_nodes(1, cpu=3)
     jobset = a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)})
     jobset["metadata"]["annotations"] = {POLICY: FOUR_LEVELS}
@@ -39,12 +39,14 @@ def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
     story.wait("four pods run", lambda now: now.running() == 4)
     groups = {**story.recording.now("CompositePodGroup"), **story.groups()}
     parents = {
-        _mark(name): _mark(body["spec"].get("parentCompositePodGroupName", ""))
+        _label(name): _label(body["spec"].get("parentCompositePodGroupName", ""))
         for name, body in groups.items()
     }
     assert parents == {"zone": "", "row": "zone", "rack": "row", "prefill": "rack", "decode": "rack"}
-    modes = {_mark(name): body["spec"]["disruptionMode"] for name, body in groups.items()}
-    assert {mark for mark, mode in modes.items() if mode == {"all": {}}} == {"zone", "row", "prefill"}, modes
+    modes = {_label(name): body["spec"]["disruptionMode"] for name, body in groups.items()}
+    assert {label for label, mode in modes.items() if mode == {"all": {}}} == {"zone", "row", "prefill"}, (
+        modes
+    )
 
 
 def test_the_last_block_of_a_job_is_smaller(story: RealStory) -> None:
@@ -97,5 +99,5 @@ def test_settings_that_the_api_server_drops_are_reported(story: RealStory) -> No
     assert not {"preemptionPolicy", "resourceClaims"} & story.group("main")["spec"].keys()
 
 
-def _mark(group: str) -> str:
+def _label(group: str) -> str:
     return group.removeprefix("deep-").rsplit("-", 1)[0]

@@ -1,4 +1,4 @@
-"""Pods that upstream is asked to group by an annotation of its own, where its gate is off and nobody does."""
+"""Pods whose annotation asks upstream to group them, where its gate is off and no controller does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.owners import Object, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import a_runtime, marks
+from tests.e2e.support.runtimes import a_runtime, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -19,7 +19,7 @@ DELEGATED = {"scheduling.k8s.io/group-template-name": "sim"}
 def test_a_labelled_template_that_upstream_leaves_ungrouped_runs_in_a_fallback_group(
     story: RealStory, stage: Any
 ) -> None:
-    """Admission stamps by the mark, so its pods would wait for ever; the workers beside it are a gang."""
+    """Admission stamps by the group label, so its pods would wait for ever; the workers are a gang."""
     story.add_nodes(1)
     jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
     template = jobset["spec"]["replicatedJobs"][1]["template"]
@@ -38,7 +38,7 @@ def test_a_labelled_template_that_upstream_leaves_ungrouped_runs_in_a_fallback_g
 
 
 def test_an_unlabelled_template_that_upstream_groups_is_left_alone(story: RealStory) -> None:
-    """In a namespace that opted in: no mark, no gate, no group; beside it the workers are a gang."""
+    """In a namespace that opted in: no group label, no gate, no group; beside it the workers are a gang."""
     story.add_nodes(1)
     jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
     jobset["spec"]["replicatedJobs"][1]["template"]["metadata"] = {"annotations": DELEGATED}
@@ -58,7 +58,7 @@ def test_an_unlabelled_template_that_upstream_groups_is_left_alone(story: RealSt
 def test_a_runtime_whose_pods_upstream_groups_is_not_labelled(
     story: RealStory, reason: str, change: Object
 ) -> None:
-    """Its policy marks nothing, an Event says why, and its TrainJobs run as without Muster."""
+    """Its policy labels nothing, an Event says why, and its TrainJobs run as without Muster."""
     story.add_nodes(1)
     runtime = a_runtime(story.api, "mine", "workload: {}")
     template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]
@@ -77,7 +77,7 @@ def test_a_runtime_whose_pods_upstream_groups_is_not_labelled(
     assert story.recording.now("Workload") == {}
     assert {group_of(pod) for pod in story.pods()} == {"mine" if reason == "BringYourOwnGroup" else ""}
     assert [story.gates(pod) for pod in story.pods()] == [set(), set()]
-    story.wait_for(created, "it has no mark", lambda now: marks(now) == {})
+    story.wait_for(created, "it has no group label", lambda now: template_labels(now) == {})
 
 
 def _told_of(story: RealStory, runtime: Object) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the scheduler does without a word: pods wait that have no group, and room is given to others."""
+"""What the scheduler does without an Event: pods without a group wait, and room is given to others."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ JOBS = 100
 
 
 def test_no_job_is_grouped_by_both(story: RealStory) -> None:
-    """A hundred marked Jobs at once: the Job controller makes a gang of each, since schedule-jobs asks it to.
+    """A hundred labelled Jobs at once: the Job controller makes each a gang, since schedule-jobs asks for it.
 
     Without that policy the two race: of a hundred Jobs 12 got a PodGroup from each of them, 78 a Workload of
     Muster's that the Job controller took for its own, 10 a basic group.
@@ -45,7 +45,7 @@ def test_a_trainjob_is_grouped_by_muster(story: RealStory) -> None:
 
 
 def test_a_job_with_scheduling_of_its_own_is_the_job_controllers(story: RealStory) -> None:
-    """Its gang is as `spec.scheduling` says, whatever the mark on its template."""
+    """Its gang is as `spec.scheduling` says, whatever the group label on its template."""
     story.add_nodes(1)
     job = a_job("sweep", pods=3, labels={"muster.dev/group": "main"})
     job["spec"]["scheduling"] = {"schedulingPolicy": {"gang": {"minCount": 2}}}
@@ -58,7 +58,7 @@ def test_a_job_with_scheduling_of_its_own_is_the_job_controllers(story: RealStor
 
 
 def test_jobs_that_a_jobset_delegates_are_the_job_controllers(story: RealStory) -> None:
-    """The annotation names a template of the user's Workload; a mark beside it makes no second group."""
+    """The annotation names a template of the user's Workload; a group label creates no second group."""
     story.add_nodes(1)
     reference = {"apiGroup": "jobset.x-k8s.io", "kind": "JobSet", "name": "sim"}
     template = {"name": "workers", "schedulingPolicy": {"gang": {"minCount": 2}}}

@@ -120,14 +120,14 @@ class ManualPipeline:
                 subresource="status",
             )
 
-    def live(self, mark: str = "", suffix: str = "") -> list[Object]:
+    def live(self, label: str = "", suffix: str = "") -> list[Object]:
         """Return the running pods by name; all, or those of a group or of one of its blocks."""
         return [
             pod
             for pod in sorted(self.all(PODS), key=lambda pod: str(pod["metadata"]["name"]))
             if pod["status"].get("phase") == "Running"
             and "deletionTimestamp" not in pod["metadata"]
-            and mark in ("", pod["metadata"]["labels"].get(GROUP))
+            and label in ("", pod["metadata"]["labels"].get(GROUP))
             and group_of(pod).endswith(suffix)
         ]
 
@@ -135,9 +135,9 @@ class ManualPipeline:
         """Return minCount or minGroupCount of every group and of the Workload's templates."""
         sizes: dict[str, int] = {}
         for obj in (*self.all(POD_GROUPS), *self.all(COMPOSITE_POD_GROUPS)):
-            mark, _, suffix = obj["metadata"]["name"].split("-", 1)[1].partition("-")
+            label, _, suffix = obj["metadata"]["name"].split("-", 1)[1].partition("-")
             block = suffix.partition("-")[2]
-            sizes[f"{obj['kind']} {mark}{block and '-'}{block}"] = _number(obj["spec"])
+            sizes[f"{obj['kind']} {label}{block and '-'}{block}"] = _number(obj["spec"])
         (workload,) = self.all(WORKLOADS)
         return sizes | {
             f"template {template['name']}": _number(template) for template in _templates(workload["spec"])
@@ -233,7 +233,7 @@ def a_block_ends(world: ManualPipeline) -> None:
 
 
 def restarted_after_a_sibling_ended(world: ManualPipeline) -> None:
-    """Decode ends and the quorum falls; then prefill fails, and the whole JobSet restarts."""
+    """Decode ends and minGroupCount falls; then prefill fails, and the whole JobSet restarts."""
     world.end("Succeeded", *world.live("decode"))
     world.until(lambda: world.numbers()["CompositePodGroup chat"] == 1, "resize_gang")
     before = {pod["metadata"]["uid"] for pod in world.all(PODS)}
@@ -261,7 +261,7 @@ CHANGES = {
         2,
         4,
     ),
-    "a gang of gangs is restarted after its quorum fell": SizeChange(
+    "a gang of gangs is restarted after its minGroupCount fell": SizeChange(
         chat(),
         4,
         restarted_after_a_sibling_ended,
@@ -326,5 +326,5 @@ def _stopped_after(writes: int, world: ManualPipeline, change: SizeChange, comes
     cut_off = Stopped(world.server, writes)
     world.run("resize_gang", cluster=cut_off)
     assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.told()}"
-    world.run("patch_pods")  # its events come whether or not anybody has repaired anything
+    world.run("patch_pods")  # its events come whether or not anything was repaired
     world.until(lambda: world.numbers() == change.numbers and len(world.live()) == change.live, *comes)

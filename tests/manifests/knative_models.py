@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 
 class Strict(BaseModel):
-    """A field that is not named below is a typing error: an API server drops it without a word."""
+    """A field that is not named below is a typing error: an API server drops it silently."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 

@@ -57,7 +57,7 @@ def test_every_condition_has_a_comment(path: Path) -> None:
 
 def test_the_policies_and_the_planner_use_the_same_keys() -> None:
     """Each key that the planner reads is in the YAML, letter by letter."""
-    stamp, mark = (
+    stamp, label = (
         (EVENTING / "admission" / f"{name}.yaml").read_text() for name in ("stamp-pods", "mark-jobs")
     )
     for key in (
@@ -83,8 +83,8 @@ def test_the_policies_and_the_planner_use_the_same_keys() -> None:
         group_labels.ANCESTOR,
         group_labels.UPSTREAM_TEMPLATE,
     ):
-        assert f"'{key}'" in mark
-    assert f"{group_labels.NAMESPACE_SWITCH}: enabled" in mark
+        assert f"'{key}'" in label
+    assert f"{group_labels.NAMESPACE_SWITCH}: enabled" in label
 
 
 def test_schedule_jobs_checks_the_group_labels_of_the_planner() -> None:

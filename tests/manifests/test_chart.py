@@ -159,7 +159,7 @@ def test_a_manifest_has_the_objects_of_its_overlay(overlay: str) -> None:
 
 
 def test_overlays_to_copy_get_no_manifest() -> None:
-    """They name a namespace or a registry of nobody's."""
+    """They name a namespace or a registry that does not exist."""
     assert {*overlays(EVENTING), *TO_COPY} == set(OVERLAYS)
 
 

@@ -17,7 +17,7 @@ OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if pat
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_every_field_is_one_of_knatives(overlay: str) -> None:
-    """Of eventing and sources; a name misspelt would be dropped by the API server without a word."""
+    """Of eventing and sources; a name misspelt would be dropped by the API server silently."""
     kinds = set()
     for manifest in load(EVENTING / "overlays" / overlay):
         if manifest["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}:

@@ -1,4 +1,4 @@
-"""Dashboard and alerts ask for what the functions tell."""
+"""Dashboard and alerts query metrics that the functions have."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ADDED = {"job", "instance", "namespace"}
 
 
 def told() -> dict[str, set[str]]:
-    """Of each sample that a function can tell: its labels."""
+    """The labels of each sample that a function can have."""
     now = datetime(2026, 11, 21, tzinfo=UTC)
     metrics = Metrics("patch_pods", lambda: 0)
     metrics.answered(Sweep("1"), Outcome(OutcomeKind.DONE, Reason.SWEPT), 0.1, now)
@@ -76,7 +76,7 @@ def told() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_metrics_and_labels_exist(expression: str) -> None:
-    """A metric or label that nobody has is an empty panel, and an alert that never comes."""
+    """A metric or label that no function has is an empty panel, and an alert that never fires."""
     expression = _written_out(expression)
     names = set(NAME.findall(expression))
     samples = told()
@@ -98,7 +98,7 @@ def test_reasons_and_outcomes_exist(expression: str) -> None:
 
 
 def test_every_metric_of_muster_is_shown() -> None:
-    """What nobody looks at need not be counted."""
+    """A metric that no panel or alert queries need not be counted."""
     shown = " ".join(str(expression.values[0]) for expression in EXPRESSIONS)
     ours = {name for name in told() if name.startswith("muster_") and not name.endswith("_created")}
     families = {name.removesuffix("_sum").removesuffix("_count") for name in ours}
@@ -114,7 +114,7 @@ def test_every_grouping_failure_raises_an_alert() -> None:
 
 
 def test_every_reason_to_wait_is_in_one_alert() -> None:
-    """That of gangs that somebody has to look at, or that of a full cluster."""
+    """The alert of gangs that need an engineer, or that of a full cluster."""
     exprs = [rule["expr"] for rule in RULES if "muster:longest_wait:seconds" in rule["expr"]]
     asked = [reason for expr in exprs for _, values in SELECTOR.findall(expr) for reason in values.split("|")]
     waiting = set(WORST_FIRST) - {Reason.SCHEDULED, Reason.API_NOT_SERVED}
@@ -173,7 +173,7 @@ def test_every_recording_rule_is_used_by_an_alert() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
-    """Whoever is woken reads what is the matter, with labels that the expression keeps, and what to do."""
+    """An on-call engineer reads what is wrong, with labels that the expression keeps, and what to do."""
     words = f"{rule['annotations']['summary']} {rule['annotations']['action']}"
     assert rule["labels"]["severity"] in {"info", "warning", "critical"}
     kept = {label.strip() for group in GROUPED.findall(rule["expr"]) for label in group.split(",")}

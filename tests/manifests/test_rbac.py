@@ -149,7 +149,7 @@ def test_no_function_reads_other_config_maps_than_policies(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
 def test_a_step_checks_the_permissions_that_its_role_grants(name: str) -> None:
-    """The permissions in its code, of which readiness tells those that are missing, are its role's."""
+    """The permissions in its code, of which readiness reports the missing ones, are its role's."""
     assert rules_needed(steps.step_named(name).permissions) == rules_of(ROLES[name])
 
 

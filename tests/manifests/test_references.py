@@ -41,7 +41,7 @@ def test_every_named_object_is_installed(overlay: Path) -> None:
 
 @each_overlay
 def test_every_installed_object_is_used(overlay: Path) -> None:
-    """No service that no trigger feeds, no account that nothing runs as, no role that nobody has."""
+    """No service that no trigger feeds, no account that nothing runs as, no role that no account has."""
     objects = load(overlay)
     wanted = {"Broker", "Service", "ServiceAccount", "Role", "ClusterRole", "MutatingAdmissionPolicy"}
     assert {name for name in there(objects) if name[0] in wanted} - named(objects) == set()
@@ -97,7 +97,7 @@ def _named_by(manifest: Manifest) -> Iterator[Name]:
 
 
 def _accounts(binding: Manifest) -> Iterator[Name]:
-    """Its service accounts; a group, as that of all accounts of a namespace, is made by nobody."""
+    """Its service accounts; a group, as that of all accounts of a namespace, is created by no manifest."""
     for subject in binding["subjects"]:
         if subject["kind"] == "ServiceAccount":
             yield _place("ServiceAccount", subject)

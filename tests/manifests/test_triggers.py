@@ -83,7 +83,7 @@ def test_every_function_hears_sweeps(name: str, sweep: str) -> None:
     ],
 )
 def test_kinds_of_other_projects_are_not_heard(name: str, api_version: str, kind: str) -> None:
-    """On a broker that others use as well, a kind of the same name is somebody else's."""
+    """On a broker that others use as well, a kind of the same name is not Muster's."""
     for verb in ("add", "update", "delete"):
         event = {"type": f"dev.knative.apiserver.resource.{verb}", "apiversion": api_version, "kind": kind}
         assert not TRIGGERS[name].passes(event)

@@ -1,4 +1,4 @@
-"""eventing/README.md tells which overlay a cluster needs; here each row is held to what the overlay is."""
+"""eventing/README.md says which overlay a cluster needs; here each row is held to what the overlay is."""
 
 from __future__ import annotations
 

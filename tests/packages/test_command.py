@@ -263,7 +263,7 @@ def test_a_real_cluster_is_worked_on_until_ctrl_c(tmp_path: Path, wording: Wordi
 
 
 def post(url: str, obj: dict[str, Any]) -> None:
-    """Create an object as a client; mark the template, because no policy is installed."""
+    """Create an object as a client; label the template, because no policy is installed."""
     if obj["kind"] == "Job":
         obj = json.loads(json.dumps(obj))
         obj["spec"]["template"]["metadata"] = {"labels": {"muster.dev/group": "main"}}

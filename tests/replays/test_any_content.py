@@ -122,7 +122,7 @@ def changed_event(draw: st.DrawFn, events: list[Object]) -> Object:
 
 @pytest.mark.parametrize("name", steps.step_names())
 def test_no_content_of_an_event_is_an_error_of_the_function(name: str) -> None:
-    """Whoever sends events decides what is in them; a 500 would be retried and look like a bug."""
+    """Senders decide what is in events; a 500 would be retried and look like a bug."""
     step = steps.step_named(name)
 
     @settings(max_examples=EXAMPLES, derandomize=True, deadline=None)

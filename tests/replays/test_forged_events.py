@@ -1,7 +1,7 @@
-"""Forged events: whoever can send events to a function can make it read the cluster, and nothing else.
+"""Forged events: a sender of events can make a function read the cluster, and nothing else.
 
 An event only names an object. So whatever a forged one says, the function writes nothing that a sweep, which
-is told of no object at all, would not write in the same cluster.
+gets no object at all, would not write in the same cluster.
 """
 
 from __future__ import annotations

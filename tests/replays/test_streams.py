@@ -150,7 +150,7 @@ def run(moment: Moment, captures: tuple[RecordedRequest, ...], *, sweep: bool = 
 def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> None:
     """Workloads, PodGroups, minCounts, labels and owners are those of the recording; no gate is left.
 
-    What the owner is told then was reviewed once and stands in conditions.yaml.
+    The conditions of the owner were reviewed once and are in conditions.yaml.
     """
     golden: dict[str, Any] = yaml.safe_load(CONDITIONS.read_text())
     end = run(moment, recorded.events(moment.story))
@@ -185,8 +185,8 @@ def test_references_may_come_in_reverse(moment: Moment) -> None:
 def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> None:
     """Without any single event, one sweep later the groups are the same and no gate is left.
 
-    A function remembers nothing, so an event after which nobody wrote could as well not have come: only those
-    that made somebody write are left out, one at a time.
+    A function remembers nothing, so an event without a write could as well not have come: only those
+    that caused a write are left out, one at a time.
     """
     stream = recorded.events(moment.story, mode)
     deliveries: list[DeliveredEvent] = []

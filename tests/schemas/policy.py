@@ -27,7 +27,7 @@ _ADDED = ("workload", "kaiScheduler")
 _PLACE = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/podGroupPolicy/properties"
 _DROPPED = {"title", "default", "$defs"}
 _NO_MORE = {"type": "array", "items": {"type": "object"}, "maxItems": 0}
-"""Groups below the last level: left out of the schema, they would be dropped without a word."""
+"""Groups below the last level: left out of the schema, they would be dropped silently."""
 
 
 def for_editors() -> Schema:

@@ -50,20 +50,20 @@ class RestartingJobSet:
         """Wait until a condition holds, without a sweep."""
         assert self.recorder.until(holds, SECONDS)
 
-    def pods(self, mark: str = "") -> Objects:
+    def pods(self, label: str = "") -> Objects:
         """Return all pods, or those of a group."""
         pods = [obj for obj in self.recorder.objects(NAMESPACE) if obj["kind"] == "Pod"]
-        return [pod for pod in pods if mark in ("", pod["metadata"]["labels"]["muster.dev/group"])]
+        return [pod for pod in pods if label in ("", pod["metadata"]["labels"]["muster.dev/group"])]
 
-    def running(self, mark: str = "") -> Objects:
+    def running(self, label: str = "") -> Objects:
         """Return the running pods, or those of a group."""
-        return [pod for pod in self.pods(mark) if pod["status"].get("phase") == "Running"]
+        return [pod for pod in self.pods(label) if pod["status"].get("phase") == "Running"]
 
     def new(self) -> Objects:
         """Return the pods that were created after the first ones ran."""
         return [pod for pod in self.pods() if pod["metadata"]["uid"] not in self._uids]
 
-    def quorum(self) -> int:
+    def min_group_count(self) -> int:
         """Return minGroupCount of the CompositePodGroup; 0 while it is being replaced."""
         there = [obj for obj in self.recorder.objects(NAMESPACE) if obj["kind"] == "CompositePodGroup"]
         return sum(composite["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] for composite in there)
@@ -122,7 +122,7 @@ def test_a_lowered_min_group_count_is_raised_and_the_gang_goes_on(jobset: Restar
     """Decode ends, prefill fails, resize_gang is slow: an event of the new CompositePodGroup completes it."""
     jobset.begin(decode=1)
     jobset.end("Succeeded", jobset.running("decode"))
-    jobset.until(lambda: jobset.quorum() == 1)
+    jobset.until(lambda: jobset.min_group_count() == 1)
     go_on = threading.Event()
 
     def slow(request: Request) -> None:
@@ -136,5 +136,5 @@ def test_a_lowered_min_group_count_is_raised_and_the_gang_goes_on(jobset: Restar
     time.sleep(0.5)  # for patch_pods, which hears of the pods
     assert [pod["spec"].get("nodeName") for pod in jobset.new()] == [None] * 3
     go_on.set()
-    jobset.until(lambda: len(jobset.running()) == 3 and jobset.quorum() == 2)
+    jobset.until(lambda: len(jobset.running()) == 3 and jobset.min_group_count() == 2)
     jobset.was_lawful()

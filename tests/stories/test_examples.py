@@ -112,7 +112,7 @@ def test_an_example_runs(stage: RackStage, example: str, groups: dict[str, int])
         stage.create(obj)
 
     def bound() -> dict[str, int]:
-        return {_mark(name): len(nodes) for name, nodes in stage.bound(namespace).items()}
+        return {_label(name): len(nodes) for name, nodes in stage.bound(namespace).items()}
 
     stage.until(f"bound: {groups}", lambda: bound() == groups)
     pods = stage.all(namespace, "Pod")
@@ -147,7 +147,7 @@ def test_each_replica_is_in_a_rack_and_its_workers_on_a_host(stage: RackStage) -
     namespace = namespace_of(objects)
 
     def nodes() -> dict[str, list[str]]:
-        return {_mark(name): found for name, found in stage.bound(namespace).items()}
+        return {_label(name): found for name, found in stage.bound(namespace).items()}
 
     sizes = {"leader-0": 1, "leader-1": 1, "workers-0": 4, "workers-1": 4}
     stage.until("ten pods are bound", lambda: {name: len(on) for name, on in nodes().items()} == sizes)
@@ -192,7 +192,7 @@ def test_launcher_and_nodes_of_an_mpi_trainjob_are_one_gang(stage: RackStage) ->
 
 
 def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: RackStage) -> None:
-    """The TrainJob is created after the runtime is marked, as the example's comment says."""
+    """The TrainJob is created after the runtime is labelled, as the example's comment says."""
     objects = objects_of("kai-queue")
     namespace = namespace_of(objects)
     *before, trainjob = objects
@@ -200,12 +200,12 @@ def test_a_kai_queue_reaches_the_pods_and_no_group_is_made(stage: RackStage) -> 
         stage.create(obj)
     runtimes = by_kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
 
-    def marked() -> bool:
+    def labelled() -> bool:
         runtime = stage.stack.client.get(runtimes, "torch-kai", namespace) or {}
         metadata = runtime["spec"]["template"].get("metadata") or {}
         return (metadata.get("labels") or {}).get("kai.scheduler/queue") == "team-a"
 
-    stage.until("the runtime is marked", marked)
+    stage.until("the runtime is labelled", labelled)
     stage.create(trainjob)
     stage.until("two pods", lambda: len(stage.all(namespace, "Pod")) == 2)
     for pod in stage.all(namespace, "Pod"):
@@ -225,7 +225,7 @@ def test_every_example_is_run() -> None:
     assert {name for name in names if f'"{name}"' in text} == names
 
 
-def _mark(group: str) -> str:
+def _label(group: str) -> str:
     """Return `rack-0` for `mesh-rack-1a2b3c4d-0`, because the UID differs in each run."""
     parts = group.split("-")
     tail = [parts.pop()] if parts[-1].isdigit() and len(parts[-1]) < 8 else []

@@ -1,4 +1,4 @@
-"""The metrics of gangs tell what happened on the local stack."""
+"""The metrics of gangs report what happened on the local stack."""
 
 from __future__ import annotations
 

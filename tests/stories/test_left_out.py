@@ -110,7 +110,7 @@ def test_without_create_workload_there_are_no_fallback_groups_and_leftovers_stay
 
 
 def test_without_create_pod_groups_users_may_create_them(tmp_path: Path) -> None:
-    """The gate is lifted when a PodGroup of the stamped name exists, whoever creates it."""
+    """The gate is lifted when a PodGroup of the stamped name exists, whichever client creates it."""
     with without("create-pod-groups", tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are gated", lambda: stage.gated() == 4)
@@ -170,7 +170,7 @@ def test_without_resize_gang_a_gang_that_grew_is_placed_when_its_first_size_fits
 
 
 def test_without_mark_runtime_runtimes_are_labelled_by_hand_or_not_at_all(tmp_path: Path) -> None:
-    """Templates of runtimes are not marked; a mark that a user set works without the namespace label."""
+    """Runtimes are not labelled; a group label that a user set works without the namespace label."""
     with without("mark-runtime", tmp_path) as stage:
         trainjob = next(obj for obj in story_named("torch").manifest if obj["kind"] == "TrainJob")
         name = trainjob["spec"]["runtimeRef"]["name"]
@@ -192,7 +192,7 @@ def test_without_mark_runtime_runtimes_are_labelled_by_hand_or_not_at_all(tmp_pa
 
 
 def test_without_mark_runtime_a_namespace_label_is_enough(tmp_path: Path) -> None:
-    """A TrainJob is grouped by the marks of mark-jobs alone."""
+    """A TrainJob is grouped by the group labels of mark-jobs alone."""
     with without("mark-runtime", tmp_path) as stage:
         for obj in story_named("torch").manifest:
             stage.create(obj)
@@ -218,7 +218,7 @@ def test_a_step_left_out_is_left_out_whole(tmp_path: Path, step: str) -> None:
 def test_without_the_admission_policies_only_pods_with_a_group_of_their_own_are_grouped(
     tmp_path: Path,
 ) -> None:
-    """Nothing is marked, gated or written; pods in a PodGroup that the user created are placed as a gang."""
+    """Nothing is labelled, gated or written; pods in a user's own PodGroup are placed as a gang."""
     with without_all_of({"kind": "MutatingAdmissionPolicy(Binding)?"}, tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)

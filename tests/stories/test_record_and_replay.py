@@ -102,7 +102,7 @@ def test_the_story_is_recorded_as_knatives_source_sends_it(story: Recorded) -> N
     ]
     text = gzip.decompress(story.events.read_bytes()) + gzip.decompress(story.objects.read_bytes())
     assert b"managedFields" not in text
-    # The Trainer's environment, whose values nobody reads again.
+    # The Trainer's environment, whose values are not read again.
     assert b"PET_NNODES" in text
     assert b"<left out>" in text
 
@@ -194,7 +194,7 @@ def test_a_recorder_ends_by_itself_after_so_many_events(tmp_path: Path) -> None:
 
 
 def test_the_help_names_the_values_that_are_never_recorded(wording: Wording) -> None:
-    """Whoever is about to pass a recording on looks there."""
+    """Users read it before they share a recording."""
     paragraphs = muster("record", "--help").stdout.split("\n\n")
     (secrets,) = (" ".join(text.split()) for text in paragraphs if "Secrets" in text)
     wording(secrets)

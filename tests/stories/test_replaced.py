@@ -76,7 +76,7 @@ def writers(end: ReplayResult) -> set[str]:
 
 @pytest.mark.parametrize("step", WORLDS)
 def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, tmp_path: Path) -> None:
-    """Groups, gates, sizes, marks and conditions are equal, and Muster's own step never ran."""
+    """Groups, gates, sizes, group labels and conditions are equal, and Muster's own step never ran."""
     before = as_it_is(step)
     after = run(step, swap(step, SAME, tmp_path))
     assert groups_of(after.objects) == groups_of(before.objects)

@@ -167,7 +167,7 @@ def test_an_empty_history_fails_the_checks() -> None:
 
 
 def test_the_tree_shows_owner_workload_and_groups(observed_stack: ObservedStack, history: History) -> None:
-    """The tree shows the TrainJob, below it the Workload, below that the gang, each marked good."""
+    """The tree shows the TrainJob, below it the Workload, below that the gang, each with a tick."""
     namespace = history[0].namespace
     assert observed_stack.recorder.until(lambda: _is_scheduled(observed_stack, namespace), 5)
     (tree,) = display.owner_trees(observed_stack.recorder.objects(namespace))

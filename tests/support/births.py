@@ -29,18 +29,18 @@ def stamp_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[s
     return {"podGroupName": after["schedulingGroup"]["podGroupName"], "gate": group_labels.GATE in added}
 
 
-def mark_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = ENABLED) -> str | None:
-    """The mark that a Job's template gets; None if it is left alone."""
-    return mark_between(job, admitted(_json(job), namespace_labels))
+def label_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = ENABLED) -> str | None:
+    """The group label that a Job's template gets; None if it is left alone."""
+    return label_between(job, admitted(_json(job), namespace_labels))
 
 
-def mark_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The mark that a Job's template has after its creation and had not before."""
-    given, mark = (
+def label_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """The group label that a Job's template has after its creation and had not before."""
+    given, label = (
         (job["spec"]["template"].get("metadata", {}).get("labels") or {}).get(group_labels.GROUP)
         for job in (before, after)
     )
-    return mark if given is None else None
+    return label if given is None else None
 
 
 def _json(body: dict[str, Any]) -> dict[str, Any]:

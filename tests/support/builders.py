@@ -1,7 +1,7 @@
 """Builders of Kubernetes objects as an API server stores them, and of `Observed`, the input of every plan.
 
 Every builder takes modifiers: functions that change the object in place, such as `named("x")` or `bound`. By
-default the owner is `llama`, marked, in the enabled namespace `team-a`; a test spells out only what differs.
+default the owner is `llama`, labelled, in the enabled namespace `team-a`; a test states only what differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muster.policy import group_labels
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.trainjob import TrainJob
-from tests.support.births import mark_at_birth, stamp_at_birth
+from tests.support.births import label_at_birth, stamp_at_birth
 from tests.support.planning import Observed
 
 Object = dict[str, Any]
@@ -52,21 +52,21 @@ def a_namespace(*modifiers: Modifier, enabled: bool = True) -> Object:
     return _modified(body, modifiers)
 
 
-def a_job(*modifiers: Modifier, pods: int = 2, mark: str | None = "main") -> Object:
-    """Return the Indexed Job `llama` of two pods, marked `main` as the policy mark-jobs marks it."""
+def a_job(*modifiers: Modifier, pods: int = 2, label: str | None = "main") -> Object:
+    """Return the Indexed Job `llama` of two pods, labelled `main` as the policy mark-jobs labels it."""
     spec = {
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
-        "template": a_template(mark),
+        "template": a_template(label),
     }
     return an_object("batch/v1", "Job", "llama", JOB_UID, with_spec(**spec), *modifiers)
 
 
-def a_template(mark: str | None = None, **labels: str) -> Object:
-    """Return a pod template with one container; `mark` is its label muster.dev/group."""
-    marked = {group_labels.GROUP: mark} if mark else {}
-    return {"metadata": {"labels": {**marked, **labels}}, "spec": {"containers": [{"name": "node"}]}}
+def a_template(label: str | None = None, **labels: str) -> Object:
+    """Return a pod template with one container; `label` is its label muster.dev/group."""
+    group = {group_labels.GROUP: label} if label else {}
+    return {"metadata": {"labels": {**group, **labels}}, "spec": {"containers": [{"name": "node"}]}}
 
 
 def a_replicated_job(
@@ -74,7 +74,7 @@ def a_replicated_job(
     *modifiers: Modifier,
     pods: int = 2,
     replicas: int = 1,
-    mark: str | None = None,
+    label: str | None = None,
     step: str = "",
     after: tuple[str, ...] = (),
 ) -> Object:
@@ -85,7 +85,7 @@ def a_replicated_job(
         *modifiers: change the Job template.
         pods: parallelism and completions of each Job.
         replicas: number of Jobs.
-        mark: label muster.dev/group of the pod template, as a user sets it.
+        label: label muster.dev/group of the pod template, as a user sets it.
         step: label of the Trainer's ancestor step.
         after: dependsOn: replicatedJobs that must be Complete first.
     """
@@ -95,7 +95,7 @@ def a_replicated_job(
             "parallelism": pods,
             "completions": pods,
             "completionMode": "Indexed",
-            "template": a_template(mark),
+            "template": a_template(label),
         },
     }
     entry: Object = {"name": name, "replicas": replicas, "groupName": "default"}
@@ -126,7 +126,7 @@ def a_jobset_of_trainjob(*entries: Object, modifiers: Iterable[Modifier] = ()) -
 
 
 def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) -> Object:
-    """Return the Job that JobSet creates from an entry, marked as mark-jobs marks it when enabled."""
+    """Return the Job that JobSet creates from an entry, labelled as mark-jobs labels it when enabled."""
     replicated_job = next(job for job in jobset["spec"]["replicatedJobs"] if job["name"] == entry)
     template = copy.deepcopy(replicated_job["template"])
     keys = {
@@ -141,7 +141,7 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
     metadata = template["metadata"]
     job["metadata"]["labels"] = {**(metadata.get("labels") or {}), **keys}
     job["metadata"]["annotations"] = dict(metadata.get("annotations") or {})
-    group = mark_at_birth(job)
+    group = label_at_birth(job)
     if group is not None:
         job["spec"]["template"]["metadata"]["labels"][group_labels.GROUP] = group
     return _modified(job, modifiers)

@@ -51,12 +51,12 @@ EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 
 @st.composite
 def jobsets(draw: st.DrawFn) -> Object:
-    """Draw a JobSet of one to four replicatedJobs with marks of every kind and dependencies between them."""
+    """Draw a JobSet of one to four replicatedJobs with all kinds of group labels and dependencies."""
     entries: list[Object] = []
     alike, different = ["high", "urgent"], ["", "low", "polite"]
     classes = draw(st.sampled_from([[""], ["polite"], alike, alike, different, different, different]))
     for index in range(draw(st.integers(1, 4))):
-        labels = draw(_mark_labels(index))
+        labels = draw(_group_labels(index))
         modifiers: list[Any] = [template_labelled(labels)]
         if draw(st.integers(0, 9)) == 0:
             modifiers.append(EXCLUSIVE)
@@ -68,7 +68,7 @@ def jobsets(draw: st.DrawFn) -> Object:
             *modifiers,
             pods=draw(st.integers(0, 4)),
             replicas=draw(st.integers(1, 3)),
-            mark=draw(st.sampled_from(NAMES[: index + 1])),
+            label=draw(st.sampled_from(NAMES[: index + 1])),
         )
         earlier = [entry["name"] for entry in entries]
         if earlier and draw(st.integers(0, 2)) == 0:
@@ -78,7 +78,7 @@ def jobsets(draw: st.DrawFn) -> Object:
     return a_jobset(*entries)
 
 
-def _mark_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
+def _group_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
     """Draw the labels beside muster.dev/group on the pod template with this index."""
     leads = {group_labels.LEADER_GROUP: f"lead-{index}"}
     per_job, blocks = {group_labels.GROUP_PER: "job"}, {group_labels.GROUP_SIZE: "2"}
@@ -90,13 +90,13 @@ def _mark_labels(index: int) -> st.SearchStrategy[dict[str, str]]:
     return st.sampled_from([{}, {}, {}, {}, per_job, per_job, blocks, blocks, leads, leads, *new])
 
 
-def marks_of(jobs: list[Object]) -> list[str]:
+def groups_of_templates(jobs: list[Object]) -> list[str]:
     """Return the name of every group that pods of these Jobs or Job templates can be in."""
     names: dict[str, None] = {}
     for job in jobs:
-        mark = group_labels.read_group_labels(job["spec"]["template"]["metadata"]["labels"])
-        assert mark is not None
-        names |= dict.fromkeys(mark.groups)
+        label = group_labels.read_group_labels(job["spec"]["template"]["metadata"]["labels"])
+        assert label is not None
+        names |= dict.fromkeys(label.groups)
     return list(names)
 
 
@@ -205,16 +205,16 @@ def observations(draw: st.DrawFn) -> Observed:
         jobs, templates = jobs_of(jobset), [entry["template"] for entry in jobset["spec"]["replicatedJobs"]]
         if owner is not jobset:
             owned_by(owner)(jobset)
-    sources = (PolicySource(PolicySourceKind.OWNER, "home", draw(policies(marks_of(templates)))),)
+    sources = (PolicySource(PolicySourceKind.OWNER, "home", draw(policies(groups_of_templates(templates)))),)
     return observed(owner, jobset=jobset, sources=sources, jobs=jobs, priority_classes=tuple(CLASSES))
 
 
 @st.composite
 def _jobs(draw: st.DrawFn) -> Object:
-    """Draw a Job without an owner, with marks of any kind."""
-    labels, priority_class = draw(_mark_labels(0)), draw(st.sampled_from(["", "low", "polite"]))
+    """Draw a Job without an owner, with group labels of any kind."""
+    labels, priority_class = draw(_group_labels(0)), draw(st.sampled_from(["", "low", "polite"]))
     modifiers = template_labelled(labels), of_class(priority_class)
-    return a_job(*modifiers, pods=draw(st.integers(0, 5)), mark=draw(st.sampled_from(NAMES)))
+    return a_job(*modifiers, pods=draw(st.integers(0, 5)), label=draw(st.sampled_from(NAMES)))
 
 
 def jobs_of(jobset: Object) -> list[Object]:

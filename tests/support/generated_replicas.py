@@ -64,7 +64,11 @@ class _Drawing:
         replicas, pods = self.draw(st.integers(1, 3)), self.draw(st.integers(0, 9))
         self.entries.append(
             a_replicated_job(
-                f"job-{len(self.entries)}", template_labelled(labels), pods=pods, replicas=replicas, mark=name
+                f"job-{len(self.entries)}",
+                template_labelled(labels),
+                pods=pods,
+                replicas=replicas,
+                label=name,
             )
         )
         return [{"name": name}, {"name": lead}] if leads else [{"name": name}]

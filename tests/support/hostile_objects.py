@@ -172,7 +172,7 @@ def jobs(draw: st.DrawFn) -> Object:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Object:
-    """A Workload for one of the owners, as a user or somebody in Muster's clothes would make it."""
+    """A Workload for one of the owners, as a user, or a client with Muster's labels, would make it."""
     kind = draw(
         st.sampled_from(
             [("batch", "Job"), ("jobset.x-k8s.io", "JobSet"), ("trainer.kubeflow.org", "TrainJob")]

@@ -62,14 +62,16 @@ workload:
 
 def two_templates(*, leaders: int = 2, workers: int = 2, **of_workers: Any) -> Object:
     """Return a JobSet with a replicatedJob of leaders and one of four workers, a group per Job of each."""
-    leader = a_replicated_job("leader", template_labelled(PER_JOB), pods=1, replicas=leaders, mark="leader")
-    others = a_replicated_job("workers", template_labelled(PER_JOB), pods=4, replicas=workers, mark="workers")
+    leader = a_replicated_job("leader", template_labelled(PER_JOB), pods=1, replicas=leaders, label="leader")
+    others = a_replicated_job(
+        "workers", template_labelled(PER_JOB), pods=4, replicas=workers, label="workers"
+    )
     return a_jobset(leader, {**others, **of_workers})
 
 
 def one_template(labels: dict[str, str], *, replicas: int = 2, pods: int = 5) -> Object:
     """Return a JobSet of one replicatedJob `node` whose pods are workers, or leaders by these labels."""
-    entry = a_replicated_job("node", template_labelled(labels), pods=pods, replicas=replicas, mark="workers")
+    entry = a_replicated_job("node", template_labelled(labels), pods=pods, replicas=replicas, label="workers")
     return a_jobset(entry)
 
 

@@ -61,7 +61,7 @@ def a_child_group(name: str, *modifiers: Modifier, min_count: int | None = 2, on
 def observed_tree(
     pods: Iterable[Object],
     *,
-    quorum: int | None = 2,
+    min_group_count: int | None = 2,
     jobs: Iterable[Object] = (PREFILL, DECODE),
     sizes: Mapping[str, int | None] | None = None,
     policy: str = "",
@@ -69,7 +69,7 @@ def observed_tree(
     **rest: Any,
 ) -> Observed:
     """Return the `Observed` of the JobSet, whose groups were placed before."""
-    above = [a_composite(CHAT, quorum)] if composites is None else composites
+    above = [a_composite(CHAT, min_group_count)] if composites is None else composites
     counts = {"prefill": 2, "decode": 2} | dict(sizes or {})
     given: dict[str, Any] = {
         "composites": tuple(map(CompositePodGroup.read, above)),

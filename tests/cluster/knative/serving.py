@@ -92,7 +92,7 @@ def code_of(service: Object) -> list[str]:
 
 
 def served_as(function: str) -> str:
-    """Return how `muster.runtime.serve` is told to serve a function, which the image knows by its name."""
+    """Return the arguments with which `muster.runtime.serve` serves a function of the image, by its name."""
     if function == "dead-letter":
         return "muster.runtime.dead_letter"
     return str(FUNCTIONS / function.replace("-", "_") / "function" / "step.py")

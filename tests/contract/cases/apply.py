@@ -163,7 +163,7 @@ def pod_owners(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def gate_not_removed(api: Conversation, ns: str) -> None:
-    """Apply cannot remove a gate that somebody else set: 200, and the gate stays."""
+    """Apply cannot remove a gate that another controller set: 200, and the gate stays."""
     api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
     body: Object = {
         "apiVersion": "v1",

@@ -202,7 +202,7 @@ def conflict(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def undefined(api: Conversation, ns: str) -> None:
-    """A group that nobody defined is answered with 404."""
+    """A group without a definition is answered with 404."""
     assert api.request("GET", f"/apis/none.muster.dev/v1/namespaces/{ns}/things").status == 404
 
 

@@ -94,7 +94,7 @@ def health(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def version(api: Conversation, ns: str) -> None:
-    """/version tells major and minor."""
+    """/version returns major and minor."""
     found = api.api.must("GET", "/version")
     assert found["major"] == "1"
     assert found["minor"].rstrip("+") in {"37", "36"}

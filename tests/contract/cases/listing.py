@@ -91,7 +91,7 @@ def match_without_version(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def broken_token(api: Conversation, ns: str) -> None:
-    """A continue token that nobody made is refused with 400."""
+    """A continue token that the server did not make is refused with 400."""
     answer = api.request("GET", core(ns, "pods"), query={"limit": "1", "continue": "nonsense"})
     assert answer.status == 400
 

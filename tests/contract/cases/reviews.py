@@ -18,7 +18,7 @@ def _review(**spec: Any) -> dict[str, Any]:
 
 @case(releases=BOTH)
 def allowed(api: Conversation, ns: str) -> None:
-    """Who may do everything is told so, with 201, and the question comes back with the answer."""
+    """An account that may do everything gets 201 with that answer, and the question comes back."""
     attributes = {"verb": "patch", "group": "batch", "resource": "jobs", "subresource": "status"}
     answer = api.request("POST", REVIEWS, _review(resourceAttributes=attributes | {"namespace": ns}))
     assert answer.status == 201

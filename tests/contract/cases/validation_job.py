@@ -194,7 +194,7 @@ def group_in_template(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def scheduling_dropped(api: Conversation, ns: str) -> None:
-    """spec.scheduling is dropped without a word while WorkloadWithJob is off."""
+    """spec.scheduling is dropped silently while WorkloadWithJob is off."""
     found = api.must("POST", jobs(ns), job(scheduling={"schedulingPolicy": {"gang": {}}}))
     assert "scheduling" not in found["spec"]
 
@@ -241,7 +241,7 @@ def status_only(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def foreign_condition(api: Conversation, ns: str) -> None:
-    """A Job's status takes conditions of anybody's types."""
+    """A Job's status accepts conditions of any type."""
     api.must("POST", jobs(ns), job())
     body = {
         "status": {"conditions": [{"type": "muster.dev/PodGroupsReady", "status": "True", "reason": "Made"}]}

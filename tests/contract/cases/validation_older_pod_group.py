@@ -59,7 +59,7 @@ def older_reference_checked(api: Conversation, ns: str) -> None:
 
 @case(releases=("1.36",))
 def older_topology_dropped(api: Conversation, ns: str) -> None:
-    """Topology is dropped without a word while its gate is off."""
+    """Topology is dropped silently while its gate is off."""
     path = groups(ns, "podgroups", version="v1alpha2")
     body = pod_group(version="v1alpha2", schedulingConstraints={"topology": [{"key": "rack"}]})
     assert "schedulingConstraints" not in api.must("POST", path, body)["spec"]

@@ -248,7 +248,7 @@ def system_class(api: Conversation, ns: str) -> None:
 
 @case()
 def gated_fields(api: Conversation, ns: str) -> None:
-    """PreemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
+    """PreemptionPolicy and resourceClaims are dropped silently while their gates are off."""
     claims = [{"name": "gpu", "resourceClaimName": "one"}]
     body = pod_group(preemptionPolicy="Never", resourceClaims=claims)
     found = api.must("POST", groups(ns, "podgroups"), body)["spec"]

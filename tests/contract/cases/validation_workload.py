@@ -171,7 +171,7 @@ def priority_limit(api: Conversation, ns: str) -> None:
 
 @case()
 def gated_fields(api: Conversation, ns: str) -> None:
-    """PreemptionPolicy and resourceClaims are dropped without a word while their gates are off."""
+    """PreemptionPolicy and resourceClaims are dropped silently while their gates are off."""
     claims = [{"name": "gpu", "resourceClaimName": "one"}]
     body = workload("work", template(preemptionPolicy="Never", resourceClaims=claims))
     found = api.must("POST", groups(ns, "workloads"), body)["spec"]["podGroupTemplates"][0]

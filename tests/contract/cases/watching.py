@@ -17,7 +17,7 @@ def _version(api: Conversation, path: str) -> str:
 
 @case()
 def from_a_version(api: Conversation, ns: str) -> None:
-    """A watch from a resourceVersion tells what came after it, in order."""
+    """A watch from a resourceVersion sends the later changes, in order."""
     version = _version(api, core(ns, "pods"))
     api.must("POST", core(ns, "pods"), pod())
     api.must("PATCH", core(ns, "pods", "pod"), {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
@@ -80,7 +80,7 @@ def whole_objects(api: Conversation, ns: str) -> None:
 
 @case()
 def in_its_version(api: Conversation, ns: str) -> None:
-    """A watch of v1alpha3 tells of objects made in v1beta1, in its own version."""
+    """A watch of v1alpha3 sends objects created in v1beta1, in its own version."""
     version = _version(api, groups(ns, "podgroups", version="v1alpha3"))
     api.must("POST", groups(ns, "podgroups"), pod_group())
     query = {"resourceVersion": version, "timeoutSeconds": "1"}

@@ -15,20 +15,20 @@ _DRY_RUN = {"dryRun": "All"}
 
 def policies_at_work(api: KubernetesApi, namespace: str) -> bool:
     """Wait until the admission policies act in a namespace; return whether they do."""
-    return until(lambda: marks_jobs(api, namespace) and stamps_pods(api, namespace), 90)
+    return until(lambda: labels_jobs(api, namespace) and stamps_pods(api, namespace), 90)
 
 
-def marks_jobs(api: KubernetesApi, namespace: str) -> bool:
-    """Return whether a Job created now would be marked."""
+def labels_jobs(api: KubernetesApi, namespace: str) -> bool:
+    """Return whether a Job created now would be labelled."""
     probe = job("probe", completionMode="Indexed", parallelism=2, completions=2)
-    # A Job of a JobSet, because with the overlay native-jobs plain Jobs are not marked.
+    # A Job of a JobSet, because with the overlay native-jobs plain Jobs are not labelled.
     probe["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-uid": "12345678"}
     job_as_admitted = api.must("POST", jobs(namespace), probe, query=_DRY_RUN)
     return "muster.dev/group" in job_as_admitted["spec"]["template"]["metadata"].get("labels", {})
 
 
 def stamps_pods(api: KubernetesApi, namespace: str) -> bool:
-    """Return whether a pod of a marked Job created now would be accepted and gated."""
+    """Return whether a pod of a labelled Job created now would be accepted and gated."""
     of_job = {"batch.kubernetes.io/job-name": "probe", "batch.kubernetes.io/controller-uid": "12345678"}
     probe = pod("probe", {"labels": {**of_job, "muster.dev/group": "main"}}, restartPolicy="Never")
     answer = api.request("POST", core(namespace, "pods"), probe, query=_DRY_RUN)

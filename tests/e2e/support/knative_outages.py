@@ -103,7 +103,7 @@ def test_an_event_policy_is_refused_without_authentication(stage: RealStage) -> 
 def test_with_authentication_only_musters_own_events_are_accepted(
     authenticated: None, stages: Stages, story: RealStory, knative: Knative
 ) -> None:
-    """Adapters and triggers send tokens of their identities: a Job runs. Nobody else's event is accepted."""
+    """Adapters and triggers send tokens of their identity: a Job runs. Other senders are refused."""
     del authenticated
     stages.spoil()
     attributes = {"specversion": "1.0", "id": "1", "source": "/tests", "type": "dev.muster.sweep"}

@@ -90,7 +90,7 @@ class Muster:
         manifests.apply(self._cluster.api, plain)
 
     def remove_policies(self) -> None:
-        """Delete the admission policies, so that Jobs are no longer marked and pods no longer stamped."""
+        """Delete the admission policies, so that Jobs are no longer labelled and pods no longer stamped."""
         for manifest in self.manifests:
             if manifest["kind"].startswith("MutatingAdmissionPolicy"):
                 self._cluster.api.must("DELETE", manifests.path(manifest))

@@ -24,7 +24,7 @@ def a_runtime(
     return {**shipped, "kind": kind, "metadata": metadata}
 
 
-def marks(runtime: Object) -> dict[str, str]:
+def template_labels(runtime: Object) -> dict[str, str]:
     """Return Muster's labels on the pod template of a runtime's first replicatedJob."""
     template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}

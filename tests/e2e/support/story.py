@@ -122,10 +122,10 @@ class RealStory:
         )
 
     def opt_out(self) -> None:
-        """Remove the namespace's label, and wait until new Jobs are no longer marked."""
+        """Remove the namespace's label, and wait until new Jobs are no longer labelled."""
         change = {"metadata": {"labels": {"muster.dev/gang-jobs": None}}}
         self.api.must("PATCH", f"/api/v1/namespaces/{self.namespace}", change, MERGE_PATCH)
-        assert until(lambda: not admission.marks_jobs(self.api, self.namespace), 30)
+        assert until(lambda: not admission.labels_jobs(self.api, self.namespace), 30)
 
     def pods(self) -> list[Object]:
         """Return the pods that exist, without those of Knative's adapters, which may be in the namespace."""
@@ -158,12 +158,12 @@ class RealStory:
         """Return the PodGroups that exist, by name."""
         return self.recording.now("PodGroup")
 
-    def group(self, mark: str) -> Object:
-        """Return the only PodGroup of a mark, by its name ``<owner>-<mark>-<uid8>``."""
+    def group(self, label: str) -> Object:
+        """Return the only PodGroup of a group label, by its name ``<owner>-<group label>-<uid8>``."""
         groups = [
-            group for name, group in self.groups().items() if name.rsplit("-", 1)[0].endswith(f"-{mark}")
+            group for name, group in self.groups().items() if name.rsplit("-", 1)[0].endswith(f"-{label}")
         ]
-        assert len(groups) == 1, f"{len(groups)} PodGroups of {mark}: {sorted(self.groups())}"
+        assert len(groups) == 1, f"{len(groups)} PodGroups of {label}: {sorted(self.groups())}"
         return groups[0]
 
     def finish_pods(self, pods: list[Object], outcome: str = "Succeeded") -> None:
@@ -172,9 +172,9 @@ class RealStory:
         for pod in pods:
             self.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
-    def policy(self, mark: str) -> Object:
-        """Return the scheduling policy of the PodGroup of a mark."""
-        policy: Object = self.group(mark)["spec"]["schedulingPolicy"]
+    def policy(self, label: str) -> Object:
+        """Return the scheduling policy of the PodGroup of a group label."""
+        policy: Object = self.group(label)["spec"]["schedulingPolicy"]
         return policy
 
     def templates(self) -> dict[str, Object]:
@@ -185,9 +185,9 @@ class RealStory:
             for template in workload["spec"]["podGroupTemplates"]
         }
 
-    def running_of(self, mark: str) -> list[Object]:
-        """Return the running pods with a mark."""
-        pods = [pod for pod in self.pods() if pod["metadata"]["labels"].get("muster.dev/group") == mark]
+    def running_of(self, label: str) -> list[Object]:
+        """Return the running pods with a group label."""
+        pods = [pod for pod in self.pods() if pod["metadata"]["labels"].get("muster.dev/group") == label]
         return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
     def pods_of_replicated_jobs(self, jobset: str) -> dict[str, int]:

@@ -165,7 +165,7 @@ def test_a_rule_that_does_not_say_what_it_grants_is_refused(wording: Wording, ru
 
 
 def test_a_binding_to_a_group_is_refused(wording: Wording) -> None:
-    """Nobody could say which account used it."""
+    """The account that used it would be unknown."""
     role, binding = _manifests(PODS)
     binding["subjects"] = [{"kind": "Group", "name": "system:serviceaccounts"}]
     with pytest.raises(ValueError, match=binding["metadata"]["name"]) as refused:
@@ -194,5 +194,5 @@ def test_the_manifests_of_eventing_can_be_read() -> None:
     ],
 )
 def test_missing_and_failed_stories_are_reported(run: WholeRun, gaps: str) -> None:
-    """With part of the stories some rights are unused, and nobody is to blame."""
+    """With part of the stories some rights are unused, which is no fault."""
     assert run.gaps([Path("a"), Path("b")]) == gaps

@@ -71,7 +71,7 @@ def test_an_interruption_ends_the_watches_and_is_no_gap(api: KubernetesApi) -> N
 
 
 def test_a_story_is_not_judged_by_a_recording_with_a_gap(server: ApiServer, api: KubernetesApi) -> None:
-    """The server went away outside an interruption: nobody knows what was not seen."""
+    """The server went away outside an interruption: the missed changes are unknown."""
     recording = StoryRecording(api, HOME)
     api.must("POST", _jobs(), _job("one"))
     recording.wait("the Job is seen", lambda now: "one" in now.now("Job"))

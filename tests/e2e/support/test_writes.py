@@ -69,7 +69,7 @@ def test_allowed_writes_are_not_reported(
 def test_forbidden_writes_are_reported(
     writer: str, verb: str, resource: str, request_body: dict[str, Any]
 ) -> None:
-    """Everything else on a user's object is a breach, whoever of Muster writes it."""
+    """Everything else on a user's object is a breach, whichever account of Muster writes it."""
     assert len(users_objects_are_left_alone([_write(writer, verb, resource, request_body)])) == 1
 
 

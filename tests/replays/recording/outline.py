@@ -79,7 +79,7 @@ def outline(take: Take) -> Outline:
     for event in sorted(map(masks.document, take.reference), key=_reference):
         line = references[_reference(event)]
         line.add(leaves(event))
-        line.count = 1  # both adapters see the same: the other mode tells how often
+        line.count = 1  # both adapters see the same: the other mode says how often
     for moment in take.moments:
         for obj in map(masks.document, moment["items"]):
             text = f"{moment['moment']}: {obj['kind']} {obj['metadata']['name']}"

@@ -106,12 +106,12 @@ class Play(RealStory):
         assert any(activity.actions for activity in done), f"{step} wrote nothing\n{log}"
         assert {activity.outcome for activity in done} <= {"done", "nothing"}, f"{step}\n{log}"
 
-    def finish(self, mark: str) -> None:
+    def finish(self, label: str) -> None:
         """Let the running pods of a group succeed.
 
         Written as the kubelet would: KWOK does it only for pods that an annotation says so of.
         """
-        for pod in self.running_of(mark):
+        for pod in self.running_of(label):
             containers = [_ended(status) for status in pod["status"]["containerStatuses"]]
             status = {"phase": "Succeeded", "containerStatuses": containers}
             self.api.must("PATCH", f"{manifests.path(pod)}/status", {"status": status}, MERGE_PATCH)

@@ -52,5 +52,5 @@ def test_only_curves_and_ratios_are_drawn() -> None:
     ("value", "text"), [(0.012345, "0.0123"), (1.5, "1.5"), (99.95, "100"), (1234, "1,230"), (0, "0")]
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
-    """As many as can be told apart."""
+    """As many as can be distinguished."""
     assert report.number(value) == text

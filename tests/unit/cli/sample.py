@@ -11,7 +11,7 @@ UID = "6b31a4b2-d677-4455-9150-43f1a8adc214"
 
 
 def a_job(**changed: Any) -> Object:
-    """An Indexed Job that mark-jobs has marked; `changed` replaces fields of its spec."""
+    """An Indexed Job that mark-jobs has labelled; `changed` replaces fields of its spec."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -1,4 +1,4 @@
-"""Every command that needs a cluster tells the same line about a kubeconfig or a server that it cannot use.
+"""Every command that needs a cluster prints the same line about a kubeconfig or a server that it cannot use.
 
 One table of kubeconfigs, one of servers, one of namespaces; none may end in a traceback, and `muster status`
 must not say that nothing waits where it could not look.

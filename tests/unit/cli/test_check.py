@@ -187,7 +187,7 @@ class Unlistable(Client):
 def test_groups_that_cannot_be_listed(
     wording: Wording, error: ClusterError, level: Level, mentioned: str
 ) -> None:
-    """The API server's words tell whether it is the stored objects."""
+    """The API server's message says whether it is the stored objects."""
     with ApiServer() as server:
         client = Unlistable.for_server(server.url)
         client.error = error

@@ -30,7 +30,7 @@ def test_explain_escapes_a_policy(muster: Muster, filed: Filed, options: list[st
 
 
 def test_status_escapes_a_condition(muster: Muster, tmp_path: Path) -> None:
-    """Whoever wrote it."""
+    """Whichever client wrote it."""
     condition = {
         "type": "PodGroupsReady",
         "status": "False",

@@ -55,7 +55,7 @@ def written(folder: Path, *objects: Object) -> Path:
 
 def a_plain_job(policy: str, **labels: str) -> Object:
     """A Job as a person writes it, without what the API server adds."""
-    body = a_job(annotated({POLICY: policy}), template_labelled(labels), mark=None, pods=4)
+    body = a_job(annotated({POLICY: policy}), template_labelled(labels), label=None, pods=4)
     for field in ("uid", "resourceVersion"):
         del body["metadata"][field]
     return body
@@ -82,7 +82,7 @@ def test_a_file_is_explained_without_a_cluster(tmp_path: Path, wording: Wording)
 def test_priority_classes_in_the_file_are_compared_by_value(tmp_path: Path, wording: Wording) -> None:
     """Of two names with one value the pods are one gang; of two values the message has both."""
     jobset = a_jobset(
-        *(a_replicated_job(name, of_class(f"class-{name}"), mark="g") for name in ("a", "b")),
+        *(a_replicated_job(name, of_class(f"class-{name}"), label="g") for name in ("a", "b")),
     )
     one = a_priority_class("class-a", 1000)
     same = run(written(tmp_path, jobset, one, a_priority_class("class-b", 1000)))
@@ -112,7 +112,7 @@ def test_a_runtime_that_upstream_groups_is_above_every_policy(tmp_path: Path, wo
 def test_where_labels_and_policy_disagree_the_labels_to_add_are_printed(
     tmp_path: Path, wording: Wording
 ) -> None:
-    """Path, label and value, so that nobody has to look them up; and the path in the policy."""
+    """Path, label and value, so that users need not look them up; and the path in the policy."""
     result = run(written(tmp_path, a_plain_job("workload: {groups: [{name: rack, size: 2}]}")))
     assert_names(result.stdout, "InvalidPolicy", "workload.groups[0].name")
     labels = [line for line in result.stdout.splitlines() if "spec.template.metadata.labels" in line]
@@ -171,7 +171,7 @@ def test_a_file_as_a_flowchart() -> None:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    """An API server with a marked Job, a policy for it and one for its namespace."""
+    """An API server with a labelled Job, a policy for it and one for its namespace."""
     with ApiServer() as server:
         server.load(resource_definitions())
         client = Client.for_server(server.url)
@@ -209,7 +209,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_live_owner_is_explained(kubeconfig: Path, wording: Wording) -> None:
-    """The homes that lost are named, and nothing is written."""
+    """The policy sources that are hidden are named, and nothing is written."""
     result = run("job/llama", "-n", "team-a", "--kubeconfig", kubeconfig)
     assert result.exit_code == 0, result.output
     winner, loser = line_of(result.stdout, POLICY), line_of(result.stdout, "ConfigMap")
@@ -235,7 +235,7 @@ def test_a_basic_template_of_the_users_own_workload_is_explained_as_basic(tmp_pa
     ("objects", "named"),
     [
         pytest.param(
-            [a_namespace(), a_job(pods=1, mark=None)],
+            [a_namespace(), a_job(pods=1, label=None)],
             ("parallelism 1", "muster.dev/group"),
             id="a Job of one pod",
         ),
@@ -336,7 +336,7 @@ def test_the_work_for_a_file_grows_with_its_jobs(tmp_path: Path) -> None:
 
 
 def test_each_explanation_is_printed_as_soon_as_it_is_known(tmp_path: Path) -> None:
-    """Whoever waits for thousands sees the first at once."""
+    """A user who waits for thousands sees the first at once."""
     first, second = a_plain_job("workload: {}"), a_plain_job("workload: {}")
     second["metadata"]["name"] = "mistral"
 

@@ -98,9 +98,9 @@ def test_a_job_whose_group_the_api_server_refused_says_so(lines: Any) -> None:
 
 def test_a_job_that_is_not_grouped_says_what_its_pods_wait_for(lines: Any, wording: Wording) -> None:
     """The scheduler's answer about the first pod without a node."""
-    pod = b.a_pod(b.a_job(mark=None), 0, b.unstamped, UNGATED, b.named("llama-0"))
+    pod = b.a_pod(b.a_job(label=None), 0, b.unstamped, UNGATED, b.named("llama-0"))
     a_condition("PodScheduled", "Unschedulable", NO_ROOM)(pod)
-    printed = lines("job/llama", [b.a_job(mark=None), pod])
+    printed = lines("job/llama", [b.a_job(label=None), pod])
     line = one(printed, "pods: ")
     assert_names(line, "Unschedulable", SINCE, "llama-0", NO_ROOM)
     wording(line)
@@ -255,10 +255,10 @@ class TestFileAndCluster:
     def test_the_namespace_is_the_one_of_the_cluster(
         self, muster: Muster, kubeconfig: Any, filed: Any
     ) -> None:
-        """One that is not labelled marks no Job."""
+        """One that is not labelled labels no Job."""
         path, load = kubeconfig
         load([b.a_namespace(enabled=False)])
-        file = filed("job.yaml", b.a_job(mark=None))
+        file = filed("job.yaml", b.a_job(label=None))
         assert self.explained(muster, file)["groups"]
         assert self.explained(muster, file, "--kubeconfig", path)["skipped"]["reason"] == "NotMarked"
 
@@ -333,7 +333,7 @@ def test_files_may_come_from_standard_input_and_be_several(
 ) -> None:
     """As with kubectl."""
     job, namespace = (
-        filed("job.yaml", b.a_job(mark=None)),
+        filed("job.yaml", b.a_job(label=None)),
         filed("namespace.yaml", b.a_namespace(enabled=False)),
     )
     assert "NotMarked" in muster("explain", job, namespace).stdout

@@ -94,7 +94,7 @@ CASES = [
         id="a gang above the quota",
     ),
     pytest.param(
-        [b.a_job(mark="My Group")],
+        [b.a_job(label="My Group")],
         {("error", "Job team-a/llama", "InvalidLabel")},
         id="a group that is no DNS label",
     ),
@@ -109,7 +109,7 @@ CASES = [
         id="a misspelt label",
     ),
     pytest.param(
-        [b.a_job(b.labelled({"muster.dev/group": "main"}), mark=None)],
+        [b.a_job(b.labelled({"muster.dev/group": "main"}), label=None)],
         {("warning", "Job team-a/llama", "MisplacedLabel")},
         id="a group label on the Job instead of its pod template",
     ),
@@ -136,7 +136,7 @@ CASES = [
 def test_faults(
     muster: Muster, tmp_path: Path, wording: Wording, objects: list[Any], expected: set[tuple[str, str, str]]
 ) -> None:
-    """Each fault is told once, with its file; an error makes the exit status 1."""
+    """Each fault is reported once, with its file; an error makes the exit status 1."""
     path = tmp_path / "all.yaml"
     path.write_text(yaml.safe_dump_all(objects))
     result = muster("lint", str(path), "-o", "json")
@@ -161,7 +161,7 @@ def test_files_count_together_and_faults_name_file_and_document(muster: Muster, 
     """The policy of a namespace may be in another file than the Job."""
     job, policy = tmp_path / "a-job.yaml", tmp_path / "nested" / "policy.yml"
     policy.parent.mkdir()
-    job.write_text(yaml.safe_dump_all([b.a_namespace(), b.a_job(mark=None)]))
+    job.write_text(yaml.safe_dump_all([b.a_namespace(), b.a_job(label=None)]))
     policy.write_text(yaml.safe_dump(a_config_map(policy="workload: {groups: [{name: rack}]}")))
     (tmp_path / "values.yaml").write_text("replicas: 3")
     (fault,) = json.loads(muster("lint", str(tmp_path), "-o", "json").stdout)

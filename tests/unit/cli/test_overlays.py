@@ -1,4 +1,4 @@
-"""--overlay of `muster run` and `muster replay`: what cannot be run is told in one line."""
+"""--overlay of `muster run` and `muster replay`: an overlay that cannot be run is reported in one line."""
 
 from __future__ import annotations
 

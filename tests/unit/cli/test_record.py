@@ -30,7 +30,7 @@ def a_source(**changed: Any) -> str:
 
 @pytest.fixture
 def nobody() -> Iterator[int]:
-    """A port that is taken, and where nobody answers."""
+    """A port that is taken, and where no process answers."""
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         yield door.getsockname()[1]

@@ -162,7 +162,7 @@ def test_text_is_for_people(muster: Muster, filed: Filed, wording: Wording) -> N
 def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(
     muster: Muster, filed: Filed, wording: Wording
 ) -> None:
-    """The others are delivered all the same; the exit status tells."""
+    """The others are delivered all the same; the exit status shows it."""
     broken = an_event({"apiVersion": "batch/v1", "kind": "Job"}, id="7")
     stream = filed("e.json", [broken, an_event()])
     result = muster("replay", stream, "--objects", filed("c.yaml", CLUSTER))
@@ -176,7 +176,7 @@ def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(
 def test_an_event_that_is_none_stops_it_before_anything_happens(
     muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
 ) -> None:
-    """A broker would not take it in either; the line is told."""
+    """A broker would not take it in either; the line is reported."""
     lines = json.dumps(an_event()) + "\n" + json.dumps({**an_event(), "id": ""}) + "\n"
     result = muster("replay", filed("e.jsonl", lines), "--objects", filed("c.yaml", CLUSTER))
     assert (result.exit_code, result.stdout) == (2, "")
@@ -225,7 +225,7 @@ def test_an_event_that_is_not_there_cannot_be_left_out(
 def test_the_moment_that_has_the_job_of_the_events_is_taken(
     muster: Muster, filed: Filed, wording: Wording
 ) -> None:
-    """Other pods were there before; another moment is taken where it is named, and what it lacks is told."""
+    """Other pods existed before; another moment is used where it is named; missing objects are reported."""
     other = a_pod()
     other["metadata"] |= {"name": "other-0", "uid": "0f6a3c1e-0000-4000-8000-000000000002"}
     before = {"kind": "List", "moment": "start", "items": [other]}

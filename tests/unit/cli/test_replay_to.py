@@ -18,7 +18,7 @@ STREAM = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for
 
 
 class _RefusingFunction:
-    """Takes every event but those it was told to refuse; knows what came."""
+    """Takes every event but those it is configured to refuse; knows what came."""
 
     def __init__(self) -> None:
         self.came: list[dict[str, str]] = []
@@ -123,7 +123,7 @@ def test_it_keeps_within_the_time(
 
 
 def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
-    """Refused for every event; the exit status tells."""
+    """Refused for every event; the exit status shows it."""
     result = muster("replay", filed("e.json", STREAM[:1]), "--to", "http://127.0.0.1:1")
     assert result.exit_code == 1
     refusal, summary, count = result.stdout.splitlines()
@@ -176,7 +176,7 @@ def test_bad_arguments_for_sending_are_refused(
 
 
 def test_another_machine_may_be_allowed(muster: Muster, filed: Filed) -> None:
-    """The name is then asked for: it does not exist, and that is what is told."""
+    """The name is then asked for: that it does not exist is reported."""
     stream = filed("e.json", STREAM[:1])
     result = muster("replay", stream, "--to", "http://muster.invalid/", "--beyond-this-machine", "--for", "5")
     assert (result.exit_code, result.stderr) == (1, "")

@@ -198,7 +198,7 @@ UNGATED = b.with_spec(schedulingGates=[])
 def test_owners_running_without_a_gang_are_not_waiting(
     objects: list[Any], expected: dict[str, State]
 ) -> None:
-    """Both are told of, apart from each other."""
+    """Both are listed, in separate states."""
     assert {item.what: item.state for item in read_status(Snapshot(objects)).items} == expected
 
 
@@ -217,7 +217,7 @@ class _Closed(Snapshot):
 
 
 def test_a_kind_that_may_not_be_listed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are told of nevertheless."""
+    """The others are listed nevertheless."""
     monkeypatch.setattr(_Closed, "errors", {"trainjobs": Forbidden("not yours", status=403)})
     found = read_status(_Closed([b.a_trainjob(NO_ROOM), a_member()]))
     assert found.not_read == {"trainjobs": "not yours"}
@@ -226,7 +226,7 @@ def test_a_kind_that_may_not_be_listed_is_reported(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("kind", ["pods", "jobs"])
 def test_a_server_without_pods_or_jobs_is_none(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Nothing is not what waits there: nobody looked."""
+    """An unreadable namespace is not reported as empty."""
     monkeypatch.setattr(_Closed, "errors", {kind: ApiGone("no", status=404)})
     with pytest.raises(ApiGone):
         read_status(_Closed([]))
@@ -292,7 +292,7 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
 def test_unreadable_kinds_fail_the_command(
     muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
-    """With the API server's message, and without a word of nothing waiting."""
+    """With the API server's message, and does not say that nothing waits."""
     unread = ClusterStatus([], {"jobs": "jobs.batch is forbidden"})
     monkeypatch.setattr(status, "read_status", lambda *_, **__: unread)
     result = muster("status", "--kubeconfig", kubeconfig[0], "-A")
@@ -312,7 +312,7 @@ def test_a_table_that_is_too_wide_is_folded() -> None:
 
 
 def test_watch_prints_changes(muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until Ctrl-C; an API server that is away for a moment is told of and asked again."""
+    """Until Ctrl-C; an API server that is away for a moment is reported and asked again."""
     path, load = kubeconfig
     load([b.a_namespace()])
     looks = 0

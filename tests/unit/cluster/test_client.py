@@ -74,7 +74,7 @@ NAMESPACE_GOES = {"reason": "NamespaceTerminating", "message": "going", "field":
     ],
 )
 def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.ClusterError]) -> None:
-    """The class tells what to do; the number is asked for nowhere else."""
+    """The class says what to do; the number is asked for nowhere else."""
     with serving(ScriptedResponse(code, body)) as server, pytest.raises(errors.ClusterError) as caught:
         _create(Client.for_server(server.url))
     assert (type(caught.value), caught.value.status) == (error, code)
@@ -264,7 +264,7 @@ READS = [pytest.param(_get, id="a get"), pytest.param(lambda client: client.raw(
 
 
 class TestNoAnswer:
-    """Nobody knows whether the request was carried out: it comes again."""
+    """It is unknown whether the request was carried out: it comes again."""
 
     def test_connection_refused(self) -> None:
         """A refused connection."""
@@ -355,7 +355,7 @@ def test_a_pods_service_account_is_used(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_server_on_this_machine_is_reached_without_a_proxy(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HTTP_PROXY would hand its requests to somebody else; other servers are reached through it."""
+    """HTTP_PROXY would send its requests to another host; other servers are reached through it."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://proxy.example:3128")
     assert Client.for_server("https://10.96.0.1")._connections._pool.proxy is not None

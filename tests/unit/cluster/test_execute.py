@@ -115,7 +115,7 @@ def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
     ],
 )
 def test_a_failed_optional_action_never_stops_a_plan(error: errors.ClusterError) -> None:
-    """An Event that is lost costs a message; the plan that comes back tells it was not written."""
+    """An Event that is lost costs a message; the returned plan does not contain it."""
     cluster = WriteRecorder(event=error)
     actions = (_create("event", optional=True), _create("b"))
     assert execute.in_order(cluster, _plan(*actions), "m") == _plan(actions[1])
@@ -132,19 +132,19 @@ QUOTES = 'PodGroup "a" is invalid: spec: {refusal} \\ "x\ny": ü'
 def test_the_fallback_of_a_refused_action_quotes_the_server(error: errors.ClusterError) -> None:
     """Quotes, backslashes and line ends survive; the plan that comes back is what was done."""
     instead = (
-        _create("stand-in", text="RefusedByApi: {refusal}"),
+        _create("fallback", text="RefusedByApi: {refusal}"),
         _create("event", optional=True, text="{refusal}"),
     )
     cluster = WriteRecorder(a=error)
     done = execute.in_order(cluster, _plan(_create("a", if_refused=instead), _create("b")), "m")
     texts = [body["metadata"]["annotations"]["why"] for _, _, body, _ in cluster.written]
     assert texts == [f"RefusedByApi: {QUOTES}", QUOTES, ""]
-    assert [action.target.name for action in done.actions] == ["stand-in", "event", "b"]
-    assert instead[0].body == _create("stand-in", text="RefusedByApi: {refusal}").body
+    assert [action.target.name for action in done.actions] == ["fallback", "event", "b"]
+    assert instead[0].body == _create("fallback", text="RefusedByApi: {refusal}").body
 
 
 def test_a_conflict_is_no_refusal() -> None:
-    """The stand-in is only for what the API server will never accept."""
+    """The fallback group is only for what the API server will never accept."""
     cluster = WriteRecorder(a=errors.AlreadyExists("taken"))
     with pytest.raises(errors.AlreadyExists):
         execute.in_order(cluster, _plan(_create("a", if_refused=(_create("b"),))), "m")
@@ -183,13 +183,13 @@ def test_the_fallback_group_quotes_the_server() -> None:
     why = 'no PriorityClass with name "hi" was found'
     cluster = WriteRecorder(**{"llama-main-33333333": errors.Forbidden(why)})
     execute.in_order(cluster, plan, "m")
-    event, stand_in = (body for _, _, body, _ in cluster.written)
-    assert stand_in["metadata"]["annotations"] == {"muster.dev/stand-in": f"RefusedByApi: {why}"}
+    event, fallback_group = (body for _, _, body, _ in cluster.written)
+    assert fallback_group["metadata"]["annotations"] == {"muster.dev/stand-in": f"RefusedByApi: {why}"}
     assert event["message"] == why
 
 
 def test_another_refusal_is_another_event() -> None:
-    """What was told before lives for an hour under its name; the same words again add nothing to it."""
+    """A reported Event lives for an hour under its name; the same message again adds nothing to it."""
     plan = plan_pod_groups(observed(workload=a_workload()), NOW)
     assert isinstance(plan, Plan)
 

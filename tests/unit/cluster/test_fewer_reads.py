@@ -83,7 +83,7 @@ def created_alone(body: Object) -> None:
 
 
 def resized(body: Object) -> None:
-    """The object was written by somebody else than its creator too."""
+    """The object was also written by another client than its creator."""
     body["metadata"]["managedFields"] = [{"manager": "muster"}, {"manager": "kubectl"}]
 
 

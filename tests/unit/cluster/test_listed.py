@@ -183,7 +183,7 @@ class TestWhatIsKept:
     """The fields that a view names, and no more."""
 
     def test_a_view_reads_the_same(self) -> None:
-        """What a step is told is what the cluster would have told it."""
+        """A step gets the answers that the cluster would have given."""
         job = a_job(labelled({"a": "b"}), pods=3)
         job["metadata"]["managedFields"] = [{"manager": "kubectl"}]
         kept = listed(Paged(job), Listing(JOBS, Job)).get(JOBS, "llama", "team-a")
@@ -192,7 +192,7 @@ class TestWhatIsKept:
         assert "managedFields" not in kept["metadata"]
 
     def test_an_object_that_cannot_be_read_is_kept_whole(self) -> None:
-        """Whoever looks at it finds what is wrong with it."""
+        """A reader finds what is wrong with it."""
         job = a_job()
         job["spec"]["parallelism"] = "many"
         assert listed(Paged(job), Listing(JOBS, Job)).get(JOBS, "llama", "team-a") == job
@@ -211,6 +211,6 @@ class TestLiveReads:
         assert cluster.reads == ["get Job llama", "list Pod"]
 
     def test_nothing_is_written(self) -> None:
-        """Lists are of the past: whoever does something looks again first."""
+        """Lists are of the past: a step reads again before it writes."""
         with pytest.raises(ReadOnlyError):
             listed(Paged()).write(Action(Verb.DELETE, ref(a_job())), "x")

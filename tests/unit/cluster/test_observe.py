@@ -156,7 +156,7 @@ VOLCANOS["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Jo
     ],
 )
 def test_who_is_not_the_owner(subject: ObjectRef, objects: tuple[Object, ...], owner: str) -> None:
-    """UIDs and API groups tell owners apart, names do not."""
+    """UIDs and API groups distinguish owners, names do not."""
     assert _owner_of(subject, *objects) == owner
 
 
@@ -174,7 +174,7 @@ def test_jobs_of_an_earlier_jobset_are_left_out() -> None:
 
 
 def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
-    """The hot path: owner, namespace, Workloads and the homes of a policy."""
+    """The hot path: owner, namespace, Workloads and the policy sources."""
     cluster = CountingSnapshot(a_job())
     inputs = CREATE_WORKLOAD.observe(cluster, ref(a_job()))
     assert (inputs.members, inputs.name_holder) == (None, None)
@@ -247,7 +247,7 @@ def _failed_create(name: str, at: str, message: str, reason: str = "FailedCreate
 
 
 def test_the_latest_failed_create_is_reported_while_pods_are_missing() -> None:
-    """A full quota is told nowhere else."""
+    """A full quota is reported nowhere else."""
     events = (
         _failed_create("a", "2026-11-21T08:00:02Z", "exceeded quota"),
         _failed_create("b", "2026-11-21T08:00:01Z", "older"),
@@ -295,7 +295,7 @@ class TestPods:
         assert len(inputs.pods) == 2
 
     def test_from_a_group_without_owner(self) -> None:
-        """Marked pods that name it."""
+        """Labelled pods that name it."""
         group = a_pod_group()
         del group["metadata"]["ownerReferences"]
         assert len(PATCH_PODS.observe(CountingSnapshot(group, a_pod()), ref(group)).pods) == 1
@@ -317,7 +317,7 @@ class TestPods:
         assert "list Pod" not in cluster.reads
 
     def test_the_owner_of_a_gang_that_was_placed_before(self) -> None:
-        """Only then the Jobs tell whether the gates may go."""
+        """Only then the Jobs show whether the gates may go."""
         group = a_pod_group("llama-main-33333333", placed)
         inputs = PATCH_PODS.observe(CountingSnapshot(a_job(), group, *pods_of(a_job())), ref(a_pod()))
         assert inputs.tree.resolved.owner.ref == ref(a_job())
@@ -340,7 +340,7 @@ class TestPods:
         assert (len(inputs.tree.members.jobs), len(inputs.pods)) == (2, 4)
 
     def test_a_placed_gang_without_an_owner(self) -> None:
-        """A PodGroup that a person made for marked pods: they are let go though no owner can be read."""
+        """A PodGroup that a person made for labelled pods: they are let go though no owner can be read."""
         group = a_pod_group("llama-main-33333333", placed)
         del group["metadata"]["ownerReferences"]
         inputs = PATCH_PODS.observe(CountingSnapshot(group, a_pod()), ref(group))

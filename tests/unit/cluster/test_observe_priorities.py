@@ -21,7 +21,7 @@ from tests.unit.cluster.counting import CountingSnapshot
 def a_pair(*classes: str) -> Object:
     """A JobSet of two replicatedJobs in one group, with these classes."""
     names = zip("ab", classes, strict=True)
-    return a_jobset(*(a_replicated_job(name, of_class(one), mark="g") for name, one in names))
+    return a_jobset(*(a_replicated_job(name, of_class(one), label="g") for name, one in names))
 
 
 ALIKE, SEVERAL = a_pair("high", "high"), a_pair("high", "urgent")

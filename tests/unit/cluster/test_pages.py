@@ -50,7 +50,7 @@ class NotingClient(Client):
 
 def a_large_job(number: int) -> Object:
     """A suspended Job without group labels with 100 KiB of environment, as any tenant can create."""
-    job = a_job(named(f"a-{number:03d}"), of_uid(f"large-{number}"), mark=None)
+    job = a_job(named(f"a-{number:03d}"), of_uid(f"large-{number}"), label=None)
     environment = [{"name": "A", "value": "x" * 100 * KIB}]
     job["spec"]["template"]["spec"]["containers"] = [{"name": "a", "image": "a", "env": environment}]
     return job
@@ -140,7 +140,7 @@ def test_of_a_job_without_group_labels_a_sweep_keeps_the_name() -> None:
     """Its annotations and labels may have a megabyte."""
     (listing,) = (listing for listing in groups_and_owners() if listing.resource == JOBS)
     bulk = labelled({f"x{number}": "x" * 60 for number in range(1000)})
-    assert len(kept(listing, a_job(bulk, mark=None), 1_000_000)) < 300
+    assert len(kept(listing, a_job(bulk, label=None), 1_000_000)) < 300
     assert len(kept(listing, a_job(bulk), 1_000_000)) > 60_000
 
 

@@ -71,7 +71,7 @@ def the_snapshot(text: str, trainjob: Object) -> Object:
 def found(
     *objects: Object, trainjob: Object | None = None, jobset: Object | None = None
 ) -> list[PolicySource]:
-    """The homes that create_workload sees for the TrainJob."""
+    """The policy sources that create_workload reads for the TrainJob."""
     trainjob = trainjob or a_trainjob()
     world = [a_namespace(), trainjob, jobset or a_jobset_of_trainjob(), *objects]
     live, _ = read_owner(Snapshot(copy.deepcopy(world)), ref(trainjob))
@@ -170,7 +170,7 @@ def test_only_the_administrators_namespace_locks_fields() -> None:
 
 
 def test_the_policy_namespace_is_a_setting() -> None:
-    """An installation for one namespace reads its own ConfigMap once, unless it is told another namespace."""
+    """An installation for one namespace reads its own ConfigMap once, unless another is configured."""
     trainjob = a_trainjob()
     body = {**CONFIG_MAP, "data": {"policy": "workload: {}", "locked": "onFailure: Hold"}}
     counted = CountingSnapshot(trainjob, a_jobset_of_trainjob(), body)
@@ -192,7 +192,7 @@ def test_an_owner_with_a_workload_costs_no_read_of_a_policy() -> None:
 
 
 def test_without_a_policy_there_is_no_source() -> None:
-    """The built-in default rules."""
+    """The built-in default applies."""
     assert found() == []
 
 
@@ -223,7 +223,7 @@ def test_a_workload_of_another_owner_keeps_no_policy() -> None:
 
 
 def test_all_sources_are_listed_highest_first() -> None:
-    """For `muster explain`, which shows those that lost as well."""
+    """For `muster explain`, which shows the hidden ones as well."""
     cluster = Snapshot([RUNTIME, CONFIG_MAP])
     live, _ = read_owner(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
     assert live.owner is not None

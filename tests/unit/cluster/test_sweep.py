@@ -37,12 +37,12 @@ class TestSweeps:
     """A sweep looks at what can still change."""
 
     def test_owners(self) -> None:
-        """Roots only: not what another of them controls, not what has ended, no Job without a mark."""
+        """Roots only: not what another of them controls, not what has ended, no Job without a group label."""
         objects = (
             *CHAIN,
             a_jobset(modifiers=[named("alone")]),
             a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)]),
-            a_job(named("plain"), mark=None),
+            a_job(named("plain"), label=None),
             a_job(named("done"), with_condition("Complete")),
             a_job(named("marked")),
             a_job(named("flux"), owned_by(an_object("flux/v1", "MiniCluster", "m", "m"))),
@@ -114,7 +114,7 @@ class TestSweeps:
         assert subjects == ["llama-main-33333333", "bare-0", "bare-1"]
 
     def test_an_orphan_comes_observed(self) -> None:
-        """With the UIDs of everything that lives, which the lists have told."""
+        """With the UIDs of everything that lives, from the lists."""
         left = a_workload(modifiers=[named("left"), labelled({"muster.dev/owner-uid": "gone"})])
         (orphan,) = (
             observed
@@ -125,7 +125,7 @@ class TestSweeps:
         assert {body["metadata"]["uid"] for body in CHAIN} <= orphan.live_uids
 
     def test_an_object_that_cannot_be_read_does_not_hide_the_others(self) -> None:
-        """The step's own run tells what is wrong with it."""
+        """The step's own run reports what is wrong with it."""
         broken = a_job(named("broken"))
         broken["spec"]["parallelism"] = "many"
         owners = [owner.name for owner in sweep.owners(CountingSnapshot(broken, a_job()))]

@@ -58,7 +58,7 @@ class TestWatch:
             next(Client.for_server(server.url).watch(PODS, resource_version="1"))
 
     def test_an_answer_that_breaks_off_ends_the_watch(self) -> None:
-        """Without an error: whoever watches resumes."""
+        """Without an error: watchers resume."""
         body = _line("ADDED", "a")
         with serving(ScriptedResponse(body=body, headers={"Content-Length": str(len(body) + 50)})) as server:
             assert len(list(Client.for_server(server.url).watch(PODS))) <= 1

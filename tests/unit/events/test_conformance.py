@@ -14,7 +14,7 @@ import pytest
 from muster.events.cloudevent import UnreadableEvent, receive
 
 ABSENT = object()
-"""Marks an attribute that is not there at all."""
+"""Stands for an attribute that is missing."""
 
 HELLO = {"message": "Hello World!"}
 SOME_EVENT = {
@@ -219,6 +219,6 @@ def test_invalid_events(change: dict[str, Any]) -> None:
     ids=["said to be one", "said to be one event"],
 )
 def test_batches_are_refused(batch: list[Any], content_type: str) -> None:
-    """JSON format, batches: one answer cannot tell of several events, so a valid one is refused as well."""
+    """JSON format, batches: one answer cannot be about several events, so a valid one is refused as well."""
     with pytest.raises(UnreadableEvent):
         structured(batch, content_type)

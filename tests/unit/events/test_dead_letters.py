@@ -58,7 +58,7 @@ def test_attributes_of_the_broker_are_separated_from_the_event(mode: Any) -> Non
 
 @pytest.mark.parametrize("mode", [binary, structured])
 def test_an_event_without_failure_attributes(mode: Any) -> None:
-    """Knative tells nothing after a time-out."""
+    """Knative adds no attributes after a time-out."""
     assert of_request(*mode(EVENT)) == DeadLetter(EVENT)
 
 
@@ -182,7 +182,7 @@ def test_each_failure_of_an_event_has_one_name() -> None:
 
 
 def test_no_event_is_refused() -> None:
-    """The broker would never send one; anybody else may."""
+    """The broker would never send one; other senders may."""
     with pytest.raises(UnreadableEvent):
         of_request({}, b"{}")
 

@@ -153,7 +153,7 @@ def test_data_wins_over_extensions() -> None:
     ],
 )
 def test_events_that_are_about_no_object(change: dict[str, Any], want: Sweep | OtherEvent) -> None:
-    """Sweeps are told from events that are none of Muster's business."""
+    """Sweeps are distinguished from events that are none of Muster's business."""
     event = {"specversion": "1.0", "id": "7", "source": "/test", "type": "t"} | change
     assert parse(*as_structured(event)) == want
 
@@ -172,7 +172,7 @@ def test_events_that_are_about_no_object(change: dict[str, Any], want: Sweep | O
     ],
 )
 def test_content_type_decides_the_mode(headers: dict[str, str]) -> None:
-    """Structured mode is told by the content type alone."""
+    """Structured mode is recognised by the content type alone."""
     event = recorded("trainjob-added.resource")
     parsed = parse(headers, json.dumps(event).encode())
     assert isinstance(parsed, ResourceEvent)

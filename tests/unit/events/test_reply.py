@@ -59,7 +59,7 @@ def test_retry_gives_the_same_event() -> None:
 
 
 def test_cluster_name_is_an_extension() -> None:
-    """Where several clusters feed one broker, the cluster's name tells them apart."""
+    """Where several clusters feed one broker, the cluster's name distinguishes them."""
     message = reply_event(REPLY, step="create_workload", event_id="1", now=NOW, cluster_name="eu-1")
     assert message.headers["ce-cluster"] == "eu-1"
 

@@ -38,7 +38,7 @@ from tests.support.builders import (
 
 
 def a_runtime(kind: str) -> Object:
-    """A runtime with a policy and no mark yet."""
+    """A runtime with a policy and no group label yet."""
     entry = {"name": "node", "template": {"spec": {"template": {"spec": {}}}}}
     return an_object(
         "trainer.kubeflow.org/v1alpha1",
@@ -162,13 +162,13 @@ CRON_JOB = an_object("batch/v1", "CronJob", "nightly", "cron-uid")
             id="a Job of a JobSet",
         ),
         pytest.param(
-            a_job(mark=None),
+            a_job(label=None),
             ADD,
             Reason.NOT_MARKED,
             id="a Job without a group label",
         ),
         pytest.param(
-            a_job(mark="none"),
+            a_job(label="none"),
             ADD,
             Reason.NOT_MARKED,
             id="a Job that opted out",
@@ -228,7 +228,7 @@ def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param(a_job(mark=None), Reason.NOT_MARKED, id="a Job without a group label"),
+        pytest.param(a_job(label=None), Reason.NOT_MARKED, id="a Job without a group label"),
         pytest.param(
             a_jobset(modifiers=[with_condition("Completed")]), Reason.FINISHED, id="a JobSet that ended"
         ),
@@ -239,7 +239,7 @@ def test_pods_without_our_gate(modifier: Modifier, wording: Wording) -> None:
     ],
 )
 def test_updates_that_change_no_size(body: Object, reason: Reason | None) -> None:
-    """resize_gang looks at marked Jobs and live JobSets."""
+    """resize_gang looks at labelled Jobs and live JobSets."""
     subject = STEPS["resize_gang"](event(body, UPDATE))
     assert (subject.reason if isinstance(subject, NoOp) else None) == reason
 
@@ -378,6 +378,6 @@ def test_updates_that_change_no_condition(body: Object, wording: Wording) -> Non
 
 def test_an_unlabelled_job_has_no_conditions() -> None:
     """However it turns."""
-    subject = STEPS["emit_conditions"](event(a_job(with_spec(suspend=True), mark=None), UPDATE))
+    subject = STEPS["emit_conditions"](event(a_job(with_spec(suspend=True), label=None), UPDATE))
     assert isinstance(subject, NoOp)
     assert subject.reason == Reason.NOT_MARKED

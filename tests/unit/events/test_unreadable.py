@@ -103,7 +103,7 @@ def test_binary_headers(change: dict[str, str | None], path: str, wording: Wordi
 
 
 def test_no_event_at_all(wording: Wording) -> None:
-    """A request that is no CloudEvent in any mode is told what was looked for."""
+    """A request that is no CloudEvent in any mode gets the attributes that were looked for."""
     refused = complaint({"content-type": "application/json"}, json.dumps(ENVELOPE).encode())
     assert refused.path == "content-type"
     wording(str(refused))

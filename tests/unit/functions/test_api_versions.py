@@ -1,6 +1,6 @@
 """The steps on each version of the scheduling API, on none, and on one that is switched while they run.
 
-On the embedded API server, whose gates are switched under the steps' hands; the stories in tests/e2e tell the
+On the embedded API server, whose gates are switched while the steps run; the stories in tests/e2e tell the
 same on the real ones.
 """
 
@@ -72,7 +72,7 @@ class GatedCluster:
 
     def job(self, *, policy: str = "") -> tuple[Object, list[Object]]:
         """A Job and its two pods, born in that order."""
-        job = a_job(STARTABLE, mark=None)
+        job = a_job(STARTABLE, label=None)
         job["metadata"]["annotations"] = {POLICY: policy} if policy else {}
         made = self.create(JOBS, job)
         return made, [self.create(PODS, _unstamped(pod)) for pod in pods_of(made)]
@@ -207,7 +207,7 @@ def test_1_36_refuses_to_scale_a_job_of_a_gang(world: Callable[..., GatedCluster
 def test_groups_of_groups_are_refused(
     world: Callable[..., GatedCluster], release: str, gates: Gates | None, version: str, wording: Wording
 ) -> None:
-    """The owner's condition and an Event name what is missing, and a basic stand-in lets the pods run."""
+    """The owner's condition and an Event name the missing API; a fallback group lets the pods run."""
     cluster = world(release, gates)
     job, pods = cluster.job(policy=COMPOSITE)
     outcome = cluster.run("create_workload", job, JOBS)
@@ -224,8 +224,8 @@ def test_groups_of_groups_are_refused(
         assert fact in condition["message"]
     wording(condition["message"])
     assert cluster.grouped(version, WORKLOADS) == []
-    (stand_in,) = cluster.grouped(version, POD_GROUPS)
-    assert stand_in["spec"]["schedulingPolicy"] == {"basic": {}}
+    (fallback_group,) = cluster.grouped(version, POD_GROUPS)
+    assert fallback_group["spec"]["schedulingPolicy"] == {"basic": {}}
     assert [cluster.run("patch_pods", pod, PODS).reason for pod in pods] == ["GatesLifted"] * 2
 
 
@@ -270,7 +270,7 @@ def test_groups_of_groups_whose_kind_is_switched_off_later_are_reported(
 
 
 def test_labelled_jobs_run_as_plain_jobs_where_the_api_is_off(world: Callable[..., GatedCluster]) -> None:
-    """The API server drops the group's name and not the gate: it is lifted, and the owner is told why."""
+    """The API server drops the group's name, not the gate: it is removed, and a condition says why."""
     cluster = world(gates=OFF)
     job, pods = cluster.job()
     assert ["schedulingGroup" in pod["spec"] for pod in pods] == [False, False]
@@ -331,9 +331,9 @@ def test_an_api_switched_off_is_noticed_at_the_next_event(world: Callable[..., G
 def test_with_workload_with_job_a_plain_job_is_left_to_the_job_controller(
     world: Callable[..., GatedCluster],
 ) -> None:
-    """The API server keeps what schedule-jobs asked for, and by that field the steps keep their hands off."""
+    """The API server keeps what schedule-jobs asked for, and the steps leave a Job with that field alone."""
     cluster = world(gates=Gates(workload_with_job=True))
-    job = cluster.create(JOBS, a_job(STARTABLE, mark=None))
+    job = cluster.create(JOBS, a_job(STARTABLE, label=None))
     assert job["spec"]["scheduling"] == {"schedulingPolicy": {"gang": {}}}
     for name in ("create_workload", "create_pod_groups", "resize_gang"):
         assert cluster.run(name, job, JOBS).reason == "UpstreamGroups"
@@ -341,9 +341,9 @@ def test_with_workload_with_job_a_plain_job_is_left_to_the_job_controller(
 
 
 def test_without_it_the_same_job_is_musters(world: Callable[..., GatedCluster]) -> None:
-    """The API server drops the field without a word, so the mark alone counts."""
+    """The API server drops the field silently, so the group label alone counts."""
     cluster = world()
-    job = cluster.create(JOBS, a_job(STARTABLE, mark=None))
+    job = cluster.create(JOBS, a_job(STARTABLE, label=None))
     assert "scheduling" not in job["spec"]
     assert cluster.run("create_workload", job, JOBS).reason == "WorkloadCreated"
 

@@ -19,7 +19,7 @@ SERVICES = [
 
 
 def test_copied_files_exist_in_the_build_context() -> None:
-    """Each source of the image; .dockerignore would hide one without a word."""
+    """Each source of the image; .dockerignore would hide one silently."""
     sources = [instruction.copied[0] for instruction in containerfile.of_word("COPY")]
     assert sources == ["requirements.txt", "shared/muster", "functions"]
     for source in sources:

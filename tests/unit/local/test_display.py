@@ -190,7 +190,7 @@ class TestFollowing:
     """After the stories one's own jobs are shown."""
 
     def test_lines_report_a_placed_job_once(self) -> None:
-        """Once, and with the nodes; activities are told of as well."""
+        """Once, and with the nodes; activities are reported as well."""
         console = Console(file=io.StringIO(), width=80)
         lines = Lines(console, quiet=True)
         lines.add_activity(an_activity())

@@ -190,7 +190,7 @@ def test_a_gang_may_not_take_long_to_be_bound() -> None:
 
 
 def test_a_group_without_a_workload_breaks_no_order() -> None:
-    """A stand-in or a user's own group names no Workload, so none has to come before it."""
+    """A fallback group or a user's own group names no Workload, so none has to come before it."""
     standalone = _group()
     del standalone[2]["spec"]["workloadRef"]
     assert laws.workload_group_binding_in_this_order(_timeline([standalone, *GOOD[4:]])) == []

@@ -55,7 +55,7 @@ class Forgetful(Client):
 
 
 class Refusing(Forgetful):
-    """An API server that lists and does not let anybody watch."""
+    """An API server that allows lists and refuses watches."""
 
     error = Unavailable("no watch today")
 
@@ -74,7 +74,7 @@ def test_changes_that_the_server_forgot_are_taken_from_a_list() -> None:
 
 @pytest.mark.parametrize("client", [Forgetful(), Refusing()], ids=["a forgotten past", "a refused watch"])
 def test_a_gap_is_noted(client: Forgetful) -> None:
-    """Whoever must not judge by an incomplete history can ask for its gaps."""
+    """Callers that need a complete history can ask for its gaps."""
     with TimelineRecorder(client, [JOBS]) as recorder:
         assert recorder.until(recorder.gaps, 5)
         assert recorder.gaps()[0].startswith("Job: ")

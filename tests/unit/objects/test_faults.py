@@ -1,4 +1,4 @@
-"""What is wrong with a value is told in the words of Kubernetes, never in pydantic's."""
+"""What is wrong with a value is reported in the words of Kubernetes, never in pydantic's."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _group(kind: str, status: str, **fields: str) -> PodGroup:
 
 
 def test_whether_a_group_was_placed() -> None:
-    """Its condition tells, and never turns back."""
+    """Its condition says so, and never turns back."""
     assert PodGroup.read(a_pod_group("g", placed)).placed
     assert not PodGroup.read(a_pod_group()).placed
     assert not _group("PodGroupInitiallyScheduled", "False").placed

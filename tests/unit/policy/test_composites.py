@@ -167,7 +167,7 @@ def test_a_refused_composite_of_a_policy_that_holds_leaves_an_event() -> None:
 def test_where_composites_are_not_served_such_a_policy_is_invalid(
     api: SchedulingApi, wording: Wording
 ) -> None:
-    """Said so, and basic stand-ins let the pods run."""
+    """Said so, and basic fallback groups let the pods run."""
     decision = plan(plan_workload(observed(blocks(), sources=sources(), scheduling=api), NOW))
     assert decision.reason == Reason.INVALID_POLICY
     assert mentions(decision.message, "CompositePodGroup")
@@ -237,7 +237,7 @@ def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observe
     )
 
 
-def quorum(given: Observed) -> list[tuple[str, int]]:
+def min_group_counts(given: Observed) -> list[tuple[str, int]]:
     """What is done about the CompositePodGroup, and its minGroupCount after."""
     decision = plan_resize(given, NOW)
     actions = decision.actions if isinstance(decision, Plan) else ()
@@ -288,7 +288,7 @@ GOING = a_pod(blocks(5), 4, bound, being_deleted)
 )
 def test_child_groups_that_ended_are_no_longer_waited_for(given: Observed, done: list[Any]) -> None:
     """Else the replacement of a pod in another child would never be placed; the spec itself never changes."""
-    assert quorum(given) == done
+    assert min_group_counts(given) == done
 
 
 def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> None:
@@ -308,12 +308,12 @@ def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> 
 
 
 def test_a_composite_that_was_never_made_is_not_resizes_to_make() -> None:
-    """Before its children exist it is create_pod_groups that makes it, and stand-ins where it is refused."""
-    assert quorum(seen()) == []
+    """Before its children exist create_pod_groups creates it, and fallback groups where it is refused."""
+    assert min_group_counts(seen()) == []
 
 
 def test_the_composite_is_right_before_its_groups_are() -> None:
-    """Template, composite, PodGroup: the event of the last one tells patch_pods."""
+    """Template, composite, PodGroup: the event of the last one reaches patch_pods."""
     kinds = [
         action.target.kind for action in plan(plan_resize(in_blocks("0,1", pods=[RUNNING]), NOW)).actions
     ]
@@ -321,7 +321,7 @@ def test_the_composite_is_right_before_its_groups_are() -> None:
 
 
 def test_a_missing_composite_is_reported_like_a_missing_group(wording: Wording) -> None:
-    """Nobody else says so: the scheduler waits for it without a word."""
+    """No other component says so: the scheduler waits for it silently."""
     groups = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
     decision = plan(plan_conditions(seen(groups=groups), NOW))
     (status, *_) = (action for action in decision.actions if action.verb == Verb.PATCH)

@@ -207,7 +207,7 @@ class TestStateColumn:
         ]
 
     def test_groups_that_failed_are_shown_too(self) -> None:
-        """The step that gives up writes PodGroupsReady alone."""
+        """The step with the grouping failure writes PodGroupsReady alone."""
         failed = Condition(CONDITION_READY, true=False, reason="InvalidPolicy", message="no")
         patch = conditions_patch(TrainJob.read(a_trainjob()), (failed,), NOW)
         conditions = ((patch and patch.body) or {})["status"]["conditions"]

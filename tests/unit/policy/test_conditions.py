@@ -256,7 +256,7 @@ GROUPS = [
 
 
 def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
-    """What dependsOn holds back is told, with what runs already counted."""
+    """Pods that dependsOn holds back are reported; running ones are counted."""
     given = observed(
         TRAINJOB, jobset=JOBSET, jobs=[INITIALIZER], groups=GROUPS, pods=[a_pod(INITIALIZER, 0, bound)]
     )
@@ -272,7 +272,7 @@ def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
 
 
 def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording) -> None:
-    """A missing group comes before one that lacks pods; a quota is told beside another group's trouble."""
+    """A missing group comes before one that lacks pods; a quota is reported beside another group's reason."""
     given = observed(TRAINJOB, jobset=JOBSET, groups=GROUPS[:1], failed_create="exceeded quota")
     *condition, message = planned_conditions(given)["PodGroupsScheduled"]
     assert condition == ["False", "WaitingForPodGroup"]

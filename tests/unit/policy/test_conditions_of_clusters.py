@@ -54,7 +54,7 @@ def _grown(scheduling: SchedulingApi) -> Observed:
 
 
 def test_a_gang_that_cannot_grow(wording: Wording) -> None:
-    """It stays scheduled; that the new pods run beside it is told by a reason and a Normal Event."""
+    """It stays scheduled; a reason and a Normal Event say that the new pods run beside it."""
     given = _grown(OLD)
     *condition, message = planned_conditions(given)["PodGroupsReady"]
     assert condition == ["True", "GangSizeFixed"]
@@ -85,7 +85,7 @@ def _replaced(*modifiers: object) -> list[Object]:
     ],
 )
 def test_a_gang_that_cannot_shrink_never_places_a_replacement(group: Object, wording: Wording) -> None:
-    """Muster's gate stays and would not help: the owner is told what to do, as the worst of all."""
+    """Muster's gate stays and would not help: the owner's condition says what to do, as the worst of all."""
     given = observed(ONE_DONE, groups=[group], pods=_replaced(gated()), scheduling=OLD)
     *condition, message = planned_conditions(given)["PodGroupsScheduled"]
     assert condition == ["False", "GangSizeFixed"]
@@ -141,7 +141,7 @@ def test_where_the_api_is_not_served_both_conditions_name_the_gates(wording: Wor
 
 
 def test_where_the_api_is_not_served_the_first_step_reports_it_on_the_owner() -> None:
-    """create_workload: a condition and an Event, and no stand-in, which could not be made."""
+    """create_workload: a condition and an Event, and no fallback group, which could not be made."""
     plan = plan_workload(observed(pods=BARE, scheduling=OFF), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.API_NOT_SERVED

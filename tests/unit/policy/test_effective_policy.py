@@ -1,4 +1,4 @@
-"""The policy in effect is that of the first home from the top, whether it is valid or not."""
+"""The effective policy is that of the highest policy source, whether it is valid or not."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ FLAG = "workload: {onScale: Flag}"
 
 
 def a_home(kind: PolicySourceKind, content: str) -> PolicySource:
-    """A home called by its kind."""
+    """A policy source named by its kind."""
     return PolicySource(kind, f"the {kind}", content)
 
 
 def test_without_a_source_the_default_policy_applies() -> None:
-    """Every mark is a group, sizes follow, failures run as basic groups."""
+    """Every group label is a group, sizes follow, failures run as basic groups."""
     assert sources.resolve_policy(()) == DEFAULT
     assert not DEFAULT.holds
 
 
 def test_the_highest_source_is_effective() -> None:
-    """Lower homes are not looked at."""
+    """Lower policy sources are not read."""
     policy = sources.resolve_policy(
         (a_home(PolicySourceKind.OWNER, FLAG), a_home(PolicySourceKind.NAMESPACE, "workload: {}"))
     )
@@ -59,7 +59,7 @@ def test_an_invalid_policy_hides_those_below(wording: Wording) -> None:
 
 
 def test_a_broken_policy_that_says_hold_holds() -> None:
-    """Its pods stay gated instead of running without the gang that somebody insists on."""
+    """Its pods stay gated instead of running without the gang that a user insists on."""
     policy = sources.resolve_policy(
         (a_home(PolicySourceKind.OWNER, "workload: {onFailure: Hold, groups: 3}"),)
     )
@@ -151,7 +151,7 @@ def test_policies_of_the_trainer_itself_are_left_to_it(other: str) -> None:
 
 
 def test_a_workload_says_which_policy_it_was_made_under() -> None:
-    """What is written into it comes back as the policy that rules, whatever became of its home since."""
+    """The stored policy is the effective policy, whatever became of its source since."""
     text = "workload: {groups: [{name: a, schedulingPolicy: {gang: {minCount: 1}}}], onScale: Flag}"
     policy = sources.resolve_policy((a_home(PolicySourceKind.NAMESPACE, text),))
     assert isinstance(policy, EffectivePolicy)

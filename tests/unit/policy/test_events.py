@@ -23,7 +23,7 @@ SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-
     ],
 )
 def test_the_name_of_an_event_is_valid(about: str) -> None:
-    """Whatever it is about: the API server would refuse it, and nobody would hear of it."""
+    """Whatever it is about: the API server would refuse it, and it would be lost."""
     ref = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", about, "uid")
     event = create_event(ref, component="c", warning=True, reason="R", message="m", now=NOW)
     assert len(event.target.name) <= 253

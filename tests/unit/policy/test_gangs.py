@@ -1,4 +1,4 @@
-"""What emit_conditions reports of an owner's gangs: placed, waiting since when, newly placed, given up."""
+"""What emit_conditions reports of an owner's gangs: placed, waiting since, newly placed, failed."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def reported(given: Observed) -> GangReport:
 
 
 def placements(given: Observed) -> list[GangsPlaced]:
-    """The placements that the decision tells."""
+    """The placements that the decision reports."""
     decision = plan_conditions(given, NOW)
     actions = decision.actions if isinstance(decision, Plan) else ()
     told = [milestone for action in actions for milestone in action.milestones]
@@ -99,7 +99,7 @@ def placements(given: Observed) -> list[GangsPlaced]:
 
 
 def given_up(decision: object) -> list[str]:
-    """The reasons for giving up that a plan tells."""
+    """The reasons of grouping failures that a plan reports."""
     assert isinstance(decision, Plan)
     told = [milestone for action in decision.actions for milestone in action.milestones]
     return [milestone.reason for milestone in told if isinstance(milestone, GangGivenUp)]
@@ -309,9 +309,9 @@ def test_another_reason_is_another_change() -> None:
 
 
 def test_a_fallback_group_has_the_reason_of_its_grouping_failure() -> None:
-    """A PodGroup that the API server refused is known by the annotation of its stand-in alone."""
-    stand_in = a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no quota"}), min_count=None)
-    plan = planned(observed(a_job(created(0)), groups=[stand_in], pods=[a_pod()]))
+    """A PodGroup that the API server refused is known by the annotation of its fallback PodGroup alone."""
+    fallback_group = a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no quota"}), min_count=None)
+    plan = planned(observed(a_job(created(0)), groups=[fallback_group], pods=[a_pod()]))
     assert given_up(plan) == ["RefusedByApi"]
     assert plan.gangs == GangReport(gave_up="RefusedByApi")
 

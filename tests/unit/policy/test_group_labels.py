@@ -1,4 +1,4 @@
-"""Marks and stamps beyond the variants of tests/contract: limits, empty structs, stamps of others."""
+"""Group labels and stamps beyond the variants of tests/contract: limits, empty structs, stamps of others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.policy import group_labels
-from tests.support.births import mark_at_birth, stamp_at_birth
+from tests.support.births import label_at_birth, stamp_at_birth
 from tests.support.builders import (
     Modifier,
     a_job,
@@ -46,12 +46,12 @@ RESPONDERS: list[Any] = [{"name": "example.com/saver"}]
     ],
 )
 def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
-    """A pod is stamped unless the API server would refuse it or somebody else groups it."""
+    """A pod is stamped unless the API server would refuse it or another controller groups it."""
     assert stamp_at_birth(a_pod(None, 0, unstamped, modifier)) == stamp
 
 
 @pytest.mark.parametrize(
-    ("modifier", "mark"),
+    ("modifier", "label"),
     [
         pytest.param(
             with_spec(scheduling={}), None, id="an empty spec.scheduling already asks the Job controller"
@@ -62,18 +62,18 @@ def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
         pytest.param(with_spec(completions=None), None, id="a Job without completions is no gang"),
     ],
 )
-def test_the_group_label_of_a_job(modifier: Modifier, mark: str | None) -> None:
-    """A Job is marked unless it already says who groups its pods."""
-    assert mark_at_birth(a_job(modifier, mark=None)) == mark
+def test_the_group_label_of_a_job(modifier: Modifier, label: str | None) -> None:
+    """A Job is labelled unless it already says who groups its pods."""
+    assert label_at_birth(a_job(modifier, label=None)) == label
 
 
 def test_another_value_of_the_switch_is_off() -> None:
     """Only the word `enabled` opts a namespace in."""
-    assert mark_at_birth(a_job(mark=None), {group_labels.NAMESPACE_SWITCH: "true"}) is None
+    assert label_at_birth(a_job(label=None), {group_labels.NAMESPACE_SWITCH: "true"}) is None
 
 
 def test_a_pods_stamp_is_distinguished_from_a_users_group() -> None:
-    """The name that stamp-pods writes can be told again from the labels of the pod."""
+    """The name that stamp-pods writes can be computed from the labels of the pod."""
     pod = a_pod(None, 0, stamped("mine"))
     assert group_labels.stamped_name(pod["metadata"]["labels"]) == "llama-main-33333333"
 

@@ -129,7 +129,7 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
             id="all Jobs of a replicatedJob are one gang",
         ),
         pytest.param(
-            a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, mark="g")),
+            a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, label="g")),
             {"g": ("gang", {"-0": 3, "-1": 3})},
             id="or each Job one of its own",
         ),
@@ -154,7 +154,7 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
             id="where it takes the only one, no worker ever runs beside it",
         ),
         pytest.param(
-            a_jobset(a_replicated_job("a", LEADER, pods=3, replicas=2, mark="g")),
+            a_jobset(a_replicated_job("a", LEADER, pods=3, replicas=2, label="g")),
             {"driver": one("gang", 2), "g": one("gang", 4)},
             id="the leaders of all Jobs share their group",
         ),
@@ -191,20 +191,20 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
             a_job(BLOCKS_OF_TWO, pods=0), {"main": ("gang", {})}, id="also where no block exists yet"
         ),
         pytest.param(
-            a_jobset(a_replicated_job("a", pods=1, mark="g"), a_replicated_job("b", pods=3, mark="g")),
+            a_jobset(a_replicated_job("a", pods=1, label="g"), a_replicated_job("b", pods=3, label="g")),
             {"g": one("gang", 4)},
             id="replicatedJobs with one group label share a group",
         ),
         pytest.param(
             a_jobset(
-                a_replicated_job("a", mark="g", step="dataset-initializer"),
-                a_replicated_job("b", mark="g", step="model-initializer"),
+                a_replicated_job("a", label="g", step="dataset-initializer"),
+                a_replicated_job("b", label="g", step="model-initializer"),
             ),
             {"g": one("basic", 4)},
             id="initializers that share a group stay basic",
         ),
         pytest.param(
-            a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="none")),
+            a_jobset(a_replicated_job("a"), a_replicated_job("b", label="none")),
             {"a": one("gang", 2)},
             id="an opted-out template is in no group",
         ),
@@ -221,18 +221,18 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
     ],
 )
 def test_groups(body: Object, groups: dict[str, Any]) -> None:
-    """The marks of the pod templates make the groups; their counts are the pods that run at once."""
+    """The group labels of the pod templates make the groups; their counts are the pods that run at once."""
     assert told(default_tree(gang(body))) == groups
 
 
 def test_a_namespace_that_did_not_opt_in_has_only_group_labels_written_by_hand() -> None:
     """Without the namespace's label mark-jobs does nothing, and the planner knows."""
-    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="g"))
+    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", label="g"))
     assert told(default_tree(gang(jobset, {}))) == {"g": one("gang", 2)}
 
 
 def test_groups_are_named_after_the_jobset() -> None:
-    """The JobSet's name and UID stand in the names, whoever owns the JobSet."""
+    """The JobSet's name and UID are in the names, with or without an owner of the JobSet."""
     assert gang(a_jobset()).pod_group_name("workers", "-1") == "llama-workers-22222222-1"
 
 
@@ -259,14 +259,14 @@ A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in
     ("entries", "modifiers", "reason", "facts"),
     [
         pytest.param(
-            (a_replicated_job("a", mark="g"), a_replicated_job("b", mark="g", after=("a",))),
+            (a_replicated_job("a", label="g"), a_replicated_job("b", label="g", after=("a",))),
             (),
             Reason.WAITS_FOR_ITSELF,
             ("g", A, B),
             id="a gang over replicatedJobs that wait for each other never starts",
         ),
         pytest.param(
-            (a_replicated_job("a", mark="g"), a_replicated_job("b", mark="g")),
+            (a_replicated_job("a", label="g"), a_replicated_job("b", label="g")),
             (IN_ORDER,),
             Reason.WAITS_FOR_ITSELF,
             ("g", A, B),
@@ -274,9 +274,9 @@ A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in
         ),
         pytest.param(
             (
-                a_replicated_job("a", mark="g"),
+                a_replicated_job("a", label="g"),
                 a_replicated_job("m", after=("a",)),
-                a_replicated_job("b", mark="g", after=("m",)),
+                a_replicated_job("b", label="g", after=("m",)),
             ),
             (),
             Reason.WAITS_FOR_ITSELF,
@@ -292,8 +292,8 @@ A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in
         ),
         pytest.param(
             (
-                a_replicated_job("a", mark="g", step="dataset-initializer"),
-                a_replicated_job("b", mark="g", step="model-initializer", after=("a",)),
+                a_replicated_job("a", label="g", step="dataset-initializer"),
+                a_replicated_job("b", label="g", step="model-initializer", after=("a",)),
             ),
             (),
             None,
@@ -302,8 +302,8 @@ A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in
         ),
         pytest.param(
             (
-                a_replicated_job("a", template_spec(priorityClassName="hi"), mark="g"),
-                a_replicated_job("b", mark="g"),
+                a_replicated_job("a", template_spec(priorityClassName="hi"), label="g"),
+                a_replicated_job("b", label="g"),
             ),
             (),
             Reason.PRIORITIES_DIFFER,
@@ -319,8 +319,8 @@ A, B, C = (f"spec.replicatedJobs[{number}].template.spec.template" for number in
         ),
         pytest.param(
             (
-                a_replicated_job("a", template_spec(schedulerName="mine"), mark="g"),
-                a_replicated_job("b", mark="g"),
+                a_replicated_job("a", template_spec(schedulerName="mine"), label="g"),
+                a_replicated_job("b", label="g"),
             ),
             (),
             Reason.SCHEDULERS_DIFFER,
@@ -353,7 +353,7 @@ def test_flaws(
     facts: tuple[str, ...],
     wording: Wording,
 ) -> None:
-    """What can never be placed is told with the paths of the templates."""
+    """Groups that can never be placed are reported with the paths of the templates."""
     failure = _failure(*entries, modifiers=modifiers)
     assert (failure and failure.reason) == reason
     if failure:

@@ -116,9 +116,11 @@ def _peak(name: str, cluster: Snapshot, body: Any) -> int:
 
 
 LARGEST = {
-    "one PodGroup for each Job": [a_replicated_job("node", PER_JOB, replicas=LIMITS.pod_groups, mark="main")],
+    "one PodGroup for each Job": [
+        a_replicated_job("node", PER_JOB, replicas=LIMITS.pod_groups, label="main")
+    ],
     "PodGroups that four templates share": [
-        a_replicated_job(f"node-{number}", PER_JOB, replicas=LIMITS.pod_groups, mark="main")
+        a_replicated_job(f"node-{number}", PER_JOB, replicas=LIMITS.pod_groups, label="main")
         for number in range(LIMITS.pod_group_members // LIMITS.pod_groups)
     ],
     "all templates in the same PodGroups": [
@@ -126,7 +128,7 @@ LARGEST = {
             f"node-{number}",
             PER_JOB,
             replicas=LIMITS.pod_group_members // LIMITS.replicated_jobs,
-            mark="main",
+            label="main",
             after=(f"node-{number - 1}",) if number else (),
         )
         for number in range(LIMITS.replicated_jobs)

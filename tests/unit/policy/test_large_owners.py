@@ -51,7 +51,7 @@ CPU_SECONDS = 1.0
 def large() -> tuple[Observed, ResolvedOwner]:
     """A JobSet with a group for each of its Jobs, and all their pods."""
     per_job = template_labelled({group_labels.GROUP_PER: "job"})
-    jobset = a_jobset(a_replicated_job("node", per_job, replicas=JOBS, pods=PODS, mark="main"))
+    jobset = a_jobset(a_replicated_job("node", per_job, replicas=JOBS, pods=PODS, label="main"))
     jobs = [a_child_job(jobset, "node", index) for index in range(JOBS)]
     seen = observed(jobset, jobs=jobs)
     resolved = resolve(seen)
@@ -174,7 +174,7 @@ def test_an_owner_of_too_many_groups_is_a_grouping_failure(
     ],
 )
 def test_only_existing_pods_of_too_many_groups_get_fallback_groups(policy: str, names: list[str]) -> None:
-    """Nobody makes a million PodGroups: each pod there is gets the one that it names, unless it is held."""
+    """Instead of a million PodGroups each existing pod gets the one that it names, unless it is held."""
     size = template_labelled({group_labels.GROUP_SIZE: "1"})
     job = a_job(size, with_spec(parallelism=3, completions=1_000_000))
     pods = [a_pod(job, index) for index in (0, 999_999)]
@@ -190,7 +190,7 @@ def test_only_existing_pods_of_too_many_groups_get_fallback_groups(policy: str, 
 def test_the_most_groups_an_owner_can_have() -> None:
     """One less than too many; templates that share a group share its PodGroups."""
     per_job = template_labelled({group_labels.GROUP_PER: "job"})
-    entries = [a_replicated_job(name, per_job, replicas=GROUP_LIMIT, mark="main") for name in "ab"]
+    entries = [a_replicated_job(name, per_job, replicas=GROUP_LIMIT, label="main") for name in "ab"]
     resolved = resolve(observed(a_jobset(*entries)))
     assert isinstance(resolved, ResolvedOwner)
     assert resolved.failure is None
@@ -213,7 +213,9 @@ def test_a_jobset_of_many_jobs_is_planned_in_bounded_time(
 ) -> None:
     """Jobs that are alike, and that do not exist yet, are counted; so are their indexes."""
     began = time.thread_time()
-    jobset = a_jobset(a_replicated_job("node", template_labelled(labels), replicas=MANY, pods=2, mark="main"))
+    jobset = a_jobset(
+        a_replicated_job("node", template_labelled(labels), replicas=MANY, pods=2, label="main")
+    )
     seen = observed(jobset, jobs=[a_child_job(jobset, "node", MANY - 1)])
     resolved = resolve(seen)
     assert not isinstance(resolved, NoOp)

@@ -40,7 +40,7 @@ PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 
 def in_order(count: int) -> Object:
     """A JobSet of so many replicatedJobs, one after another, in one group."""
-    entries = [a_replicated_job(f"stage-{index}", mark="all") for index in range(count)]
+    entries = [a_replicated_job(f"stage-{index}", label="all") for index in range(count)]
     return a_jobset(*entries, modifiers=[with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})])
 
 
@@ -50,7 +50,7 @@ def stages() -> Object:
     for index in range(MOST // 2):
         after = (f"all-{index - 1}",) if index else ()
         entries += (
-            a_replicated_job(f"{name}-{index}", PER_JOB, mark=name, replicas=8, after=after)
+            a_replicated_job(f"{name}-{index}", PER_JOB, label=name, replicas=8, after=after)
             for name in ("early", "all")
         )
     return a_jobset(*entries)
@@ -100,7 +100,7 @@ def test_the_startup_of_the_most_replicated_jobs_is_checked_quickly(
             id="one PodGroup too many",
         ),
         pytest.param(
-            a_jobset(*(a_replicated_job(name, PER_JOB, mark="main", replicas=4) for name in "ab")),
+            a_jobset(*(a_replicated_job(name, PER_JOB, label="main", replicas=4) for name in "ab")),
             Limits(pod_group_members=7),
             "pod_group_members",
             (f"{PATH}[muster.dev/group-per]", 8, 7),

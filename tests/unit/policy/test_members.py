@@ -111,7 +111,7 @@ def test_members_still_to_run(job: Object, left: int) -> None:
     ],
 )
 def test_succeeded_pods_are_done_before_the_job_status_counts_them(job: Object) -> None:
-    """The Job controller notes it some time after the kubelet; in between nobody waits for them."""
+    """The Job controller notes it some time after the kubelet; in between no pod waits for them."""
     assert _to_run(job, [job], [a_pod(job, index, succeeded) for index in range(2)]) == {("main", ""): 4}
 
 
@@ -198,8 +198,8 @@ def test_unstamped_pods_never_join(modifier: Modifier, left: int) -> None:
 
 
 def test_an_unstamped_pod_of_a_jobset_is_missing_in_its_own_group() -> None:
-    """Which group a bare pod would have been in is told by its labels."""
-    jobset = a_jobset(a_replicated_job("a", PER_JOB, replicas=2, mark="g"), a_replicated_job("b"))
+    """The labels of a bare pod say which group it would have been in."""
+    jobset = a_jobset(a_replicated_job("a", PER_JOB, replicas=2, label="g"), a_replicated_job("b"))
     jobs = [a_child_job(jobset, "a", 0), a_child_job(jobset, "a", 1), a_child_job(jobset, "b", 0)]
     bare = a_pod(jobs[1], 0, unstamped)
     assert _to_run(jobset, jobs, [bare]) == {("g", "-0"): 2, ("g", "-1"): 1, ("b", ""): 2}
@@ -215,6 +215,6 @@ def test_unstamped_pods_of_a_job_that_is_being_replaced_are_not_missing() -> Non
 
 def test_a_pod_of_no_group_is_missing_nowhere() -> None:
     """A bare pod of an opted-out template takes nothing from any group."""
-    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", mark="none"))
+    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", label="none"))
     jobs = [a_child_job(jobset, "a", 0), a_child_job(jobset, "b", 0)]
     assert _to_run(jobset, jobs, [a_pod(jobs[1], 0)])["a", ""] == 2

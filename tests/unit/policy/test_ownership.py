@@ -145,12 +145,12 @@ def skipped(given: Observed) -> NoOp:
         ),
         *(
             pytest.param(
-                observed(a_job(modifier, mark=mark)),
+                observed(a_job(modifier, label=label)),
                 reason,
                 ("Job", "team-a/llama"),
                 id=sentence,
             )
-            for sentence, modifier, mark, reason in (
+            for sentence, modifier, label, reason in (
                 (
                     "its pods name a group of the user's own",
                     template_spec(schedulingGroup={"podGroupName": "x"}),
@@ -194,7 +194,7 @@ def skipped(given: Observed) -> NoOp:
             )
         ),
         pytest.param(
-            observed(a_job(owned_by(CRON_JOB), mark=None)),
+            observed(a_job(owned_by(CRON_JOB), label=None)),
             Reason.OWNED_BY_ANOTHER,
             ("Job", "team-a/llama", "CronJob", "nightly"),
             id="a CronJob's Job is labelled by hand or not at all",
@@ -210,12 +210,12 @@ def test_left_alone(given: Observed, reason: Reason, facts: tuple[str, ...], wor
 
 
 def test_the_strongest_of_several_reasons_is_reported() -> None:
-    """A template that somebody else groups says more than one that nobody marked."""
+    """A template that another controller groups comes before one without a group label."""
     jobset = a_jobset(
-        a_replicated_job("a", mark="none"), a_replicated_job("b", template_spec(schedulerName="volcano"))
+        a_replicated_job("a", label="none"), a_replicated_job("b", template_spec(schedulerName="volcano"))
     )
     assert skipped(observed(jobset)).reason == Reason.OTHER_SCHEDULER
-    opted_out = a_jobset(a_replicated_job("a", mark="none"), a_replicated_job("b", mark="No"))
+    opted_out = a_jobset(a_replicated_job("a", label="none"), a_replicated_job("b", label="No"))
     assert skipped(observed(opted_out)).reason == Reason.OPTED_OUT
 
 
@@ -314,7 +314,7 @@ class TestWorkloadOfTheUsersOwn:
         assert _resolved(observed(others=[own])).own is None
 
     def test_two_own_workloads_are_a_grouping_failure(self, wording: Wording) -> None:
-        """Which one to follow cannot be told, so none is."""
+        """It is not clear which one to use, so none is."""
         resolved = _resolved(observed(others=[a_users_workload(), a_users_workload(name="also")]))
         assert resolved.own is None
         assert resolved.failure is not None
@@ -331,11 +331,11 @@ class TestWorkloadOfTheUsersOwn:
         wording(resolved.failure.message)
 
     def test_it_may_have_more_templates(self) -> None:
-        """A template without pods hurts nobody."""
+        """A template without pods has no effect."""
         assert _resolved(observed(others=[a_users_workload(a_gang("main", 2), a_basic("x"))])).failure is None
 
     def test_musters_own_is_not_the_users(self) -> None:
-        """Our labels tell them apart."""
+        """Muster's labels distinguish them."""
         assert _resolved(observed(workload=a_workload())).own is None
 
 

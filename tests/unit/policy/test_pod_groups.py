@@ -95,19 +95,21 @@ def _min_counts(given: Observed) -> dict[str, int]:
 
 
 def test_the_pod_group_of_a_trainjob(wording: Wording) -> None:
-    """Owned by the TrainJob, then the Workload; refused, a stand-in and an Event take its place."""
+    """Owned by the TrainJob, then the Workload; refused, a fallback group and an Event take its place."""
     trainjob = a_trainjob()
     workload = a_workload(a_gang("trainer", 2), root=trainjob)
     given = observed(trainjob, jobset=a_jobset_of_trainjob(), workload=workload)
     plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
     (action,) = plan.actions
-    event, stand_in = action.if_refused
+    event, fallback_group = action.if_refused
     assert replace(action, if_refused=()) == Action(Verb.CREATE, replace(ref(WHOLE), uid=""), WHOLE)
-    assert stand_in.target == action.target
-    assert stand_in.body is not None
-    assert stand_in.body["spec"] == {"schedulingPolicy": {"basic": {}}}
-    assert stand_in.body["metadata"]["annotations"] == {"muster.dev/stand-in": "RefusedByApi: {refusal}"}
+    assert fallback_group.target == action.target
+    assert fallback_group.body is not None
+    assert fallback_group.body["spec"] == {"schedulingPolicy": {"basic": {}}}
+    assert fallback_group.body["metadata"]["annotations"] == {
+        "muster.dev/stand-in": "RefusedByApi: {refusal}"
+    }
     assert event.body is not None
     assert (event.optional, event.body["type"]) == (True, "Warning")
     assert event.body["message"] == "{refusal}"
@@ -135,13 +137,13 @@ def test_the_reply_names_the_created_groups(wording: Wording) -> None:
     wording(none.message)
 
 
-PAIR = a_jobset(a_replicated_job("a", pods=2, mark="left"), a_replicated_job("b", pods=1, mark="right"))
+PAIR = a_jobset(a_replicated_job("a", pods=2, label="left"), a_replicated_job("b", pods=1, label="right"))
 PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
-TWO_JOBS = a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, mark="g"))
+TWO_JOBS = a_jobset(a_replicated_job("a", PER_JOB, pods=3, replicas=2, label="g"))
 
 
 def test_one_pod_group_for_each_job_or_block() -> None:
-    """A template makes as many PodGroups as the marks ask for; the last block asks for fewer pods."""
+    """A template makes as many PodGroups as the group labels ask for; the last block asks for fewer pods."""
     per_job = observed(TWO_JOBS, workload=a_workload(a_gang("g", 3), root=TWO_JOBS))
     assert _min_counts(per_job) == {"llama-g-22222222-0": 3, "llama-g-22222222-1": 3}
     blocks = a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), pods=5)
@@ -159,7 +161,7 @@ def test_pod_groups_follow_the_stored_workload() -> None:
 
 
 def test_settings_of_a_template_are_copied() -> None:
-    """The API server compares a group with its template never, so whoever makes it must copy."""
+    """The API server compares a group with its template never, so its creator must copy."""
     settings = {
         "schedulingConstraints": {"topology": [{"key": "rack"}]},
         "disruptionMode": {"all": {}},
@@ -247,7 +249,7 @@ GOING = a_pod_group("llama-g-22222222-0", being_deleted, root=TWO_JOBS)
 
 
 def test_only_missing_pod_groups_are_created() -> None:
-    """What is there serves the pods of its name, whoever made it."""
+    """What is there serves the pods of its name, whichever client created it."""
     assert list(_specs(observed(TWO_JOBS, workload=OURS, groups=[FIRST]))) == ["llama-g-22222222-1"]
 
 
@@ -310,7 +312,7 @@ def test_a_group_label_added_after_the_workload_gets_a_fallback_group(wording: W
             id="the Workload is an earlier owner's",
         ),
         pytest.param(
-            observed(a_job(mark=None)),
+            observed(a_job(label=None)),
             NoOp(Reason.NOT_MARKED),
             ("team-a/llama",),
             id="the owner is skipped",

@@ -352,7 +352,7 @@ class TestWithoutAGroup:
 
 
 def test_a_group_without_owner_has_no_reply() -> None:
-    """A PodGroup that a person made for marked pods: gates are lifted, nobody is told."""
+    """A PodGroup that a person made for labelled pods: gates are lifted, no owner gets a condition."""
     group = a_pod_group()
     del group["metadata"]["ownerReferences"]
     plan = plan_pods(observed(groups=[group], pods=[a_pod()]), NOW)
@@ -381,7 +381,7 @@ def test_when_the_owner_is_read(group: Object, pod: Object, needed: bool) -> Non
 
 
 def test_a_group_without_its_owner_does_not_wait_for_a_resize() -> None:
-    """A group whose owner is gone is nobody's to resize."""
+    """A group whose owner is gone is not resized."""
     given = replace(observed(JOB, groups=[LOWERED], pods=[a_pod(JOB)]), owner=None, jobs=())
     assert ungated(given) == ["llama-0"]
 

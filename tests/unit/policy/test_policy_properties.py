@@ -19,7 +19,7 @@ from tests.support.planning import Observed, plan_workload, resolve
 
 
 def every_stamped_pod_has_its_group(world: Observed) -> None:
-    """The name that admission writes on a pod is among the groups made, or among the stand-ins."""
+    """The name that admission writes on a pod is among the groups made, or among the fallback groups."""
     names = _stamped(world)
     manifests = compiled(world)
     if manifests:
@@ -40,7 +40,7 @@ PATH = re.compile(r"\bhome\b.*\bworkload(\.groups|\[\d+\]|\.[A-Za-z]+)*")
 
 
 def an_invalid_policy_names_a_path(world: Observed) -> None:
-    """Home, path, words; a failure of the marks themselves, which no policy speaks of, names the group."""
+    """Policy source, path, message; a failure of the group labels alone names the group."""
     resolved = resolve(world)
     assert isinstance(resolved, ResolvedOwner)
     failure = resolved.failure

@@ -165,7 +165,7 @@ def held(policy: str) -> Plan:
     ],
 )
 def test_a_policy_that_holds_makes_no_fallback_groups(policy: str) -> None:
-    """The owner is told all the same, and the pods keep their gates."""
+    """The owner gets its condition all the same, and the pods keep their gates."""
     decision = held(policy)
     assert decision.reason == Reason.INVALID_POLICY
     assert [action.target.kind for action in decision.actions] == ["Job", "Event"]
@@ -177,8 +177,8 @@ def test_without_hold_the_pods_run_in_a_fallback_group() -> None:
     """A basic group of the name they are stamped with."""
     decision = held("workload: {bogus: 1}")
     assert [action.target.kind for action in decision.actions] == ["PodGroup", "Job", "Event"]
-    stand_in: Object = dict(decision.actions[0].body or {})
-    assert stand_in["spec"] == {"schedulingPolicy": {"basic": {}}}
+    fallback_group: Object = dict(decision.actions[0].body or {})
+    assert fallback_group["spec"] == {"schedulingPolicy": {"basic": {}}}
 
 
 def test_a_trainjob_that_the_trainer_groups_itself_is_left_to_it() -> None:

@@ -131,19 +131,19 @@ def test_groups_of_two_classes_have_their_own() -> None:
 
 
 def test_a_template_without_pods_has_no_say() -> None:
-    """Its class is that of nobody in the group."""
-    nobody = a_replicated_job("a", pods=0, mark="g")
-    both = a_jobset(nobody, a_replicated_job("b", of_class("polite"), mark="g"))
+    """No pod of the group has its class."""
+    nobody = a_replicated_job("a", pods=0, label="g")
+    both = a_jobset(nobody, a_replicated_job("b", of_class("polite"), label="g"))
     (workload,) = made(world(both, POLITE))
     assert settings(spec_of(workload)) == {"g": "Never"}
 
 
 def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
-    """They are made of one template; each stand-in has what its own pods have."""
+    """They are made of one template; each fallback group has what its own pods have."""
     each = template_labelled({group_labels.GROUP_PER: "job"})
     both = a_jobset(
-        a_replicated_job("a", each, of_class("polite"), mark="g"),
-        a_replicated_job("b", of_class("pushy"), mark="g"),
+        a_replicated_job("a", each, of_class("polite"), label="g"),
+        a_replicated_job("b", of_class("pushy"), label="g"),
     )
     plan = plan_workload(world(both, POLITE, PUSHY), NOW)
     assert isinstance(plan, Plan)
@@ -181,19 +181,19 @@ def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
     ],
 )
 def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str, wording: Wording) -> None:
-    """The API server would refuse the groups; stand-ins of the class's own are made instead."""
+    """The API server would refuse the groups; fallback groups of the class's own are made instead."""
     plan = plan_workload(world(SIM, POLITE, policy=policy), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.INVALID_POLICY
     assert mentions(plan.message, "home", path, "Never")
     wording(plan.message)
     fallback = [spec_of(action) for action in plan.actions if action.target.kind == "PodGroup"]
-    stand_in = {
+    fallback_group = {
         "schedulingPolicy": {"basic": {}},
         "priorityClassName": "polite",
         "preemptionPolicy": "Never",
     }
-    assert fallback == [stand_in, stand_in]
+    assert fallback == [fallback_group, fallback_group]
 
 
 def test_a_policy_that_says_the_same_is_kept() -> None:
@@ -248,8 +248,8 @@ def test_a_fallback_group_has_the_preemption_policy_of_its_pods(policy: str) -> 
     """Of an owner that is skipped the pods alone are asked."""
     job = a_job(annotated({"scheduling.k8s.io/group-template-name": "theirs"}))
     pod = a_pod(job, 0, stamped("llama-main-33333333"), with_spec(preemptionPolicy=policy))
-    (stand_in, *_) = made(observed(job, pods=[pod]))
-    assert spec_of(stand_in).get("preemptionPolicy") == ("Never" if policy == "Never" else None)
+    (fallback_group, *_) = made(observed(job, pods=[pod]))
+    assert spec_of(fallback_group).get("preemptionPolicy") == ("Never" if policy == "Never" else None)
 
 
 @pytest.mark.parametrize(

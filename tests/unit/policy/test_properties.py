@@ -1,4 +1,4 @@
-"""Property tests: rules that hold for any marks, JobSets and Jobs."""
+"""Property tests: rules that hold for any group labels, JobSets and Jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan
-from tests.support.births import mark_at_birth
+from tests.support.births import label_at_birth
 from tests.support.builders import (
     NOW,
     Object,
@@ -33,7 +33,7 @@ NAMES = ("a", "b", "node")
 
 
 @st.composite
-def mark_labels(draw: st.DrawFn) -> dict[str, str]:
+def drawn_group_labels(draw: st.DrawFn) -> dict[str, str]:
     """Labels of a pod template, good and bad ones."""
     optional = {
         group_labels.GROUP_PER: st.sampled_from(["job", "job-block", "pod"]),
@@ -60,8 +60,8 @@ def _shape(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def jobs(draw: st.DrawFn) -> tuple[Object, list[Object]]:
     """A plain Job as mark-jobs leaves it, and itself as the only Job."""
-    job = a_job(template_labelled(draw(mark_labels())), with_spec(**_shape(draw)), mark=None)
-    group = mark_at_birth(job)
+    job = a_job(template_labelled(draw(drawn_group_labels())), with_spec(**_shape(draw)), label=None)
+    group = label_at_birth(job)
     if group:
         template_labelled({group_labels.GROUP: group})(job)
     return job, [job]
@@ -73,7 +73,7 @@ def jobsets(draw: st.DrawFn) -> tuple[Object, list[Object]]:
     entries = [
         a_replicated_job(
             name,
-            template_labelled(draw(mark_labels())),
+            template_labelled(draw(drawn_group_labels())),
             with_spec(**_shape(draw)),
             replicas=draw(st.integers(0, 3)),
             step=draw(st.sampled_from(["", "trainer", "dataset-initializer"])),
@@ -115,7 +115,7 @@ def _all_groups(owner: Object, children: list[Object]) -> list[Object]:
 @FEW
 @given(OWNERS)
 def test_every_stamped_pod_has_its_pod_group(drawn: tuple[Object, list[Object]]) -> None:
-    """What stamp-pods writes on pods is what the functions make, whatever the marks."""
+    """What stamp-pods writes on pods is what the functions make, whatever the group labels."""
     owner, children = drawn
     made = {body["metadata"]["name"] for body in _all_groups(owner, children)}
     pods = [pod for job in children for pod in pods_of(job)]

@@ -34,7 +34,7 @@ TAKE_REASONS = {"Plan": 0, "NoOp": 0, "GroupingFailure": 0, "Outcome": 1, "Meani
     "reason", [pytest.param(reason, id=f"{reason} is given somewhere") for reason in Reason]
 )
 def test_every_reason_is_used(reason: Reason) -> None:
-    """A reason that nothing gives is a promise nobody keeps."""
+    """A reason in the list that no code uses would mislead users."""
     used = re.search(rf"\bReason\.{reason.name}\b", CODE) is not None
     assert used, f"{reason} is given nowhere: use it or take it off the list"
 

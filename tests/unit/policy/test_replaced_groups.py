@@ -1,4 +1,4 @@
-"""PodGroupsReady when somebody replaced a PodGroup of an owner by another of the same name."""
+"""PodGroupsReady when a user replaced a PodGroup of an owner by another of the same name."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def decided(body: Object | None, **rest: Any) -> Plan | NoOp:
     return decision
 
 
-def marked(body: Object) -> dict[str, Any]:
+def updated(body: Object) -> dict[str, Any]:
     """The runtime as it is put back: labels and schedulerName per replicatedJob, the JobSet's metadata."""
     decision = decided(body)
     assert isinstance(decision, Plan), decision
@@ -60,7 +60,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         pytest.param(
             a_runtime("workload: {}"),
@@ -184,10 +184,10 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
     ],
 )
 def test_a_runtime_is_put_back_with_these_labels(
-    body: Object, told: dict[str, Any], wording: Wording
+    body: Object, expected: dict[str, Any], wording: Wording
 ) -> None:
     """Labels and schedulerName of each pod template; a second look finds nothing to do."""
-    assert marked(body) == told
+    assert updated(body) == expected
     assert up_to_date(body) is None
     wording(decided(body).message)
 
@@ -223,14 +223,14 @@ def test_a_runtime_being_deleted_is_left(wording: Wording) -> None:
 
 
 def test_a_differing_group_label_of_a_user_is_reported(wording: Wording) -> None:
-    """Nobody wonders why the policy has no effect on it."""
+    """Users see why the policy has no effect on it."""
     decision = decided(a_runtime(under(""), labels={group_labels.GROUP: "mine"}))
     assert mentions(decision.message, "node", "mine", group_labels.GROUP, "workers")
     wording(decision.message)
 
 
 def test_a_sweep_reports_a_users_label_as_an_event_does(wording: Wording) -> None:
-    """Beside our own mark; all else is as the policy asks."""
+    """Beside our own group label; all else is as the policy asks."""
     labels = {group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "2"}
     plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), group_labels.GROUP))
     assert isinstance(plan, Plan)
@@ -267,7 +267,7 @@ def test_a_scheduler_chosen_by_a_user_stays_and_is_reported(wording: Wording) ->
 def test_an_invalid_policy_is_reported_once_and_changes_nothing(
     policy: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
-    """A Warning on the runtime, with home and path; marks stay as they are."""
+    """A Warning on the runtime, with policy source and path; group labels stay as they are."""
     body = ours(a_runtime(policy, labels={group_labels.GROUP: "before"}), group_labels.GROUP)
     decision = decided(body)
     assert isinstance(decision, Plan)

@@ -91,7 +91,7 @@ class TestAWholeRuntime:
     def test_a_policy_labels_nothing_and_an_event_says_why(
         self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
-        """Whatever the policy asks for; told once."""
+        """Whatever the policy asks for; reported once."""
         body = with_field(a_runtime(POLICY), *path, value=value)
         plan = decided(body)
         assert up_to_date(body) is None
@@ -117,7 +117,7 @@ class TestAWholeRuntime:
     def test_no_policy_reaches_its_trainjobs(
         self, path: tuple[str, ...], value: Any, facts: tuple[str, ...], wording: Wording
     ) -> None:
-        """Above every home: not even the policy of a TrainJob groups what upstream groups."""
+        """Above every policy source: not even the policy of a TrainJob groups what upstream groups."""
         found = sources.sources_of_runtime(with_field(a_runtime(POLICY), *path, value=value))
         assert [home.kind for home in found] == [PolicySourceKind.UPSTREAM, PolicySourceKind.RUNTIME]
         given = observed(a_trainjob(), jobset=a_jobset_of_trainjob(), sources=found)
@@ -133,7 +133,7 @@ class TestAWholeRuntime:
 
 
 def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
-    """KEP-3015 gives it a controllerRef to the TrainJob and templates that fit no mark of ours."""
+    """KEP-3015 gives it a controllerRef to the TrainJob and templates that fit no group label of ours."""
     given = observed(
         a_trainjob(),
         jobset=a_jobset_of_trainjob(),
@@ -147,7 +147,7 @@ def test_a_workload_that_the_trainer_made_is_no_users_own() -> None:
 
 @pytest.mark.parametrize(("path", "value", "reason", "facts"), ONE_TEMPLATE)
 class TestOneTemplate:
-    """The others of the runtime are Muster's to mark."""
+    """Muster labels the others of the runtime."""
 
     def test_it_is_not_labelled(
         self,
@@ -174,7 +174,7 @@ class TestOneTemplate:
         facts: tuple[str, ...],
         wording: Wording,
     ) -> None:
-        """The policy marks nothing at all."""
+        """The policy labels nothing at all."""
         body = with_field(a_runtime(POLICY), *path, value=value)
         del body["spec"]["template"]["spec"]["replicatedJobs"][1]
         plan = decided(body)
@@ -189,7 +189,7 @@ class TestOneTemplate:
     ("path", "value"), [pytest.param(*case.values[:2], id=case.id) for case in ONE_TEMPLATE]
 )
 def test_kai_gets_none_of_its_pods(path: tuple[str, ...], value: Any) -> None:
-    """A schedulerName beside somebody else's group would leave them to neither."""
+    """A schedulerName beside another controller's group would leave them to neither."""
     plan = decided(with_field(a_runtime("kaiScheduler: {queue: a}"), *path, value=value))
     assert isinstance(plan, Plan)
     assert plan.actions[0].body is not None

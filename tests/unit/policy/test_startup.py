@@ -30,9 +30,9 @@ def ready(entry: Object, *after: str) -> Object:
     return {**entry, "dependsOn": [{"name": name, "status": "Ready"} for name in after]}
 
 
-def entry(name: str, mark: str, *modifiers: Any, **fields: Any) -> Object:
-    """A replicatedJob of two pods with a mark."""
-    return a_replicated_job(name, *modifiers, mark=mark, **fields)
+def entry(name: str, label: str, *modifiers: Any, **fields: Any) -> Object:
+    """A replicatedJob of two pods with a group label."""
+    return a_replicated_job(name, *modifiers, label=label, **fields)
 
 
 def outcome(groups: str, *entries: Object) -> GroupingFailure | None:

@@ -41,8 +41,8 @@ PATH = "spec.replicatedJobs[1].template.spec.template"
 
 
 def a_mixed(modifier: Modifier = DELEGATED) -> Object:
-    """A JobSet of workers, and of a `sim` that is marked by hand although somebody else groups it."""
-    return a_jobset(a_replicated_job("workers"), a_replicated_job("sim", modifier, mark="sim"))
+    """A JobSet of workers, and of a `sim` that is labelled by hand although another controller groups it."""
+    return a_jobset(a_replicated_job("workers"), a_replicated_job("sim", modifier, label="sim"))
 
 
 def seen(jobset: Object | None = None, *modifiers: Modifier, **rest: Any) -> Observed:
@@ -66,15 +66,15 @@ WORKLOAD = a_workload(a_gang("workers", 2), root=a_mixed())
 def test_a_labelled_template_that_upstream_groups_gets_a_fallback_group(
     modifier: Modifier, wording: Wording
 ) -> None:
-    """Admission stamps its pods by the mark alone; upstream did not group them: they would wait for ever."""
+    """Admission stamps its pods by the group label alone; without a group they would wait for ever."""
     plan = plan_workload(seen(a_mixed(modifier), workload=WORKLOAD), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.STAND_INS_CREATED
-    stand_in, status, event = plan.actions
-    assert stand_in.target.name == NAME
-    assert stand_in.body is not None
-    assert stand_in.body["spec"] == {"schedulingPolicy": {"basic": {}}}
-    reason, _, why = stand_in.body["metadata"]["annotations"]["muster.dev/stand-in"].partition(": ")
+    fallback_group, status, event = plan.actions
+    assert fallback_group.target.name == NAME
+    assert fallback_group.body is not None
+    assert fallback_group.body["spec"] == {"schedulingPolicy": {"basic": {}}}
+    reason, _, why = fallback_group.body["metadata"]["annotations"]["muster.dev/stand-in"].partition(": ")
     assert reason == "UpstreamGroups"
     assert mentions(why, PATH)
     wording(why)
@@ -87,7 +87,7 @@ def test_a_labelled_template_that_upstream_groups_gets_a_fallback_group(
 
 
 def test_the_other_templates_keep_their_gang() -> None:
-    """Both in one plan where the Workload is missing too; two pods of one group make one stand-in."""
+    """Both in one plan where the Workload is missing too; two pods of one group make one fallback group."""
     assert [name for name in made(seen()) if "Event" not in name] == ["Workload llama", f"PodGroup {NAME}"]
 
 
@@ -107,15 +107,15 @@ def test_the_other_templates_keep_their_gang() -> None:
     ],
 )
 def test_no_fallback_group_is_created_where_no_pod_waits_for_it(given: Observed) -> None:
-    """The pods tell, not the template."""
+    """The pods decide, not the template."""
     decision = plan_workload(given, NOW)
     assert isinstance(decision, NoOp)
     assert decision.reason == Reason.UP_TO_DATE
 
 
 def test_pods_labelled_before_the_namespace_opted_out_get_a_fallback_group_too() -> None:
-    """The Job keeps its mark and goes on making stamped pods; the JobSet's template has none."""
-    jobset = a_jobset(a_replicated_job("workers", mark="workers"), a_replicated_job("sim"))
+    """The Job keeps its group label and goes on making stamped pods; the JobSet's template has none."""
+    jobset = a_jobset(a_replicated_job("workers", label="workers"), a_replicated_job("sim"))
     given = seen(jobset, namespace=a_namespace(enabled=False), workload=WORKLOAD)
     plan = plan_workload(given, NOW)
     assert isinstance(plan, Plan)
@@ -141,7 +141,7 @@ def test_a_grouping_failure_leaves_fallback_groups_for_all() -> None:
         pytest.param(a_mixed(), True, id="a template that upstream groups"),
         pytest.param(a_jobset(a_replicated_job("workers")), False, id="all are Muster's"),
         pytest.param(
-            a_jobset(a_replicated_job("workers"), a_replicated_job("sim", mark="none")),
+            a_jobset(a_replicated_job("workers"), a_replicated_job("sim", label="none")),
             False,
             id="one opted out: its pods are never stamped",
         ),
@@ -163,11 +163,11 @@ def test_the_condition_says_so(
     modifiers: tuple[Modifier, ...], ready: bool, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """emit_conditions says the same as create_workload, so that neither takes the other's word back."""
-    stand_in = a_pod_group(
+    fallback_group = a_pod_group(
         NAME, annotated({"muster.dev/stand-in": "UpstreamGroups: because"}), root=a_mixed(), min_count=None
     )
     workers = a_pod_group("llama-workers-22222222", root=a_mixed())
-    given = seen(None, *modifiers, workload=WORKLOAD, groups=[workers, stand_in])
+    given = seen(None, *modifiers, workload=WORKLOAD, groups=[workers, fallback_group])
     resolved = resolve(given)
     assert isinstance(resolved, ResolvedOwner)
     results, _ = conditions_of(given, resolved)

@@ -1,4 +1,4 @@
-"""The tree of groups in a policy, compared with the groups that the marks on pod templates make."""
+"""The tree of groups in a policy, compared with the groups that the group labels on pod templates make."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
 
 
 def three(**fields: Any) -> Object:
-    """A JobSet of data (1 pod), then train (4), then eval (1), each marked with its name."""
-    data = a_replicated_job("data", pods=1, mark="data")
-    train = a_replicated_job("train", pods=4, mark="train", after=("data",))
-    evaluate = a_replicated_job("eval", pods=1, mark="eval", after=("train",))
+    """A JobSet of data (1 pod), then train (4), then eval (1), each labelled with its name."""
+    data = a_replicated_job("data", pods=1, label="data")
+    train = a_replicated_job("train", pods=4, label="train", after=("data",))
+    evaluate = a_replicated_job("eval", pods=1, label="eval", after=("train",))
     return a_jobset(data, train, evaluate, **fields)
 
 
 def pair(*modifiers: Any, replicas: int = 1) -> Object:
-    """A JobSet of prefill (4 pods) and decode (2 pods), each marked with its name."""
-    prefill = a_replicated_job("prefill", *modifiers, pods=4, mark="prefill", replicas=replicas)
-    return a_jobset(prefill, a_replicated_job("decode", pods=2, mark="decode"))
+    """A JobSet of prefill (4 pods) and decode (2 pods), each labelled with its name."""
+    prefill = a_replicated_job("prefill", *modifiers, pods=4, label="prefill", replicas=replicas)
+    return a_jobset(prefill, a_replicated_job("decode", pods=2, label="decode"))
 
 
 def gang(body: Object) -> OwnerPodSets:
-    """The planner's view of a Job or JobSet whose marks are all made by hand."""
+    """The planner's view of a Job or JobSet whose group labels are all made by hand."""
     if body["kind"] == "Job":
         return pod_sets_of(Job.read(body), None, {})
     jobset = JobSet.read(body)
@@ -149,7 +149,7 @@ def told(tree: tuple[Group, ...] | GroupingFailure) -> Any:
         ),
         pytest.param(
             a_jobset(
-                a_replicated_job("none", pods=0, mark="none-yet"), a_replicated_job("some", mark="some")
+                a_replicated_job("none", pods=0, label="none-yet"), a_replicated_job("some", label="some")
             ),
             "[{name: root, groups: [{name: none-yet}, {name: some}]}]",
             [("root", 1, [("none-yet", 1, {"": 0}), ("some", 2, {"": 2})])],
@@ -166,7 +166,7 @@ IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
 ROOT_OF_THREE = "[{name: root%s, groups: [{name: data}, {name: train}, {name: eval}]}]"
 ROOT_OF_PAIR = "[{name: root%s, groups: [{name: prefill}, {name: decode}]}]"
 PREFILL = "spec.replicatedJobs[0].template.spec.template"
-QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
+MIN_GROUP_COUNT = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
         ),
         pytest.param(
             pair(),
-            ROOT_OF_PAIR % QUORUM % 3,
+            ROOT_OF_PAIR % MIN_GROUP_COUNT % 3,
             "workload.groups[0].schedulingPolicy.gang.minGroupCount",
             (3, 2),
             id="minGroupCount above the child groups",
@@ -287,12 +287,12 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
         ),
         pytest.param(
             a_jobset(
-                a_replicated_job("a", mark="data"),
-                a_replicated_job("b", mark="train"),
-                a_replicated_job("c", mark="eval"),
+                a_replicated_job("a", label="data"),
+                a_replicated_job("b", label="train"),
+                a_replicated_job("c", label="eval"),
                 modifiers=(IN_ORDER,),
             ),
-            ROOT_OF_THREE % QUORUM % 2,
+            ROOT_OF_THREE % MIN_GROUP_COUNT % 2,
             "workload.groups[0].schedulingPolicy",
             (2, 1, "b"),
             id="a minGroupCount of two under startup policy InOrder",
@@ -304,7 +304,7 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
                     annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}),
                     LEADER,
                     pods=4,
-                    mark="prefill",
+                    label="prefill",
                 )
             ),
             "[{name: root, groups: [{name: driver}, {name: prefill}]}]",
@@ -314,8 +314,8 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
         ),
         pytest.param(
             a_jobset(
-                a_replicated_job("prefill", template_spec(priorityClassName="high"), mark="prefill"),
-                a_replicated_job("decode", mark="decode"),
+                a_replicated_job("prefill", template_spec(priorityClassName="high"), label="prefill"),
+                a_replicated_job("decode", label="decode"),
             ),
             ROOT_OF_PAIR % "",
             "workload.groups[0]",
@@ -327,7 +327,7 @@ QUORUM = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
 def test_a_policy_that_cannot_be_had_names_the_field(
     body: Object, groups: str, path: str, facts: tuple[object, ...], wording: Wording
 ) -> None:
-    """Reason InvalidPolicy, with home, path and what was found."""
+    """Reason InvalidPolicy, with policy source, path and value."""
     failure = asked(body, groups)
     assert isinstance(failure, GroupingFailure)
     assert failure.reason == Reason.INVALID_POLICY

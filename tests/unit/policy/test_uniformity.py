@@ -1,7 +1,7 @@
-"""Pods that differ in priority or scheduler: which groups they can have, and what their owner is told.
+"""Pods that differ in priority or scheduler: which groups they can have, and the condition of their owner.
 
-The scheduler places no pod of a group, a basic one included, whose pods differ. A stand-in helps only those
-pods whose PodGroup has a name of its own.
+The scheduler places no pod of a group, a basic one included, whose pods differ. A fallback group helps only
+those pods whose PodGroup has a name of its own.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def two(
 ) -> Object:
     """A JobSet of two replicatedJobs with two pods each: the groups they are in, the Jobs each has."""
     entries = (
-        a_replicated_job(name, *modifiers, mark=mark, replicas=int(replicas))
-        for name, modifiers, mark, replicas in zip("ab", (first, second), groups, jobs, strict=True)
+        a_replicated_job(name, *modifiers, label=label, replicas=int(replicas))
+        for name, modifiers, label, replicas in zip("ab", (first, second), groups, jobs, strict=True)
     )
     return a_jobset(*entries)
 
@@ -84,7 +84,7 @@ def seen(jobset: Object, *classes: PriorityClass, policy: str = "") -> Observed:
 
 
 def outcome(given: Observed) -> tuple[dict[str, str], str, str]:
-    """Kind and class of every PodGroup that is made, by its short name, and what the owner is told."""
+    """Kind and class of every PodGroup that is made, by its short name, and the owner's reasons."""
     manifests = _created(plan_workload(given, NOW))
     owner = given.owner
     assert owner is not None
@@ -148,7 +148,7 @@ def _told(body: Object) -> str:
             (),
             id="groups of one owner may have different schedulers",
         ),
-        # Within the PodGroups of one mark: pods that differ may still never meet in one of them.
+        # Within the PodGroups of one group label: pods that differ may still never meet in one of them.
         pytest.param(
             seen(two((of("hi"), PER_JOB), (of("lo"),)), *CLASSES),
             {"g-0": "gang of 2, hi", "g": "gang of 2, lo"},
@@ -281,7 +281,7 @@ def _told(body: Object) -> str:
 def test_groups_of_pods_that_differ(
     given: Observed, groups: dict[str, str], reason: str, facts: tuple[object, ...], wording: Wording
 ) -> None:
-    """Gangs where the scheduler can place them; else stand-ins by name, and the owner is told."""
+    """Gangs where the scheduler can place them; else fallback groups, and the owner gets a condition."""
     *made, message = outcome(given)
     assert made == [groups, reason]
     assert mentions(message, *facts)
@@ -311,7 +311,7 @@ TREE = "workload: {groups: [{name: root, groups: [{name: a}, {name: b}]}]}"
 def test_all_pods_below_one_root_are_alike(
     first: Modifier, second: Modifier, facts: tuple[object, ...], wording: Wording
 ) -> None:
-    """The scheduler takes a tree as one; without it each group is a stand-in of its own class, and runs."""
+    """The scheduler places a tree as one; without it each fallback group of its own class runs."""
     given = seen(two((first,), (second,), groups="ab"), *CLASSES, policy=TREE)
     groups, reason, message = outcome(given)
     assert [kind.split(",")[0] for kind in groups.values()] == ["basic", "basic"]
@@ -337,7 +337,7 @@ def test_a_tree_over_classes_of_one_value_is_made() -> None:
         pytest.param(observed(two((of("hi"),), (of("urgent"),))), True, id="two names"),
         pytest.param(observed(two((of("hi"),), ())), True, id="one name and none"),
         pytest.param(
-            observed(a_jobset(a_replicated_job("a", of("hi")), a_replicated_job("b", mark="none"))),
+            observed(a_jobset(a_replicated_job("a", of("hi")), a_replicated_job("b", label="none"))),
             False,
             id="the other is opted out",
         ),
@@ -347,7 +347,7 @@ def test_a_tree_over_classes_of_one_value_is_made() -> None:
             id="the Workload exists: they were judged when it was made",
         ),
         pytest.param(
-            observed(a_jobset(a_replicated_job("a", of("hi"), mark="none"))),
+            observed(a_jobset(a_replicated_job("a", of("hi"), label="none"))),
             False,
             id="nothing is Muster's to group",
         ),

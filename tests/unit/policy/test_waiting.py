@@ -73,12 +73,12 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
             id="nothing of the sibling is left: the scheduler counts nothing wrongly and waits by itself",
         ),
         pytest.param(
-            observed_tree([*NEW_PREFILL, *NEW_DECODE], quorum=1),
+            observed_tree([*NEW_PREFILL, *NEW_DECODE], min_group_count=1),
             Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="minGroupCount was lowered before the restart and is not raised yet",
         ),
         pytest.param(
-            observed_tree([*NEW_PREFILL, *HANGING], quorum=1),
+            observed_tree([*NEW_PREFILL, *HANGING], min_group_count=1),
             Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="nor is it while old pods terminate",
         ),
@@ -107,7 +107,7 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         pytest.param(
             observed_tree(
                 [NEW_PREFILL[0], *pods_of(DECODE, succeeded)],
-                quorum=1,
+                min_group_count=1,
                 jobs=[PREFILL, ENDED],
                 sizes={"decode": 1},
             ),
@@ -128,30 +128,32 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         ),
         pytest.param(
             observed_tree(
-                [*NEW_PREFILL, *HANGING], quorum=None, policy=a_policy(schedulingPolicy={"basic": {}})
+                [*NEW_PREFILL, *HANGING],
+                min_group_count=None,
+                policy=a_policy(schedulingPolicy={"basic": {}}),
             ),
             ALL[:2],
             id="gangs below a basic root wait only for themselves",
         ),
         pytest.param(
-            observed_tree([*NEW_PREFILL, *HANGING], quorum=1, policy=ONE_IS_ENOUGH),
+            observed_tree([*NEW_PREFILL, *HANGING], min_group_count=1, policy=ONE_IS_ENOUGH),
             ALL[:2],
             id="one group is enough by the policy",
         ),
         pytest.param(
-            observed_tree([*NEW_PREFILL, NEW_DECODE[0]], quorum=1, policy=ONE_IS_ENOUGH),
+            observed_tree([*NEW_PREFILL, NEW_DECODE[0]], min_group_count=1, policy=ONE_IS_ENOUGH),
             ALL[:3],
             id="a group that is short of pods and not needed does not hold back the tree by its gates",
         ),
         pytest.param(
-            observed_tree([*NEW_PREFILL, NEW_DECODE[0], HANGING[1]], quorum=1, policy=ONE_IS_ENOUGH),
+            observed_tree([*NEW_PREFILL, NEW_DECODE[0], HANGING[1]], min_group_count=1, policy=ONE_IS_ENOUGH),
             ALL[:2],
             id="unless it would be placed beside old pods of its own",
         ),
         pytest.param(
             observed_tree(
                 [NEW_PREFILL[0], *pods_of(PREFILL, bound, being_deleted, of_uid("hanging"))[1:]],
-                quorum=None,
+                min_group_count=None,
                 policy=a_policy(schedulingPolicy={"basic": {}}),
                 groups=[a_child_group("prefill"), a_child_group("decode", once=False)],
             ),
@@ -167,7 +169,7 @@ def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | He
 
 def never_placed(*pods: Object) -> Observed:
     """The tree before the scheduler found a place for it."""
-    return observed_tree(pods, quorum=1, groups=[a_child_group(name, once=False) for name in GROUPS])
+    return observed_tree(pods, min_group_count=1, groups=[a_child_group(name, once=False) for name in GROUPS])
 
 
 def test_a_tree_that_was_never_placed() -> None:
@@ -192,7 +194,9 @@ OWN["spec"] |= {
     ("given", "decision"),
     [
         pytest.param(
-            observed_tree([*NEW_PREFILL, *NEW_DECODE], quorum=1, policy=FLAG), ALL, id="the policy says Flag"
+            observed_tree([*NEW_PREFILL, *NEW_DECODE], min_group_count=1, policy=FLAG),
+            ALL,
+            id="the policy says Flag",
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *HANGING], policy=FLAG),
@@ -200,7 +204,7 @@ OWN["spec"] |= {
             id="the policy says Flag, old pods terminate",
         ),
         pytest.param(
-            observed_tree([*NEW_PREFILL, *HANGING], quorum=1, others=[OWN]),
+            observed_tree([*NEW_PREFILL, *HANGING], min_group_count=1, others=[OWN]),
             ALL[:2],
             id="the user's own Workload",
         ),
@@ -294,14 +298,14 @@ def test_which_groups_are_placed_together() -> None:
 
 
 def test_the_owner_is_read_for_every_tree() -> None:
-    """Also before the first placement: only with all groups can be told whether there was one."""
+    """Also before the first placement: only all groups together show whether there was one."""
     given = never_placed(*NEW_PREFILL)
     assert all(needs_owner(group, given.pods) for group in given.groups)
     assert not any(needs_owner(group, ()) for group in given.groups)
 
 
 def test_a_failed_sibling_counts_in_full() -> None:
-    """Its JobSet makes it anew, so the quorum does not fall in between."""
+    """Its JobSet makes it anew, so minGroupCount does not fall in between."""
     failed = {**DECODE, "status": {}}
     with_condition("Failed")(failed)
     given = observed_tree([NEW_PREFILL[0], *pods_of(DECODE, bound)], jobs=[PREFILL, failed])
@@ -311,7 +315,7 @@ def test_a_failed_sibling_counts_in_full() -> None:
 def test_a_tree_of_a_thousand_groups_is_planned_in_bounded_time() -> None:
     """Each group is looked at a few times, not once for each of the others."""
     groups = [a_child_group("prefill", named(f"group-{number}")) for number in range(1000)]
-    given = observed_tree(NEW_PREFILL, groups=groups, quorum=1000)
+    given = observed_tree(NEW_PREFILL, groups=groups, min_group_count=1000)
     began = time.thread_time()
     assert placed_together(given.members, given.groups[0]) == given.groups
     assert len(held_groups(given)) == 1000

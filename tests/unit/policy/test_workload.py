@@ -62,7 +62,7 @@ WHOLE: Object = {"disruptionMode": {"all": {}}}
 
 
 def test_the_workload_of_a_trainjob(wording: Wording) -> None:
-    """One template per mark in the order of the JobSet, initializers basic; owned by the TrainJob alone."""
+    """One template per group label in the JobSet's order, initializers basic; owned by the TrainJob alone."""
     body = {
         "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "Workload",
@@ -197,7 +197,7 @@ STRANGER = a_workload(
 STRANGER["metadata"]["labels"] = {}
 
 
-def stand_in(name: str, owner: Object, annotation: str, priority: str = "") -> Object:
+def fallback_group(name: str, owner: Object, annotation: str, priority: str = "") -> Object:
     """A basic PodGroup that takes a gang's place."""
     metadata = owner["metadata"]
     spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
@@ -227,7 +227,7 @@ def stand_in(name: str, owner: Object, annotation: str, priority: str = "") -> O
 
 
 def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event(wording: Wording) -> None:
-    """A stranger under our name: stand-ins for all groups, the owner's condition, then an Event."""
+    """A stranger under our name: fallback groups for all groups, the owner's condition, then an Event."""
     job = a_job(HIGH)
     plan = plan_workload(observed(job, workload=STRANGER), NOW)
     assert isinstance(plan, Plan)
@@ -235,7 +235,7 @@ def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event(word
     assert mentions(why, "llama-86f65b7bb7", "Deployment", "web")
     wording(why)
     group, condition, event = plan.actions
-    wanted = stand_in("llama-main-33333333", job, f"WorkloadNameTaken: {why}", "hi")
+    wanted = fallback_group("llama-main-33333333", job, f"WorkloadNameTaken: {why}", "hi")
     assert group == Action(Verb.CREATE, replace(ref(wanted), uid=""), wanted)
     assert condition == Action(
         Verb.PATCH,
@@ -281,12 +281,12 @@ def test_a_workload_with_the_labels_of_another_living_owner_is_a_strangers(wordi
 
 
 def test_a_repeated_grouping_failure_writes_nothing() -> None:
-    """Once the stand-ins exist and the condition says so, there is nothing left to do."""
+    """Once the fallback groups exist and the condition says so, there is nothing left to do."""
     first = plan_workload(observed(workload=STRANGER), NOW)
     assert isinstance(first, Plan)
     assert first.actions[1].body is not None
     job = a_job(with_status(**first.actions[1].body["status"]))
-    group = stand_in("llama-main-33333333", job, "x")
+    group = fallback_group("llama-main-33333333", job, "x")
     group["metadata"]["uid"] = "made"
     again = plan_workload(observed(job, workload=STRANGER, groups=[group]), NOW)
     assert again == NoOp(Reason.WORKLOAD_NAME_TAKEN, first.message)
@@ -300,7 +300,7 @@ def test_a_repeated_grouping_failure_writes_nothing() -> None:
         pytest.param(observed(a_job(with_spec(managedBy="x"))), True, id="managedBy is unknown to admission"),
         pytest.param(observed(a_job(with_spec(scheduling={}))), True, id="upstream's field is, too"),
         pytest.param(
-            observed(a_job(mark=None)), False, id="not for an unlabelled Job: its pods are not stamped"
+            observed(a_job(label=None)), False, id="not for an unlabelled Job: its pods are not stamped"
         ),
         pytest.param(
             observed(a_jobset(), namespace=a_namespace(enabled=False)),
@@ -311,7 +311,7 @@ def test_a_repeated_grouping_failure_writes_nothing() -> None:
     ],
 )
 def test_when_groups_and_pods_are_read(given: Observed, needed: bool) -> None:
-    """Pods are listed only where stand-ins may be needed."""
+    """Pods are listed only where fallback groups may be needed."""
     assert needs_groups(given) == needed
 
 
@@ -329,7 +329,9 @@ def test_stamped_pods_of_a_skipped_owner_get_fallback_groups(wording: Wording) -
     skipped = plan_workload(observed(MANAGED), NOW)
     assert skipped.reason == Reason.MANAGED_ELSEWHERE
     assert mentions(skipped.message, *MANAGED_FACTS)
-    assert group.body == stand_in("llama-a-22222222", MANAGED, f"ManagedElsewhere: {skipped.message}", "hi")
+    assert group.body == fallback_group(
+        "llama-a-22222222", MANAGED, f"ManagedElsewhere: {skipped.message}", "hi"
+    )
     assert condition.body is not None
     written = condition.body["status"]["conditions"][0]
     assert (written["type"], written["status"], written["reason"]) == (
@@ -357,14 +359,14 @@ def test_stamped_pods_of_a_skipped_owner_get_fallback_groups(wording: Wording) -
     ],
 )
 def test_a_pod_that_needs_no_fallback_group(modifier: Any) -> None:
-    """A stand-in is only for a pod that stamp-pods stamped and that is still to run."""
+    """A fallback group is only for a pod that stamp-pods stamped and that is still to run."""
     decision = plan_workload(observed(MANAGED, pods=[a_pod(MANAGED_JOB, 0, modifier)]), NOW)
     assert without_message(decision) == NoOp(Reason.MANAGED_ELSEWHERE)
 
 
 def test_a_skipped_owner_whose_groups_exist_needs_nothing() -> None:
-    """Whoever made the groups."""
-    group = stand_in("llama-a-22222222", MANAGED, "x")
+    """Whichever client created the groups."""
+    group = fallback_group("llama-a-22222222", MANAGED, "x")
     group["metadata"]["uid"] = "made"
     given = observed(MANAGED, pods=[a_pod(MANAGED_JOB, 0)], groups=[group])
     assert without_message(plan_workload(given, NOW)) == NoOp(Reason.MANAGED_ELSEWHERE)
@@ -378,7 +380,7 @@ def test_a_finished_owner_gets_no_fallback_groups() -> None:
 
 
 def test_labelled_pods_of_a_namespace_that_opted_out_get_fallback_groups() -> None:
-    """Jobs marked before keep making stamped pods after the namespace lost its label."""
+    """Jobs labelled before keep making stamped pods after the namespace lost its label."""
     jobset = a_jobset()
     given = observed(
         jobset, namespace=a_namespace(enabled=False), pods=[a_pod(a_child_job(jobset, "workers", 0))]

@@ -21,7 +21,7 @@ def test_the_outcome_of_an_event_is_an_activity() -> None:
 
 
 def test_a_line_about_no_event_is_left_alone() -> None:
-    """Such as readiness writes of permissions: whoever asks for it must get an answer."""
+    """Such as readiness writes of permissions: a client that asks for it must get an answer."""
     heard: list[Activity] = []
     with ActivityHandler(heard.append):
         fields = {"step": "patch_pods", "reason": Reason.PERMISSION_MISSING}

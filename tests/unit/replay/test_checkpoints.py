@@ -39,8 +39,8 @@ CLUSTER = [
     an_object("v1", "Namespace", "elsewhere"),
     an_object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "torch"),
     an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", "team", spec={"trainer": {"env": ENV}}),
-    a_pod("marked", **{"muster.dev/group": "trainer"}),
-    a_pod("unmarked"),
+    a_pod("labelled", **{"muster.dev/group": "trainer"}),
+    a_pod("unlabelled"),
     an_object("v1", "ConfigMap", "muster-policy", "team", data={"policy": "workload: {}", "more": "hunter2"}),
     an_object("v1", "Namespace", "muster-system"),
     an_object("v1", "ConfigMap", "muster-policy", "muster-system", data={"locked": "{}", "more": "hunter2"}),
@@ -63,7 +63,7 @@ def moments(tmp_path: Path) -> Iterator[CheckpointWriter]:
 
 
 def names(objects: list[Object]) -> set[str]:
-    """`Pod marked`."""
+    """`Pod labelled`."""
     return {f"{obj['kind']} {obj['metadata']['name']}" for obj in objects}
 
 
@@ -82,7 +82,7 @@ def test_a_moment_has_the_objects_that_sources_watch_and_functions_read(
             "Namespace team",
             "ClusterTrainingRuntime torch",
             "TrainJob llama",
-            "Pod marked",
+            "Pod labelled",
             "ConfigMap muster-policy",
             "ConfigMap llama-runtime-snapshot",
         }

@@ -47,7 +47,7 @@ def ready(*seconds: float) -> list[OutgoingEvent]:
 
 
 class _TimedFunction:
-    """Answers as it is told, and knows what came when."""
+    """Answers as configured, and knows what came when."""
 
     def __init__(self, answer: Answer | None = None) -> None:
         self._answer = answer
@@ -66,7 +66,7 @@ class _TimedFunction:
 
 
 def answered(answer: Answer | None) -> SentEvent:
-    """What is told of an answer."""
+    """The fields recorded of an answer."""
     (sent,) = resend(ready(0), _TimedFunction(answer), Pace(), threading.Event())
     return sent
 
@@ -177,7 +177,7 @@ def test_it_keeps_within_the_time_given() -> None:
 
 
 class _StopsAfter(threading.Event):
-    """Nobody sets it; it does not wait, but has to be asked to wait no longer than this."""
+    """No client sets it; it does not wait, but has to be asked to wait no longer than this."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type":
 
 
 class _Taker:
-    """Takes events until it is told not to."""
+    """Takes events until it is stopped."""
 
     def __init__(self) -> None:
         self.taken: list[CloudEvent] = []

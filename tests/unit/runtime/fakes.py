@@ -32,11 +32,11 @@ DONE = Plan(
     (Action(Verb.CREATE, POD, BODY), Action(Verb.CREATE, POD, BODY)),
     reply=Reply("gates_lifted", OWNER, {"pods": 2}),
 )
-"""What the step plans unless told otherwise."""
+"""What the step plans by default."""
 
 
 class FakeCluster:
-    """Raises what it is told to, else says yes; remembers its calls."""
+    """Raises the configured errors, else says yes; remembers its calls."""
 
     def __init__(self, on_read: Exception | None = None, on_write: Exception | None = None) -> None:
         self.on_read = on_read

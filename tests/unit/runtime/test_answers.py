@@ -66,7 +66,7 @@ def test_reply_is_200_with_exactly_one_cloudevent() -> None:
 
 
 def test_retry_is_answered_with_the_same_event() -> None:
-    """Whoever gets both replies can tell that they are one."""
+    """A client that gets both replies sees that they are the same."""
     handler = a_handler()
     first, second = handler.handle(*an_event()), handler.handle(*an_event())
     assert first == second

@@ -123,7 +123,7 @@ def test_other_doors_are_closed(method: str, path: str, status: int, wording: Wo
 
 
 def test_get_explains(wording: Wording) -> None:
-    """A person with a browser is told what this is."""
+    """A person with a browser reads what this is."""
     answer = a_client().get("/")
     assert answer.status_code == 200
     assert "patch_pods" in answer.text
@@ -158,7 +158,7 @@ def test_readiness(cluster: FakeCluster, status: int, facts: tuple[str, ...], wo
 
 
 def test_readiness_waits_for_the_answer() -> None:
-    """A probe over HTTP has a thread of its own, and is told how things are now."""
+    """A probe over HTTP has a thread of its own, and gets the current state."""
 
     class Slow(FakeCluster):
         def served_versions(self, group: str) -> frozenset[str]:

@@ -31,11 +31,11 @@ class Faulty(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answering)
 
     def handle_error(self, *_: Any) -> None:
-        """Silence: a caller that gave up waiting is part of the test."""
+        """Silence: a caller that stopped waiting is part of the test."""
 
 
 class Answering(BaseHTTPRequestHandler):
-    """Answers as its server is told to."""
+    """Answers as its server is configured."""
 
     def do_GET(self) -> None:
         """The one answer, when it may be given."""
@@ -144,7 +144,7 @@ def test_a_write_to_a_deleted_object_is_202(
 
 
 def test_slow_api_server(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An API server that does not answer in time is away: nobody knows whether the write was done."""
+    """An API server that does not answer in time is away: it is unknown whether the write was done."""
     monkeypatch.setattr(connections, "READ_SECONDS", 0.05)
     server.may_answer.clear()
     answer = handled(server, "read")
@@ -152,7 +152,7 @@ def test_slow_api_server(server: Faulty, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_call_lasts_no_longer_than_the_time_for_its_event(server: Faulty) -> None:
-    """Else the broker would give up, and have the event worked on once more beside the first time."""
+    """Else the broker would time out, and have the event worked on once more beside the first time."""
     server.may_answer.clear()
     began = time.monotonic()
     answer = a_handler(cluster=cluster_of(server), deadline_seconds=0.2).handle(*an_event())

@@ -36,7 +36,7 @@ def test_step_sees_the_event_the_subject_and_the_time() -> None:
 
 
 def test_step_writes_under_its_own_field_manager() -> None:
-    """The field manager is the step's name, so that managedFields tell who wrote what."""
+    """The field manager is the step's name, so that managedFields show who wrote what."""
     cluster = FakeCluster()
     a_handler(cluster=cluster).handle(*an_event())
     assert cluster.calls == ["get pods team-a/llama-0", *["create pods muster-patch-pods"] * 2]

@@ -51,7 +51,7 @@ def tolerating(size: int) -> Object:
 
 
 class Members(FakeCluster):
-    """Lists as many pods of a shape as it is told."""
+    """Lists the configured number of pods of a shape."""
 
     def __init__(self, pod: Callable[[int], Object], number: int) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ def read(client: FlaskClient, name: str) -> dict[tuple[str, ...], float]:
 
 
 def test_the_format_is_prometheus_text() -> None:
-    """Text format 0.0.4, and the use of memory and CPU that every exporter tells of."""
+    """Text format 0.0.4, and the use of memory and CPU that every exporter has."""
     answer = a_client().get("/metrics")
     assert answer.status_code == 200
     assert answer.content_type == "text/plain; version=0.0.4; charset=utf-8"
@@ -144,7 +144,7 @@ def test_events_in_flight() -> None:
 
 
 def test_functions_of_one_process_count_apart() -> None:
-    """On one machine all functions share a process; each tells of itself."""
+    """On one machine all functions share a process; each reports only itself."""
     one, other = a_client(), a_client()
     send(one)
     assert read(other, "muster_events_total") == {}

@@ -32,7 +32,7 @@ JOB = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """The address of an API server that is away: bound, but nobody listens."""
+    """The address of an API server that is away: bound, but no process listens."""
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{door.getsockname()[1]}"
@@ -61,7 +61,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> None:
-    """It says where it listens, answers and logs each event, and ends in peace when told to."""
+    """It says where it listens, answers and logs each event, and ends cleanly on a signal."""
     first = line(process)
     listening = re.search(r"http://127\.0\.0\.1:(\d+)", first)
     assert listening

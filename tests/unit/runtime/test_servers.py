@@ -1,4 +1,4 @@
-"""What one client can do to both servers of functions: it delays nobody, and what it holds is bounded."""
+"""A client of both servers of functions delays no other client, and what it holds is bounded."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def connections(served: Served, clients: ExitStack, number: int, request: bytes 
 
 
 def answered_quickly(served: Served) -> bool:
-    """Whether an event of somebody else is answered at once."""
+    """Whether an event of another client is answered at once."""
     began = time.monotonic()
     return status(served.exchange(EVENT)) == 200 and time.monotonic() - began < QUICKLY
 
@@ -96,7 +96,7 @@ def test_a_body_of_single_bytes_is_slow_too(serve: Serve, clients: ExitStack) ->
 
 @pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])
 def test_idle_connections_are_closed(serve: Serve, clients: ExitStack, beginning: bytes) -> None:
-    """101 connections without a request, or with its beginning, delay nobody and are gone in the end."""
+    """101 connections without a complete request delay no other client and are closed in the end."""
     served = serve(body_seconds=BODY_SECONDS)
     idle = connections(served, clients, 101, beginning)
     assert answered_quickly(served)
@@ -215,7 +215,7 @@ def test_a_probe_with_a_large_body_ends(serve: Serve, clients: ExitStack) -> Non
 
 
 def test_a_client_that_reads_no_answer_is_cut_off(serve: Serve, clients: ExitStack) -> None:
-    """Answers that nobody takes do not pile up, and their connection is closed."""
+    """Answers that the client does not read do not pile up, and their connection is closed."""
     served = serve(body_seconds=0.5)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

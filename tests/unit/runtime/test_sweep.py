@@ -201,7 +201,7 @@ def test_how_old_the_lists_of_a_round_may_be(
 def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is put back once, so that it has a whole sweep to itself; then it is told of and gone on from."""
+    """It is put back once, so that it has a sweep to itself; then it is reported and the sweep goes on."""
     looked_at = []
 
     def observe(bounded: Any, subject: ObjectRef) -> ObjectRef:

@@ -1,4 +1,4 @@
-"""The scheduler has had no room for a PodGroup for five minutes: a chat channel is told, once."""
+"""The scheduler has had no room for a PodGroup for five minutes: a chat channel gets one message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from muster import (
 
 PATIENCE = timedelta(minutes=5)
 TOLD = "example.com/told-chat"
-"""The annotation of a PodGroup of which the chat was told: since when it had been waiting."""
+"""The annotation of a PodGroup that was reported to the chat: since when it had been waiting."""
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
@@ -69,7 +69,7 @@ def plan(found: PodGroup | None, now: datetime) -> Decision:
 
 
 def tell(cluster: Cluster, decided: Plan, manager: str) -> Plan:
-    """Tell the chat, then annotate: if it fails in between, the chat is told twice, and never not at all."""
+    """Send the message, then annotate: after a failure in between the chat gets it twice."""
     try:
         webhook = os.environ["WEBHOOK_URL"]
         answer = urllib3.request("POST", webhook, json={"text": decided.message}, timeout=5.0, retries=False)

@@ -24,7 +24,7 @@ CASE = replace(RECORDED, now=RECORDED.now + timedelta(minutes=6))
 
 
 class Webhook(BaseHTTPRequestHandler):
-    """A chat that keeps what it is told, and answers with its status."""
+    """A chat that keeps the messages it gets, and answers with its status."""
 
     told: list[str]
     status = 200
@@ -66,7 +66,7 @@ def test_old_repeated_and_forged_events_change_nothing() -> None:
 
 @pytest.mark.parametrize(("minutes", "reason"), [(4.9, "NotYet"), (5, "ChatTold"), (600, "ChatTold")])
 def test_it_has_patience(minutes: float, reason: str, muster_plan: Any) -> None:
-    """A gang that waits for five minutes is told of, however late the step looks."""
+    """A gang that waits for five minutes is reported, however late the step runs."""
     (group,) = (PodGroup.read(body) for body in CASE.objects if body["kind"] == "PodGroup")
     assert group.refused_at
     later = replace(CASE, now=group.refused_at + timedelta(minutes=minutes))

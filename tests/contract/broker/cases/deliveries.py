@@ -17,7 +17,7 @@ DELAY = 0.5
 """Seconds; longer than what a busy machine adds to a wait."""
 
 TOO_LATE = 10.0
-"""Seconds after which a recipient answers that must have been given up before."""
+"""Seconds after which a recipient answers; the broker must have stopped waiting before."""
 
 
 def _delivery(**fields: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def policies(api: KubernetesApi) -> KubernetesApi:
 
 
 def test_a_labelled_pod_is_stamped_and_gated(policies: KubernetesApi) -> None:
-    """A marked pod of a Job is born with its group's name and our gate."""
+    """A labelled pod of a Job is born with its group's name and our gate."""
     spec = policies.must("POST", core("team", "pods"), pod("p", MEMBER))["spec"]
     assert spec["schedulingGroup"] == {"podGroupName": "j-trainer-12345678"}
     assert spec["schedulingGates"] == [{"name": "muster.dev/pod-group"}]
@@ -62,7 +62,7 @@ def test_other_gates_stay(policies: KubernetesApi) -> None:
 
 
 def test_an_unlabelled_pod_is_left_alone(policies: KubernetesApi) -> None:
-    """A pod without a mark is born as it came."""
+    """A pod without a group label is born as it came."""
     assert "schedulingGroup" not in policies.must("POST", core("team", "pods"), pod())["spec"]
 
 

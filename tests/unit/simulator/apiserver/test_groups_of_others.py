@@ -1,4 +1,4 @@
-"""Where the released types have a field by which somebody else groups pods; Muster reads every one of them.
+"""Fields of the released types by which another controller groups pods; Muster reads every one of them.
 
 With a new release of Kubernetes, JobSet or the Trainer the schemas are made anew, and a field that is new
 fails here: it has to be read (`grouped_by_others` in shared/muster/policy/owners/job.py for a Job's,

@@ -172,7 +172,7 @@ def test_a_condition_that_does_not_hold_wins_over_one_that_fails(api: Kubernetes
 
 
 def test_a_condition_that_fails_while_the_others_hold_fails_the_policy(api: KubernetesApi) -> None:
-    """Nobody can tell whether the policy should have acted."""
+    """It is unknown whether the policy should have acted."""
     conditions = [{"name": "fails", "expression": f"{FAILING} == 'x'"}, {"name": "yes", "expression": "true"}]
     _install(api, _labelling("'x'", matchConditions=conditions))
     assert _born(api).status == 403

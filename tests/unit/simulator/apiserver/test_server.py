@@ -105,7 +105,7 @@ def test_a_definition_takes_its_objects_along(api: KubernetesApi) -> None:
 
 
 def test_requests_are_counted_by_user_agent_verb_and_resource(server: ApiServer) -> None:
-    """calls() tells user agent, verb and resource, subresources included; refused requests count too."""
+    """calls() returns user agent, verb and resource, subresources included; refused requests count too."""
     client = Client.for_server(server.url, user_agent="muster-test")
     client.create(PODS, {**pod(), "metadata": {"name": "pod", "namespace": NS}}, manager="m")
     client.patch(
@@ -235,7 +235,7 @@ def test_the_kubeconfig_names_the_server(server: ApiServer) -> None:
 
 
 def test_a_bug_is_an_answer(server: ApiServer, api: KubernetesApi, capfd: pytest.CaptureFixture[str]) -> None:
-    """An unexpected error inside is answered with 500 and told on standard error."""
+    """An unexpected error inside is answered with 500 and printed on standard error."""
 
     def broken(_request: Request) -> None:
         raise RuntimeError("a bug")

@@ -36,7 +36,7 @@ class _Lock:
 
 
 class _BusyStore(Store):
-    """A store that somebody writes to whenever whoever asks for the version does not keep others out."""
+    """A store that is written to at every read of its version that does not lock others out."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ SECONDS = 5
 
 @dataclass
 class _Subscriber:
-    """A subscriber that answers what it is told to, and keeps what it got."""
+    """A subscriber that answers as configured, and keeps what it got."""
 
     answer: Answer | Exception = field(default_factory=lambda: Answer(202))
     events: list[CloudEvent] = field(default_factory=list)
@@ -284,7 +284,7 @@ def _running(
 
 
 def test_a_slow_function_holds_back_neither_source_nor_others() -> None:
-    """Publishing returns at once, the other trigger is served, and idle tells that one is still out."""
+    """Publishing returns at once, the other trigger is served, and idle shows that one is still out."""
     slow, other = _Slow(), threading.Event()
 
     def quick(*_: object) -> Answer:
@@ -304,7 +304,7 @@ def test_a_slow_function_holds_back_neither_source_nor_others() -> None:
 
 
 def test_a_full_queue_refuses_for_all_triggers_or_none() -> None:
-    """503 tells the source to try again; no trigger has got the event then, so none gets it twice."""
+    """503 makes the source try again; no trigger has got the event then, so none gets it twice."""
     full, other = _Subscriber(), _Subscriber()
     wiring = _wiring(_trigger("full", "dev.muster.made", "dev.muster.sweep"), _trigger("other"))
     broker = Broker(wiring, {"full": full, "other": other}, workers=0, capacity=1)
@@ -338,7 +338,7 @@ def test_a_function_of_this_process_that_raises_does_not_stop_the_queue(
 
 
 def test_stopping_ends_waiting_deliveries() -> None:
-    """A long backoff does not keep the process alive; what waited is dropped, for nobody refused it."""
+    """A long backoff does not keep the process alive; waiting events are dropped, not dead letters."""
     called = threading.Event()
     dead = _Subscriber()
     delivery = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT1H", **DEAD_LETTER}

@@ -90,7 +90,7 @@ def test_a_missing_attribute_is_not_invented(wording: Wording, missing: str) -> 
 def test_a_request_without_an_event_is_refused(
     wording: Wording, headers: dict[str, str], body: bytes
 ) -> None:
-    """Each with a sentence that tells the sender what is wrong."""
+    """Each with a sentence that says what is wrong."""
     with pytest.raises(NotAnEventError) as refused:
         CloudEvent.from_http(headers, body)
     wording(str(refused.value))

@@ -111,7 +111,7 @@ def test_deletion_never_hits_another_object_of_that_name(bench: _Bench) -> None:
 
 
 def test_apply_takes_fields_over_by_force(bench: _Bench) -> None:
-    """The Trainer applies with force: what somebody else had set is its own afterwards."""
+    """The Trainer applies with force: fields of other managers are its own afterwards."""
     body: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

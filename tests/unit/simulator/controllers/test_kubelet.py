@@ -115,7 +115,7 @@ def _ends(options: KubeletOptions, pod: Object) -> tuple[Any, ...]:
     ],
 )
 def test_pod_ends_with_an_exit_code(annotations: Object, phase: str, code: int) -> None:
-    """Phase and exit code tell the Job controller how the pod ended."""
+    """Phase and exit code show the Job controller how the pod ended."""
     (write,) = _ends(FOR_EVER, _pod("Running", annotations=annotations))
     assert write.body["status"]["phase"] == phase
     (container,) = write.body["status"]["containerStatuses"]

@@ -313,7 +313,7 @@ def test_composite_gang_is_placed_whole() -> None:
 
 
 def test_composite_gang_places_nothing_when_one_child_does_not_fit() -> None:
-    """Where the second group has no room the first is given up as well."""
+    """Where the second group has no room the first is not placed either."""
     items = [*_tree(2), *_pods(2, "left"), *_pods(2, "right", cpu="7")]
     writes = _look(*_nodes(2), *items)
     assert _bound(writes) == {}
@@ -391,7 +391,7 @@ def test_devices_count() -> None:
 
 
 def test_a_loaded_pod_without_a_preemption_policy_has_the_default_one() -> None:
-    """Nobody has admitted it, so nothing was filled in; beside a pod that never preempts it is told of."""
+    """It skipped admission, so no default was filled in; beside a pod that never preempts it is reported."""
     pods = [_pod("gang-0", preemptionPolicy="Never"), _pod("gang-1")]
     _, _, message = _group_conditions(_look(_group(min_count=2), *pods, *_nodes(2)))["gang"]
     assert "same preemption policy, got PreemptLowerPriority and Never" in message

@@ -28,7 +28,7 @@ from tests.unit.simulator.controllers.stack import (
 
 
 def test_group_waits_for_its_pod_group_and_is_then_bound_together(server: ApiServer, client: Client) -> None:
-    """Pods of a group that does not exist stay unbound without a word; the PodGroup's creation binds them."""
+    """Pods of a group that does not exist stay unbound silently; the PodGroup's creation binds them."""
     make_job(client, 3, group="gang")
     with Controllers(server.url, kubelet=FOR_EVER):
         until(lambda: len(pods_of(client)) == 3)
@@ -98,7 +98,7 @@ def test_deleted_job_takes_its_pods_along(server: ApiServer, client: Client) -> 
 
 
 def test_orphaned_pods_lose_their_finalizer(server: ApiServer, client: Client) -> None:
-    """Pods of a Job that was deleted without them run on and can be deleted by anybody."""
+    """Pods of a Job that was deleted without them run on and can be deleted by any client."""
     make_job(client, 2)
     with Controllers(server.url, kubelet=FOR_EVER):
         until(lambda: len(pods_of(client, "Running")) == 2)

@@ -39,7 +39,7 @@ def test_a_reference_is_sent_as_by_the_adapter(event: dict[str, Any]) -> None:
 
 
 def test_the_recordings_hold_cluster_scoped_objects() -> None:
-    """An empty namespace is told, and doubled slashes come with it: the case is among the recorded ones."""
+    """An empty namespace is sent, and doubled slashes come with it: the case is among the recorded ones."""
     runtimes = [event for event in recorded("resource") if event["kind"] == "ClusterTrainingRuntime"]
     assert {event["namespace"] for event in runtimes} == {""}
     assert all("/namespaces//clustertrainingruntimes/" in event["subject"] for event in runtimes)

@@ -58,7 +58,7 @@ def test_waits_add_up_to_three_seconds() -> None:
 
 
 def test_attempts_of_one_sending_share_an_id_and_sendings_do_not() -> None:
-    """The id tells retries of one sending apart from a second event about the same change."""
+    """The id distinguishes retries of one sending from a second event about the same change."""
     sink = _Sink(503, 202)
     sender = Sender(sink, wait=lambda _seconds: None)
     sender.send(HEADERS, b"{}")

@@ -115,7 +115,7 @@ Start = Callable[..., tuple[Source, _Broker]]
 
 
 def test_existing_objects_are_never_sent(started: Start) -> None:
-    """The list only tells where the watch begins; the first event is the first change after it."""
+    """The list only says where the watch begins; the first event is the first change after it."""
     cluster = _Cluster(existing=[_job("old", "9")])
     _, broker = started(cluster)
     cluster.changes.put(("ADDED", _job("new", "11")))
@@ -124,7 +124,7 @@ def test_existing_objects_are_never_sent(started: Start) -> None:
 
 
 def test_changes_become_add_update_and_delete(started: Start) -> None:
-    """The three words of a watch are the three words of an event; bookmarks are nobody's business."""
+    """The three words of a watch are the three words of an event; bookmarks cause no event."""
     cluster = _Cluster()
     _, broker = started(cluster)
     for change in ("ADDED", "MODIFIED", "BOOKMARK", "DELETED"):
@@ -156,7 +156,7 @@ def test_a_server_that_is_away_costs_nothing_but_time(started: Start) -> None:
 
 
 def test_an_expired_watch_loses_the_changes_in_between(started: Start) -> None:
-    """410: a new list tells where to go on, and what it holds is not sent."""
+    """410: a new list says where to go on, and its objects are not sent."""
     cluster = _Cluster(versions=["10", "90"])
     _, broker = started(cluster)
     cluster.changes.put(Expired("too old", status=410))

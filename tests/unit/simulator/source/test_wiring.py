@@ -32,7 +32,7 @@ def test_no_namespace_selector_and_an_empty_one_are_opposites() -> None:
 
 
 def test_overrides_are_put_on_every_event() -> None:
-    """`ceOverrides.extensions` tells clusters apart whose API servers have the same address."""
+    """`ceOverrides.extensions` distinguishes clusters whose API servers have the same address."""
     spec = SourceSpec.from_manifest(_source(ceOverrides={"extensions": {"cluster": "east"}}))
     assert spec.extensions == {"cluster": "east"}
 
