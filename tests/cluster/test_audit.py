@@ -35,7 +35,7 @@ def test_whole_lines_are_read(tmp_path: Path, written: bytes, offset: int, seen:
 
 
 @pytest.mark.parametrize("offset", [0, 12])
-def test_a_line_that_gets_its_end_meanwhile_is_none_yet(
+def test_a_line_that_is_completed_meanwhile_is_not_returned_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int
 ) -> None:
     """A line that is completed between two reads is not returned."""

@@ -53,9 +53,9 @@ def test_the_job_controller_of_1_36_has_to_leave_jobs_alone() -> None:
     options = cluster.ClusterOptions(Release("1.36", gates=gates), controllers=(), types=())
     with cluster.running(options) as made:
         findings = check_cluster(Client.from_kubeconfig(str(made.kubeconfig)), "default")
-        (told,) = [finding for finding in findings if finding.about == "gate WorkloadWithJob"]
-    assert told.level == Level.FAIL
-    assert "switch it off on kube-apiserver and kube-controller-manager" in told.message
+        (finding_of_gate,) = [finding for finding in findings if finding.about == "gate WorkloadWithJob"]
+    assert finding_of_gate.level == Level.FAIL
+    assert "switch it off on kube-apiserver and kube-controller-manager" in finding_of_gate.message
 
 
 def test_roles_and_policies_are_as_installed(client: Client) -> None:

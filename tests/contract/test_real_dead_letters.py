@@ -32,7 +32,7 @@ from muster.simulator.broker import Answer, Broker, Ingress, Wiring
 from muster.simulator.broker.targets import HttpTarget
 from tests.cluster import manifests, modules
 from tests.cluster.cluster import RealCluster
-from tests.unit.events.test_dead_letters import EVENT, TOLD, binary
+from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary
 from tests.unit.runtime.fakes import NOW
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -103,7 +103,7 @@ def _kept(account: Client) -> list[str]:
     """The ids of what the function keeps after five undelivered events, oldest first."""
     letters = DeadLetters(account, Settings(dead_letter_namespace=HOME, dead_letter_limit=LIMIT), lambda: NOW)
     for number in range(5):
-        assert letters.handle(*binary(EVENT | TOLD | {"id": f"late-{number}"})).status == 202
+        assert letters.handle(*binary(EVENT | FAILURE | {"id": f"late-{number}"})).status == 202
     return _names(account)
 
 
@@ -126,18 +126,18 @@ def test_its_role_is_enough_and_the_oldest_make_room(account: Client, kept: list
 @pytest.mark.usefixtures("broker")
 def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: RealCluster, kept: list[str]) -> None:
     """The proxy of Services is asked, and its 503 is reported; letters that were not accepted are kept."""
-    told = redrive(bare_137)
-    assert told.exit_code == 1, told.output
-    assert f"{INGRESS} answered 503" in told.output
+    result = redrive(bare_137)
+    assert result.exit_code == 1, result.output
+    assert f"{INGRESS} answered 503" in result.output
     assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == kept
 
 
 def test_accepted_dead_letters_are_deleted(bare_137: RealCluster, kept: list[str]) -> None:
     """A broker that takes them, at its address: as behind `kubectl port-forward`."""
     with _ingress() as ingress:
-        told = redrive(bare_137, "--to", ingress.url)
-    assert told.exit_code == 0, told.output
-    assert len(told.stdout.splitlines()) == len(kept)
+        result = redrive(bare_137, "--to", ingress.url)
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == len(kept)
     assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
 
 
@@ -145,8 +145,8 @@ def test_accepted_dead_letters_are_deleted(bare_137: RealCluster, kept: list[str
 def test_the_api_server_passes_them_on_to_a_pod_of_the_broker(bare_137: RealCluster, kept: list[str]) -> None:
     """Nothing but the kubeconfig is needed: it finds the Service of the broker's address, and a pod of it."""
     with _ingress() as ingress, _pod_network(bare_137, ingress) as asked:
-        told = redrive(bare_137)
-    assert told.exit_code == 0, told.output
+        result = redrive(bare_137)
+    assert result.exit_code == 0, result.output
     assert asked == ["/muster-system/muster"] * len(kept)
     assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
 

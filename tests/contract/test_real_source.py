@@ -48,7 +48,7 @@ class _Recorder(Sink):
     def of(self, path: str, kind: str) -> list[Seen]:
         """The events about one kind, in order, without what each sending has of its own."""
         return [
-            (_told(request.headers), json.loads(request.body))
+            (_attributes(request.headers), json.loads(request.body))
             for request in self.received[path]
             if request.headers["Ce-Kind"] == kind
         ]
@@ -58,7 +58,7 @@ class _Recorder(Sink):
         return [headers["Ce-Type"].rpartition(".")[2] for headers, _ in self.of(path, kind)]
 
 
-def _told(headers: dict[str, str]) -> dict[str, str]:
+def _attributes(headers: dict[str, str]) -> dict[str, str]:
     ours = {name: value for name, value in headers.items() if name.startswith(("Ce-", "Kn-", "Content-T"))}
     return {name: value for name, value in ours.items() if name not in OF_EACH_SENDING}
 

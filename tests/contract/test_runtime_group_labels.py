@@ -129,7 +129,7 @@ def test_group_labels_are_added_and_removed_with_the_policy(runtime: Runtime) ->
     assert _without_empty(runtime.read()["spec"]) == _without_empty(before)
 
 
-def test_a_label_that_a_person_changed_is_theirs_from_then_on(runtime: Runtime) -> None:
+def test_a_label_changed_by_a_user_is_owned_by_the_user(runtime: Runtime) -> None:
     """The API server makes the user its field manager, so that it stays when the policy is removed."""
     runtime.annotate("workload: {}")
     runtime.look()

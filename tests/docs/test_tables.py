@@ -15,7 +15,7 @@ from muster.policy.limits import Limits, setting
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
-from tests.manifests.test_observability import told
+from tests.manifests.test_observability import exported_samples
 
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 COMPOSING = (ROOT / "docs/composing.md").read_text()
@@ -49,7 +49,9 @@ def test_every_metric_of_gangs_is_listed() -> None:
     """With its labels; `function` is a label of all."""
     rows = dict(re.findall(r"^\|[^|]+\| `(muster_\w+?)(?:\{(\w+)\})?` \|$", OPERATIONS, re.MULTILINE))
     gangs = re.compile(r"(muster_(?:gang|gave_up|owners_without_gang)\w*?)(?:_count)?")
-    samples = {found[1]: labels for name, labels in told().items() if (found := gangs.fullmatch(name))}
+    samples = {
+        found[1]: labels for name, labels in exported_samples().items() if (found := gangs.fullmatch(name))
+    }
     parts = ("_bucket", "_sum", "_created")
     counted = {name: labels - {"function"} for name, labels in samples.items() if not name.endswith(parts)}
     assert {name: {label} - {""} for name, label in rows.items()} == counted

@@ -86,7 +86,7 @@ def test_an_owner_cannot_weaken_locked_fields(
     assert kept == {"onFailure": "Hold", "disruptionMode": {"all": {}}, "minCount": "All"}
 
 
-def test_broken_text_is_no_way_around_a_lock(
+def test_an_unreadable_policy_does_not_bypass_a_lock(
     story: RealStory, stage: Any, administrate: Administrate
 ) -> None:
     """Without the lock its pods would run in a basic group."""

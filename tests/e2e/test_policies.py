@@ -154,7 +154,7 @@ def test_an_invalid_policy_is_reported_and_a_repaired_policy_applies_to_the_next
     assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
 
 
-def test_a_broken_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> None:
+def test_an_invalid_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> None:
     """No pod runs without the gang; the owner says why."""
     story.add_nodes(1)
     policy = "workload: {onFailure: Hold, groups: [{name: mian}]}"

@@ -138,5 +138,5 @@ def _seconds_until_told(story: RealStory, kind: str) -> float:
         and entry.name.startswith("low")
         and (entry.change == "DELETED" or "deletionTimestamp" in entry.object["metadata"])
     )
-    told = next(entry.at for entry in entries if _reason_in(entry, kind) == "MembersLost")
-    return told - lost
+    reported = next(entry.at for entry in entries if _reason_in(entry, kind) == "MembersLost")
+    return reported - lost

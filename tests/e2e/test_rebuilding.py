@@ -33,7 +33,7 @@ def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: RealStory
     assert set(story.groups()) == groups
 
 
-def test_deleted_workloads_are_made_anew(story: RealStory, stage: RealStage, stages: Stages) -> None:
+def test_deleted_workloads_are_created_again(story: RealStory, stage: RealStage, stages: Stages) -> None:
     """Meanwhile their gangs run on, and replacements join them.
 
     Without a Workload every function has to find the policy by itself, and without the Trainer's snapshot of

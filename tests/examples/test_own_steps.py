@@ -85,7 +85,7 @@ def test_a_sweep_sends_the_message_after_five_minutes(monkeypatch: pytest.Monkey
         monkeypatch.setenv("WEBHOOK_URL", chat.url)
         early, late = (_reasons(_replayed(minutes)) for minutes in (3, 6))
     assert (early & _CHAT, late & _CHAT) == ({"NotYet"}, {"ChatTold", "ToldBefore"})
-    assert len(chat.told) == 1
+    assert len(chat.texts) == 1
 
 
 def test_a_chat_that_is_down_makes_a_dead_letter_after_five_retries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_a_chat_that_is_down_makes_a_dead_letter_after_five_retries(monkeypatch:
     with webhook(status=500) as chat:
         monkeypatch.setenv("WEBHOOK_URL", chat.url)
         end = _replayed(6, sweep=False)
-    assert (len(chat.told), len(end.dead_letters)) == (6, 1)
+    assert (len(chat.texts), len(end.dead_letters)) == (6, 1)
 
 
 _CHAT = {"NotYet", "ChatTold", "ToldBefore"}

@@ -93,7 +93,7 @@ class ManualPipeline:
         """Run functions until a condition holds."""
         end = time.monotonic() + PATIENCE
         while not holds():
-            assert time.monotonic() < end, self.told()
+            assert time.monotonic() < end, self.described()
             self.run(*steps)
             time.sleep(0.02)
 
@@ -143,7 +143,7 @@ class ManualPipeline:
             f"template {template['name']}": _number(template) for template in _templates(workload["spec"])
         }
 
-    def told(self) -> str:
+    def described(self) -> str:
         """Return the state of the namespace, for the message of a failure."""
         pods = [
             (pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["spec"].get("schedulingGates"))
@@ -325,6 +325,6 @@ def _stopped_after(writes: int, world: ManualPipeline, change: SizeChange, comes
     change.happens(world)
     cut_off = Stopped(world.server, writes)
     world.run("resize_gang", cluster=cut_off)
-    assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.told()}"
+    assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.described()}"
     world.run("patch_pods")  # its events come whether or not anything was repaired
     world.until(lambda: world.numbers() == change.numbers and len(world.live()) == change.live, *comes)

@@ -58,7 +58,7 @@ ADDED = {"job", "instance", "namespace"}
 """Labels that Prometheus adds."""
 
 
-def told() -> dict[str, set[str]]:
+def exported_samples() -> dict[str, set[str]]:
     """The labels of each sample that a function can have."""
     now = datetime(2026, 11, 21, tzinfo=UTC)
     metrics = Metrics("patch_pods", lambda: 0)
@@ -79,7 +79,7 @@ def test_metrics_and_labels_exist(expression: str) -> None:
     """A metric or label that no function has is an empty panel, and an alert that never fires."""
     expression = _written_out(expression)
     names = set(NAME.findall(expression))
-    samples = told()
+    samples = exported_samples()
     assert names
     assert names <= set(samples)
     labels = set.union(*(samples[name] for name in names)) | ADDED
@@ -100,7 +100,9 @@ def test_reasons_and_outcomes_exist(expression: str) -> None:
 def test_every_metric_of_muster_is_shown() -> None:
     """A metric that no panel or alert queries need not be counted."""
     shown = " ".join(str(expression.values[0]) for expression in EXPRESSIONS)
-    ours = {name for name in told() if name.startswith("muster_") and not name.endswith("_created")}
+    ours = {
+        name for name in exported_samples() if name.startswith("muster_") and not name.endswith("_created")
+    }
     families = {name.removesuffix("_sum").removesuffix("_count") for name in ours}
     assert {name for name in families if name not in shown and f"{name}_bucket" not in shown} == set()
 

@@ -133,12 +133,12 @@ STATUSES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 @st.composite
 def lied_about(draw: st.DrawFn, objects: list[Object]) -> Object:
     """Draw an existing or invented object, with some fields changed."""
-    told = copy.deepcopy(draw(st.sampled_from(objects)))
-    told.pop("moment", None)
-    metadata = told["metadata"]
+    sent_object = copy.deepcopy(draw(st.sampled_from(objects)))
+    sent_object.pop("moment", None)
+    metadata = sent_object["metadata"]
     if draw(st.booleans()):
         kind = draw(st.sampled_from([(obj["apiVersion"], obj["kind"]) for obj in objects] + _kinds()))
-        told["apiVersion"], told["kind"] = kind
+        sent_object["apiVersion"], sent_object["kind"] = kind
     if draw(st.booleans()):
         metadata["name"] = draw(NAMES)
     if draw(st.booleans()):
@@ -157,10 +157,10 @@ def lied_about(draw: st.DrawFn, objects: list[Object]) -> Object:
         }
         metadata["ownerReferences"] = [owner]
     if draw(st.booleans()):
-        told["spec"] = {**told.get("spec", {}), **draw(SPECS)}
+        sent_object["spec"] = {**sent_object.get("spec", {}), **draw(SPECS)}
     if draw(st.booleans()):
-        told["status"] = {**told.get("status", {}), **draw(STATUSES)}
-    return told
+        sent_object["status"] = {**sent_object.get("status", {}), **draw(STATUSES)}
+    return sent_object
 
 
 def _kinds() -> list[tuple[str, str]]:
@@ -226,13 +226,13 @@ TRUE_EVENTS = [
 def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened: str) -> None:
     """A true event of the same form makes the function write, so the forged ones are not simply refused."""
     step = steps.step_named(name)
-    told = next(
+    sent_object = next(
         obj
         for obj in world()
         if obj["kind"] == kind and obj["metadata"].get("namespace", "") == namespace and _has_a_policy(obj)
     )
-    named = {"namespace": namespace, "name": told["metadata"]["name"]}
-    data = {key: told[key] for key in ("apiVersion", "kind")} | named
+    named = {"namespace": namespace, "name": sent_object["metadata"]["name"]}
+    data = {key: sent_object[key] for key in ("apiVersion", "kind")} | named
     written = writes_of(step, a_sweep() | {"type": f"dev.knative.apiserver.ref.{happened}", "data": data})
     assert written
     assert written <= writes_of(step, a_sweep())

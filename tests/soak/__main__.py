@@ -106,10 +106,10 @@ def line(server: str, function: Attacked, rounds: int) -> str:
     third = len(function.memory) // 3
     memory = " -> ".join(str(function.memory[at]) for at in (0, third, -1))
     handles = " -> ".join(str(function.handles[at]) for at in (0, third, -1))
-    verdict = "flat" if function.is_flat() else "GREW"
+    growth = "flat" if function.is_flat() else "GREW"
     requests = rounds * REQUESTS
     return (
-        f"{server:<9} {function.name:<18} {requests:>7} requests  {memory} MiB  {handles} handles  {verdict}"
+        f"{server:<9} {function.name:<18} {requests:>7} requests  {memory} MiB  {handles} handles  {growth}"
     )
 
 

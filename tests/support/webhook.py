@@ -16,7 +16,7 @@ class ChatChannel:
 
     url: str
     status: int
-    told: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def webhook(status: int = 200) -> Iterator[ChatChannel]:
     class WebhookHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
-            channel.told.append(json.loads(self.rfile.read(length))["text"])
+            channel.texts.append(json.loads(self.rfile.read(length))["text"])
             self.send_response(channel.status)
             self.end_headers()
 

@@ -72,8 +72,8 @@ def outline(take: Take) -> Outline:
     masks = Masks(take)
     sections: Outline = defaultdict(lambda: defaultdict(Line))
     happenings = list(_happenings(take, masks))
-    told = [*_changed(happenings), *_counted(happenings)]
-    for kind, _, text, values in sorted(told, key=lambda line: line[:3]):
+    entries = [*_changed(happenings), *_counted(happenings)]
+    for kind, _, text, values in sorted(entries, key=lambda line: line[:3]):
         sections[kind][text].add(values)
     references = sections["references"]
     for event in sorted(map(masks.document, take.reference), key=_reference):

@@ -32,11 +32,11 @@ COMMANDS = {
 }
 """Every command that works on a cluster; `run` only with --kubeconfig."""
 
-NOBODY = "http://127.0.0.1:1"
+NO_SERVER = "http://127.0.0.1:1"
 """A server that is not there: the port is reserved."""
 
 
-def a_kubeconfig(server: str = NOBODY, /, **changed: Any) -> dict[str, Any]:
+def a_kubeconfig(server: str = NO_SERVER, /, **changed: Any) -> dict[str, Any]:
     """A kubeconfig with one context; `changed` replaces fields, those that are None are left out."""
     config = {
         "apiVersion": "v1",
@@ -165,7 +165,7 @@ def test_a_bad_server_is_reported_in_the_same_line_by_all_commands(
     """Exit status 1, the URL, and what came from there; never that nothing waits."""
     path = tmp_path / "config"
     with serving(answer or ScriptedResponse()) as server:
-        url = server.url if answer else NOBODY
+        url = server.url if answer else NO_SERVER
         path.write_text(yaml.safe_dump(a_kubeconfig(url)))
         lines = {command: one_line(run(command, str(path)), 1) for command in COMMANDS}
     line = lines["status"]
@@ -275,7 +275,7 @@ class TestKubeconfigVariable:
         assert_names(line, "'nowhere'")
         assert muster("explain", "job/llama", "--context", "here").exit_code == 0
 
-    def test_none_of_them_exists(
+    def test_no_kubeconfig_of_the_list_exists(
         self, muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
     ) -> None:
         """They are named, with the ways to name others."""

@@ -29,7 +29,7 @@ def a_source(**changed: Any) -> str:
 
 
 @pytest.fixture
-def nobody() -> Iterator[int]:
+def taken_port() -> Iterator[int]:
     """A port that is taken, and where no process answers."""
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
@@ -103,13 +103,13 @@ def test_a_file_that_is_there_is_kept(muster: Muster, filed: Filed, tmp_path: Pa
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
-def test_a_port_in_use_is_reported(muster: Muster, tmp_path: Path, nobody: int, wording: Wording) -> None:
+def test_a_port_in_use_is_reported(muster: Muster, tmp_path: Path, taken_port: int, wording: Wording) -> None:
     """In the words of the machine."""
-    result = muster("record", str(tmp_path / "e.jsonl"), "--listen", f"127.0.0.1:{nobody}")
+    result = muster("record", str(tmp_path / "e.jsonl"), "--listen", f"127.0.0.1:{taken_port}")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert_names(line, "--listen", f"127.0.0.1:{nobody}", "Address already in use")
-    wording(line.replace(str(nobody), "PORT"))
+    assert_names(line, "--listen", f"127.0.0.1:{taken_port}", "Address already in use")
+    wording(line.replace(str(taken_port), "PORT"))
     assert not (tmp_path / "e.jsonl").exists()
 
 
@@ -161,7 +161,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_cluster_that_does_not_answer_is_reported(
-    muster: Muster, filed: Filed, tmp_path: Path, nobody: int
+    muster: Muster, filed: Filed, tmp_path: Path, taken_port: int
 ) -> None:
     """Exit status 1: the same command may work later."""
     kubeconfig = filed(
@@ -169,7 +169,7 @@ def test_a_cluster_that_does_not_answer_is_reported(
         {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{nobody}"}}],
+            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{taken_port}"}}],
             "users": [{"name": "a", "user": {}}],
             "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
             "current-context": "a",
@@ -177,7 +177,7 @@ def test_a_cluster_that_does_not_answer_is_reported(
     )
     result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", kubeconfig)
     assert result.exit_code == 1
-    assert_names(result.stderr, f"http://127.0.0.1:{nobody}", "Unavailable")
+    assert_names(result.stderr, f"http://127.0.0.1:{taken_port}", "Unavailable")
     assert not (tmp_path / "e.jsonl").exists()
 
 

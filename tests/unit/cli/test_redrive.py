@@ -27,7 +27,7 @@ from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Muster, assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
-from tests.unit.events.test_dead_letters import EVENT, TOLD, structured
+from tests.unit.events.test_dead_letters import EVENT, FAILURE, structured
 from tests.unit.runtime.fakes import NOW
 
 HOME = "muster-system"
@@ -56,7 +56,9 @@ class RedriveCluster:
 
     def store(self, **change: Any) -> str:
         """Store a dead letter; its name."""
-        letter = cut(of_request(*structured(JOB_ADDED | TOLD | change)), Settings().dead_letter_limit_bytes)
+        letter = cut(
+            of_request(*structured(JOB_ADDED | FAILURE | change)), Settings().dead_letter_limit_bytes
+        )
         self.client.create(CONFIGMAPS, to_config_map(letter, HOME), manager="test")
         return letter.name
 

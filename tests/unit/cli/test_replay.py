@@ -173,7 +173,7 @@ def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(
     wording(line)
 
 
-def test_an_event_that_is_none_stops_it_before_anything_happens(
+def test_an_invalid_event_stops_the_replay_before_any_delivery(
     muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
 ) -> None:
     """A broker would not take it in either; the line is reported."""

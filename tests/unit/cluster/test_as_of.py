@@ -82,7 +82,7 @@ def test_a_state_that_was_compacted_is_replaced_by_the_newest(
     assert client.versions == [(version, "Exact"), ("", ""), (newer, "Exact")]
 
 
-def test_after_a_version_that_was_not_reached_none_is_sent(client: VersionsClient) -> None:
+def test_after_an_unreached_version_no_version_is_sent(client: VersionsClient) -> None:
     """Resources in several etcds have several counters; each such list would take three seconds."""
     add_job(client, "first")
     assert names(client, "9000000000") == names(client, "1") == ["first"]

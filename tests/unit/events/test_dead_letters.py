@@ -25,7 +25,7 @@ EVENT: dict[str, Any] = {
     "datacontenttype": "application/json",
     "data": {"kind": "Job", "metadata": {"name": "llama"}},
 }
-TOLD = {
+FAILURE = {
     "knativeerrordest": "http://create-workload.muster-system.svc.cluster.local",
     "knativeerrorcode": "500",
     "knativeerrordata": base64.b64encode(b'{"reason": "Invalid"}').decode(),
@@ -51,7 +51,7 @@ def structured(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:
 @pytest.mark.parametrize("mode", [binary, structured])
 def test_attributes_of_the_broker_are_separated_from_the_event(mode: Any) -> None:
     """Who failed and how stands beside the event, which is as it was before."""
-    letter = of_request(*mode(EVENT | TOLD))
+    letter = of_request(*mode(EVENT | FAILURE))
     assert letter == DeadLetter(EVENT, "create-workload", "500", '{"reason": "Invalid"}')
     assert letter.about == "Job team-a/llama"
 
@@ -64,7 +64,7 @@ def test_an_event_without_failure_attributes(mode: Any) -> None:
 
 def test_config_map_and_back() -> None:
     """Nothing of a letter is lost in its ConfigMap."""
-    letter = of_request(*binary(EVENT | TOLD))
+    letter = of_request(*binary(EVENT | FAILURE))
     stored = to_config_map(letter, "muster-system")
     assert from_config_map(stored) == letter
     assert stored["metadata"]["labels"]["muster.dev/dead-letter"] == "true"
@@ -82,7 +82,7 @@ def test_data_that_is_no_json_is_kept_as_bytes() -> None:
 
 def test_large_event_keeps_its_attributes_only() -> None:
     """A ConfigMap holds a mebibyte, and a hundred of them are listed at once."""
-    received = of_request(*binary(EVENT | TOLD | {"data": {"words": "x" * SIZE}}))
+    received = of_request(*binary(EVENT | FAILURE | {"data": {"words": "x" * SIZE}}))
     assert received.whole
     letter = cut(received, SIZE)
     assert not letter.whole
@@ -104,7 +104,7 @@ def test_no_letter_is_larger_than_the_limit(character: str, length: int) -> None
     answer = base64.b64encode((character * 768).encode()).decode()
     names = dict.fromkeys(("id", "source", "type", "subject", "name", "musterredrive"), character * length)
     letter = cut(
-        of_request(*structured({**EVENT, **TOLD, **extensions, **names, "knativeerrordata": answer})), SIZE
+        of_request(*structured({**EVENT, **FAILURE, **extensions, **names, "knativeerrordata": answer})), SIZE
     )
     assert size(letter) <= SIZE
     assert from_config_map(to_config_map(letter, "n")) == letter
@@ -125,7 +125,7 @@ def test_no_letter_is_larger_than_the_limit(character: str, length: int) -> None
 )
 def test_code_is_the_status_of_an_answer(code: str, kept: str) -> None:
     """Anything else has one bucket in metrics, such as the Arabic digits of 503."""
-    assert of_request(*structured(EVENT | TOLD | {"knativeerrorcode": code})).code == kept
+    assert of_request(*structured(EVENT | FAILURE | {"knativeerrorcode": code})).code == kept
 
 
 @pytest.mark.parametrize(
@@ -149,35 +149,35 @@ def test_functions_of_one_service_are_distinguished() -> None:
     """By the path: the same event may fail in two of them, and is kept for each."""
     service = "http://muster.muster-system.svc.cluster.local"
     first, second = (
-        of_request(*structured(EVENT | TOLD | {"knativeerrordest": f"{service}/{path}"}))
+        of_request(*structured(EVENT | FAILURE | {"knativeerrordest": f"{service}/{path}"}))
         for path in ("create-workload", "patch-pods")
     )
     assert (first.function, second.function) == ("muster/create-workload", "muster/patch-pods")
     assert first.name != second.name
-    assert of_request(*structured(EVENT | TOLD | {"knativeerrordest": f"{service}/"})).function == "muster"
-    long = of_request(*structured(EVENT | TOLD | {"knativeerrordest": f"{service}/{'x' * 5000}"}))
+    assert of_request(*structured(EVENT | FAILURE | {"knativeerrordest": f"{service}/"})).function == "muster"
+    long = of_request(*structured(EVENT | FAILURE | {"knativeerrordest": f"{service}/{'x' * 5000}"}))
     assert len(long.function) < 80
 
 
 def test_destination_that_is_no_url() -> None:
     """The function that failed is unknown then."""
-    assert of_request(*structured(EVENT | TOLD | {"knativeerrordest": "http://["})).function == ""
+    assert of_request(*structured(EVENT | FAILURE | {"knativeerrordest": "http://["})).function == ""
 
 
 def test_answer_cut_in_the_middle_of_its_base64_is_read_as_far_as_it_goes() -> None:
     """A broker keeps 1024 characters of it."""
     cut = base64.b64encode(b"a long answer of the function").decode()[:30]
-    assert of_request(*binary(EVENT | TOLD | {"knativeerrordata": cut})).answer == "a long answer of the "
-    assert of_request(*binary(EVENT | TOLD | {"knativeerrordata": "???"})).answer == ""
+    assert of_request(*binary(EVENT | FAILURE | {"knativeerrordata": cut})).answer == "a long answer of the "
+    assert of_request(*binary(EVENT | FAILURE | {"knativeerrordata": "???"})).answer == ""
 
 
 def test_each_failure_of_an_event_has_one_name() -> None:
     """A broker that delivers a letter twice makes one of it; an event that fails once more makes another."""
-    first = of_request(*binary(EVENT | TOLD))
-    assert first.name == of_request(*structured(EVENT | TOLD)).name == "dead-letter-b03c7a2269fd"
-    second = of_request(*structured({**first.again(), **TOLD}))
+    first = of_request(*binary(EVENT | FAILURE))
+    assert first.name == of_request(*structured(EVENT | FAILURE)).name == "dead-letter-b03c7a2269fd"
+    second = of_request(*structured({**first.again(), **FAILURE}))
     assert (second.event["musterredrive"], second.again()["musterredrive"]) == ("1", "2")
-    other = of_request(*binary(EVENT | TOLD | {"knativeerrordest": "http://patch-pods.muster-system"}))
+    other = of_request(*binary(EVENT | FAILURE | {"knativeerrordest": "http://patch-pods.muster-system"}))
     assert len({first.name, second.name, other.name}) == 3
 
 

@@ -85,7 +85,7 @@ class GatedCluster:
         )
         return run_step(step_named(function), self._functions[function], ref, lambda: NOW)
 
-    def told(self, resource: Resource, kind: str) -> tuple[str, str]:
+    def reported_condition(self, resource: Resource, kind: str) -> tuple[str, str]:
         """Status and reason of a condition of the owner `llama`."""
         live = self.raw.get(resource, "llama", "team-a") or {}
         (conditions,) = [condition for condition in live["status"]["conditions"] if condition["type"] == kind]
@@ -182,7 +182,7 @@ def test_1_36_refuses_a_resize(world: Callable[..., GatedCluster], wording: Word
     wording(outcome.message.replace(group, "GROUP"))
     assert cluster.grouped("v1alpha2", POD_GROUPS) == [before]
     cluster.run("emit_conditions", child, JOBS)
-    assert cluster.told(JOBSETS, "PodGroupsReady") == ("True", "GangSizeFixed")
+    assert cluster.reported_condition(JOBSETS, "PodGroupsReady") == ("True", "GangSizeFixed")
     assert "GangSizeFixed" in cluster.events()
 
 
@@ -281,10 +281,10 @@ def test_labelled_jobs_run_as_plain_jobs_where_the_api_is_off(world: Callable[..
     for pod in pods:
         assert cluster.run("patch_pods", pod, PODS).reason == "ApiNotServed"
     assert cluster.gates() == [[], []]
-    assert cluster.told(JOBS, "muster.dev/PodGroupsReady") == ("False", "ApiNotServed")
+    assert cluster.reported_condition(JOBS, "muster.dev/PodGroupsReady") == ("False", "ApiNotServed")
     assert cluster.events() == {"ApiNotServed"}
     assert cluster.run("emit_conditions", job, JOBS).reason == "ConditionsUpdated"
-    assert cluster.told(JOBS, "muster.dev/PodGroupsScheduled") == ("False", "ApiNotServed")
+    assert cluster.reported_condition(JOBS, "muster.dev/PodGroupsScheduled") == ("False", "ApiNotServed")
     for name in ("create_workload", "emit_conditions"):
         assert cluster.run(name, job, JOBS).reason in {"ApiNotServed", "UpToDate"}
     assert len(cluster.raw.list(EVENTS, "team-a")) == 1

@@ -55,7 +55,7 @@ def test_every_requirement_is_locked_by_hash() -> None:
     assert len(re.findall(r"== ?\S+(?: ;.*)? \\\n    --hash=sha256:", requirements)) == len(packages)
 
 
-def test_no_shell_stands_between_the_server_and_its_signals() -> None:
+def test_signals_reach_the_server_without_a_shell() -> None:
     """RUN and ENTRYPOINT are JSON: a shell as the first process would keep SIGTERM to itself."""
     commands = [*containerfile.of_word("RUN"), *containerfile.of_word("ENTRYPOINT")]
     assert [command.command[0] for command in commands] == ["python"] * len(commands)

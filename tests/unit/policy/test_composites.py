@@ -205,7 +205,7 @@ def zone(groups: int) -> CompositePodGroup:
     return CompositePodGroup.read(a_composite(NAME, groups, root=blocks()))
 
 
-def test_a_nested_template_is_resized_where_it_stands() -> None:
+def test_a_nested_template_is_resized_in_place() -> None:
     """Each number by its path in the Workload, guarded by the resourceVersion that was read."""
     job = blocks(1)
     group = a_pod_group("llama-main-33333333-0", root=job)

@@ -261,7 +261,7 @@ def test_the_same_event_has_the_same_name() -> None:
         pytest.param("2026-11-21T07:59:54Z", False, id="placed longer ago: another event reports it"),
     ],
 )
-def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again: bool) -> None:
+def test_a_group_that_was_placed_a_moment_ago_is_checked_again(at: str, again: bool) -> None:
     """The scheduler says so before it binds, and no event of the group follows."""
     group = a_pod_group()
     group["status"] = {
@@ -278,7 +278,7 @@ def test_a_group_that_was_placed_a_moment_ago_is_looked_at_again(at: str, again:
     assert (nothing.reason, nothing.requeue) == (Reason.UP_TO_DATE, again)
 
 
-def test_a_group_whose_pods_are_bound_is_not_looked_at_again() -> None:
+def test_a_group_whose_pods_are_bound_is_not_checked_again() -> None:
     """Placed a moment ago, it has all its pods on nodes; what is missing is another group."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b"))
     jobs = [a_child_job(jobset, name, 0) for name in "ab"]

@@ -233,7 +233,7 @@ def _refused_at(second: int, index: int) -> Object:
         ),
     ],
 )
-def test_where_a_group_stands(
+def test_the_reason_and_message_of_a_waiting_group(
     given: Observed, status: str, reason: str, facts: tuple[object, ...], wording: Wording
 ) -> None:
     """The message names the group, and quotes what others say of it."""

@@ -58,7 +58,7 @@ def test_an_invalid_policy_hides_those_below(wording: Wording) -> None:
     assert not policy.policy.holds
 
 
-def test_a_broken_policy_that_says_hold_holds() -> None:
+def test_an_invalid_policy_with_hold_holds_the_pods() -> None:
     """Its pods stay gated instead of running without the gang that a user insists on."""
     policy = sources.resolve_policy(
         (a_home(PolicySourceKind.OWNER, "workload: {onFailure: Hold, groups: 3}"),)

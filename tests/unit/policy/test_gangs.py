@@ -94,15 +94,15 @@ def placements(given: Observed) -> list[GangsPlaced]:
     """The placements that the decision reports."""
     decision = plan_conditions(given, NOW)
     actions = decision.actions if isinstance(decision, Plan) else ()
-    told = [milestone for action in actions for milestone in action.milestones]
-    return [milestone for milestone in told if isinstance(milestone, GangsPlaced)]
+    all_milestones = [milestone for action in actions for milestone in action.milestones]
+    return [milestone for milestone in all_milestones if isinstance(milestone, GangsPlaced)]
 
 
 def given_up(decision: object) -> list[str]:
     """The reasons of grouping failures that a plan reports."""
     assert isinstance(decision, Plan)
-    told = [milestone for action in decision.actions for milestone in action.milestones]
-    return [milestone.reason for milestone in told if isinstance(milestone, GangGivenUp)]
+    all_milestones = [milestone for action in decision.actions for milestone in action.milestones]
+    return [milestone.reason for milestone in all_milestones if isinstance(milestone, GangGivenUp)]
 
 
 FALSE = turned("muster.dev/PodGroupsScheduled", "False", 1)
@@ -267,8 +267,8 @@ def test_a_grouping_failure_of_an_owner_is_reported_once() -> None:
     """By the step that writes the reason first; another message is no other reason."""
     first = plan_workload(observed(a_job(created(0)), sources=BROKEN), NOW)
     assert given_up(first) == ["InvalidPolicy"]
-    told = turned("muster.dev/PodGroupsReady", "False", 1)
-    job = a_job(created(0), told)
+    reported = turned("muster.dev/PodGroupsReady", "False", 1)
+    job = a_job(created(0), reported)
     job["status"]["conditions"][0]["reason"] = "InvalidPolicy"
     again = planned(observed(job, sources=BROKEN))
     assert given_up(again) == []

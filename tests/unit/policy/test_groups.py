@@ -47,7 +47,7 @@ def gang(body: Object, labels: dict[str, str] | None = None) -> OwnerPodSets:
     return pod_sets_of(jobset, jobset, labels)
 
 
-def told(tree: tuple[Group, ...]) -> dict[str, Any]:
+def described(tree: tuple[Group, ...]) -> dict[str, Any]:
     """A tree in few words: `gang` or `basic`, and the pods by name suffix."""
     return {group.name: ("gang" if group.gang else "basic", dict(group.sizes)) for group in tree}
 
@@ -110,7 +110,7 @@ def test_groups_of_every_shipped_runtime(runtime: str, nodes: int | None, groups
     jobset = build_jobset(trainjob, shipped_runtime(runtime)["spec"])
     jobset["metadata"]["uid"] = JOBSET_UID
     tree = default_tree(pod_sets_of(TrainJob.read(trainjob), JobSet.read(jobset), ENABLED))
-    assert (told(tree), validate_tree(tree)) == (groups, None)
+    assert (described(tree), validate_tree(tree)) == (groups, None)
 
 
 PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
@@ -222,13 +222,13 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
 )
 def test_groups(body: Object, groups: dict[str, Any]) -> None:
     """The group labels of the pod templates make the groups; their counts are the pods that run at once."""
-    assert told(default_tree(gang(body))) == groups
+    assert described(default_tree(gang(body))) == groups
 
 
 def test_a_namespace_that_did_not_opt_in_has_only_group_labels_written_by_hand() -> None:
     """Without the namespace's label mark-jobs does nothing, and the planner knows."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", label="g"))
-    assert told(default_tree(gang(jobset, {}))) == {"g": one("gang", 2)}
+    assert described(default_tree(gang(jobset, {}))) == {"g": one("gang", 2)}
 
 
 def test_groups_are_named_after_the_jobset() -> None:

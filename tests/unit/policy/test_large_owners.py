@@ -115,7 +115,7 @@ GROUP_LIMIT = DEFAULT_LIMITS.pod_groups
 MANY = 2_000_000
 """The API server takes a thousand times as many; these fill no machine where they are spelled out."""
 
-CROWDS = [
+TOO_LARGE = [
     pytest.param(
         a_job(template_labelled({group_labels.GROUP_SIZE: "1"}), with_spec(parallelism=3, completions=MANY)),
         "spec.template.metadata.labels[muster.dev/group-size]",
@@ -140,7 +140,7 @@ CROWDS = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "path", "groups"), CROWDS)
+@pytest.mark.parametrize(("owner", "path", "groups"), TOO_LARGE)
 def test_an_owner_of_too_many_groups_is_a_grouping_failure(
     owner: Object, path: str, groups: int, wording: Wording
 ) -> None:
@@ -149,19 +149,19 @@ def test_an_owner_of_too_many_groups_is_a_grouping_failure(
     seen = observed(owner)
     planned = [plan(seen, NOW) for plan in (plan_workload, plan_pod_groups, plan_resize, plan_conditions)]
     assert time.thread_time() - began < CPU_SECONDS
-    gave_up, *others, told = planned
-    assert isinstance(gave_up, Plan)
-    assert gave_up.reason == Reason.TOO_MANY_GROUPS
-    assert mentions(gave_up.message, path, groups, GROUP_LIMIT, "MUSTER_LIMIT_POD_GROUPS")
-    wording(gave_up.message)
-    assert [action.target.kind for action in gave_up.actions] == [owner["kind"], "Event"]
+    failed, *others, reported = planned
+    assert isinstance(failed, Plan)
+    assert failed.reason == Reason.TOO_MANY_GROUPS
+    assert mentions(failed.message, path, groups, GROUP_LIMIT, "MUSTER_LIMIT_POD_GROUPS")
+    wording(failed.message)
+    assert [action.target.kind for action in failed.actions] == [owner["kind"], "Event"]
     assert [(type(other), other.reason) for other in others] == [(NoOp, Reason.TOO_MANY_GROUPS)] * 2
-    assert isinstance(told, Plan)
-    conditions = (told.actions[0].body or {})["status"]["conditions"]
+    assert isinstance(reported, Plan)
+    conditions = (reported.actions[0].body or {})["status"]["conditions"]
     assert [(condition["status"], condition["reason"]) for condition in conditions[:2]] == [
         ("False", "TooManyGroups")
     ] * 2
-    assert conditions[0]["message"] == gave_up.message
+    assert conditions[0]["message"] == failed.message
     assert mentions(conditions[1]["message"], path, groups, GROUP_LIMIT, "MUSTER_LIMIT_POD_GROUPS")
     wording(conditions[1]["message"])
 
@@ -181,9 +181,9 @@ def test_only_existing_pods_of_too_many_groups_get_fallback_groups(policy: str, 
     home = PolicySource(
         PolicySourceKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {{onFailure: {policy}}}"
     )
-    gave_up = plan_workload(observed(job, pods=pods, sources=(home,)), NOW)
-    assert isinstance(gave_up, Plan)
-    made = [action.target.name for action in gave_up.actions if action.target.kind == "PodGroup"]
+    failed = plan_workload(observed(job, pods=pods, sources=(home,)), NOW)
+    assert isinstance(failed, Plan)
+    made = [action.target.name for action in failed.actions if action.target.kind == "PodGroup"]
     assert made == names
 
 

@@ -90,7 +90,7 @@ def test_a_gang_that_lost_members(
 
 
 @pytest.mark.parametrize(
-    ("failed", "created", "verdict", "again"),
+    ("failed", "created", "pod_reason", "again"),
     [
         pytest.param(1, "07:59:58", None, True, id="a replacement made a moment ago"),
         pytest.param(1, "07:59:54", None, False, id="a replacement made longer ago"),
@@ -98,14 +98,14 @@ def test_a_gang_that_lost_members(
         pytest.param(0, "07:59:58", None, False, id="no pod was lost: a restart"),
     ],
 )
-def test_a_replacement_is_looked_at_again_until_the_scheduler_has_answered(
-    failed: int, created: str, verdict: str | None, again: bool
+def test_a_replacement_is_checked_again_until_the_scheduler_has_answered(
+    failed: int, created: str, pod_reason: str | None, again: bool
 ) -> None:
     """Its group keeps its condition, and its Job does not count bound pods, so no event follows."""
     replacement = copy.deepcopy(FREE[1])
     replacement["metadata"]["creationTimestamp"] = f"2026-11-21T{created}Z"
-    if verdict:
-        with_condition("PodScheduled", "False", verdict, NO_ROOM)(replacement)
+    if pod_reason:
+        with_condition("PodScheduled", "False", pod_reason, NO_ROOM)(replacement)
     owner = a_job(with_status(failed=failed))
     plan = planned(observed(owner, groups=[PLACED], pods=[RUNNING[0], replacement]))
     assert plan.requeue == again

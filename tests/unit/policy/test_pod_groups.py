@@ -253,7 +253,7 @@ def test_only_missing_pod_groups_are_created() -> None:
     assert list(_specs(observed(TWO_JOBS, workload=OURS, groups=[FIRST]))) == ["llama-g-22222222-1"]
 
 
-def test_a_group_on_its_way_out_does_not_hold_up_the_others() -> None:
+def test_a_group_being_deleted_does_not_hold_up_the_others() -> None:
     """The others are made now; the event comes again for the one whose name is still taken."""
     plan = plan_pod_groups(observed(TWO_JOBS, workload=OURS, groups=[GOING]), NOW)
     assert isinstance(plan, Plan)
@@ -339,7 +339,7 @@ def test_nothing_to_make(given: Observed, decision: NoOp, facts: tuple[str, ...]
     wording(planned.message)
 
 
-def test_a_jobset_made_anew_gets_groups_of_new_names() -> None:
+def test_a_recreated_jobset_gets_groups_with_new_names() -> None:
     """The old PodGroups stay with the old JobSet's pods."""
     rebuilt = a_jobset_of_trainjob(modifiers=[of_uid("99999999-aaaa")])
     trainjob = a_trainjob()

@@ -120,7 +120,7 @@ class TestBeforeTheGroupWasPlaced:
         given = observed(JOB, groups=[BEFORE], pods=[pod])
         assert_ungated(given, names or Held(Reason.UP_TO_DATE, ("team-a/llama",)), wording)
 
-    def test_a_group_on_its_way_out_still_places_pods(self) -> None:
+    def test_a_group_being_deleted_still_places_pods(self) -> None:
         """Its finalizer holds it until the last pod ends."""
         assert ungated(
             observed(JOB, groups=[a_pod_group("llama-main-33333333", being_deleted)], pods=[a_pod(JOB)])

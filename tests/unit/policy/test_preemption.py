@@ -132,8 +132,8 @@ def test_groups_of_two_classes_have_their_own() -> None:
 
 def test_a_template_without_pods_has_no_say() -> None:
     """No pod of the group has its class."""
-    nobody = a_replicated_job("a", pods=0, label="g")
-    both = a_jobset(nobody, a_replicated_job("b", of_class("polite"), label="g"))
+    empty = a_replicated_job("a", pods=0, label="g")
+    both = a_jobset(empty, a_replicated_job("b", of_class("polite"), label="g"))
     (workload,) = made(world(both, POLITE))
     assert settings(spec_of(workload)) == {"g": "Never"}
 

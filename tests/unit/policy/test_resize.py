@@ -194,7 +194,7 @@ def test_the_template_has_the_largest_of_its_groups() -> None:
     assert _sizes(given) == {f"{NAME}-0": 1, f"{NAME}-1": 1}
 
 
-def test_a_job_on_its_way_out_counts_in_full() -> None:
+def test_a_job_being_deleted_counts_in_full() -> None:
     """JobSet makes it anew under its name, so the gang will need all its pods again."""
     jobset = a_jobset(a_replicated_job("a", pods=3))
     job = a_child_job(jobset, "a", 0, with_status(completedIndexes="0"), being_deleted)

@@ -220,6 +220,6 @@ def test_text_that_a_library_refuses_is_an_invalid_policy(text: str) -> None:
         pytest.param("[]", False, id="no mapping"),
     ],
 )
-def test_a_broken_policy_still_says_whether_pods_are_held(content: str, held: bool) -> None:
+def test_an_invalid_policy_still_decides_whether_pods_are_held(content: str, held: bool) -> None:
     """Who wrote Hold does not want pods to run without their gang because of a slip elsewhere."""
     assert schema.asks_to_hold(content) is held

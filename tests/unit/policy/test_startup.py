@@ -178,7 +178,7 @@ def test_without_dependencies_no_start_is_simulated() -> None:
     assert find_deadlock(tree) is None
 
 
-def test_ten_thousand_groups_alike_are_looked_at_once() -> None:
+def test_ten_thousand_equal_groups_are_checked_once() -> None:
     """PodGroups of the same composition stand or fall together."""
     late = ready(entry("w", "w", PER_JOB, replicas=10_000), "first")
     groups = "[{name: root, schedulingPolicy: {basic: {}}, groups: [{name: first}, {name: w}]}]"

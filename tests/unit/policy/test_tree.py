@@ -63,14 +63,14 @@ def asked(body: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...]
     return policy_tree(gang(body), policy, "home", kept=kept)
 
 
-def told(tree: tuple[Group, ...] | GroupingFailure) -> Any:
+def described(tree: tuple[Group, ...] | GroupingFailure) -> Any:
     """A tree in few words: name, gang count or basic, and either sizes or children."""
     assert not isinstance(tree, GroupingFailure), tree
     return [
         (
             group.name,
             group.template_min_count if group.gang else "basic",
-            told(group.children) or dict(group.sizes),
+            described(group.children) or dict(group.sizes),
         )
         for group in tree
     ]
@@ -159,7 +159,7 @@ def told(tree: tuple[Group, ...] | GroupingFailure) -> Any:
 )
 def test_the_tree_of_a_policy(body: Object, groups: str, tree: list[Any]) -> None:
     """Names, gang counts or basic, children or pods by name suffix."""
-    assert told(asked(body, groups)) == tree
+    assert described(asked(body, groups)) == tree
 
 
 IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})

@@ -100,7 +100,7 @@ def outcome(given: Observed) -> tuple[dict[str, str], str, str]:
     assert not isinstance(resolved, NoOp)
     there = observed(owner.model_dump(by_alias=True), jobs=(), groups=map(_stored, groups))
     ready, _ = conditions_of(there, resolved)
-    return {_short(body): _told(body) for body in groups}, ready.reason, ready.message
+    return {_short(body): _kind_and_class(body) for body in groups}, ready.reason, ready.message
 
 
 def _created(plan: Plan | NoOp) -> list[Object]:
@@ -117,7 +117,7 @@ def _short(body: Object) -> str:
     return name.removeprefix("llama-").replace("-22222222", "")
 
 
-def _told(body: Object) -> str:
+def _kind_and_class(body: Object) -> str:
     policy = body["spec"]["schedulingPolicy"]
     kind = f"gang of {policy['gang']['minCount']}" if "gang" in policy else "basic"
     return f"{kind}, {body['spec'].get('priorityClassName', 'no class')}"

@@ -101,7 +101,7 @@ def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         pytest.param(Answer(202), {"status": 202, "delivered": True}, id="delivered without a word"),
         pytest.param(
@@ -123,10 +123,10 @@ def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
         pytest.param(None, {"status": 0, "reason": "connection refused"}, id="connection refused"),
     ],
 )
-def test_the_recorded_fields_of_an_answer(answer: Answer | None, told: dict[str, Any]) -> None:
+def test_the_recorded_fields_of_an_answer(answer: Answer | None, expected: dict[str, Any]) -> None:
     """Status, Retry-After, the reply's type, the reason."""
     sent = answered(answer)
-    assert sent == SentEvent(sent.event, **told)
+    assert sent == SentEvent(sent.event, **expected)
 
 
 def test_a_body_that_is_no_event_is_a_failure_to_a_broker(wording: Wording) -> None:

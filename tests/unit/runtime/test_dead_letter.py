@@ -21,7 +21,7 @@ from muster.runtime.readiness import Readiness
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from tests.conftest import Wording
-from tests.unit.events.test_dead_letters import EVENT, TOLD, binary, structured
+from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary, structured
 from tests.unit.runtime.fakes import NOW, FakeCluster
 
 HOME = "muster-system"
@@ -57,7 +57,7 @@ def test_letter_is_kept_once(client: Client) -> None:
     """202 without a body, also when the broker delivers it a second time."""
     letters = keeper(client)
     for _ in range(2):
-        answer = letters.handle(*binary(EVENT | TOLD))
+        answer = letters.handle(*binary(EVENT | FAILURE))
         assert (answer.status, answer.body) == (202, b"")
     assert kept(client) == ["421c"]
     assert b'muster_dead_letters_total{code="500",function="dead_letter"} 2.0' in letters.metrics.exposition()

@@ -31,7 +31,7 @@ JOB = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def absent_server() -> Iterator[str]:
     """The address of an API server that is away: bound, but no process listens."""
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
@@ -39,12 +39,12 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.fixture
-def process(nobody: str) -> Iterator[subprocess.Popen[str]]:
+def process(absent_server: str) -> Iterator[subprocess.Popen[str]]:
     """The step create_workload, listening."""
     with subprocess.Popen(
         [*COMMAND, "--port", "0"],
         cwd=ROOT,
-        env={**os.environ, "MUSTER_API_SERVER": nobody},
+        env={**os.environ, "MUSTER_API_SERVER": absent_server},
         stdout=subprocess.PIPE,
         text=True,
     ) as started:

@@ -116,7 +116,7 @@ def test_nothing_to_look_at(caplog: pytest.LogCaptureFixture, wording: Wording) 
     wording(caplog.messages[0])
 
 
-def test_versions_are_asked_anew() -> None:
+def test_versions_are_discovered_again() -> None:
     """A sweep forgets which API versions are served: an API switched on later is used without a restart."""
     cluster = FakeCluster()
     swept(a_handler(a_step(), cluster))

@@ -52,10 +52,10 @@ CALLS: dict[str, Callable[[Client], Any]] = {
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 def test_both_clients_return_the_same(server: ApiServer, call: Callable[[Client], Any]) -> None:
     """Whatever is answered, errors with their words among it."""
-    assert _told(call, Direct.to(server)) == _told(call, Client.for_server(server.url))
+    assert _outcome(call, Direct.to(server)) == _outcome(call, Client.for_server(server.url))
 
 
-def _told(call: Callable[[Client], Any], client: Client) -> Any:
+def _outcome(call: Callable[[Client], Any], client: Client) -> Any:
     try:
         return call(client)
     except ClusterError as error:

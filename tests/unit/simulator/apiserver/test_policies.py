@@ -78,7 +78,7 @@ def test_an_edited_policy_changes_the_result(api: KubernetesApi) -> None:
     assert spec["schedulingGroup"] == {"podGroupName": "j.trainer-12345678"}
 
 
-def test_a_policy_is_evaluated_anew_after_an_update(api: KubernetesApi) -> None:
+def test_a_policy_is_evaluated_again_after_an_update(api: KubernetesApi) -> None:
     """A changed policy counts for the next object."""
     _install(api, _labelling("'old'"))
     assert _label(api) == "old"
@@ -99,7 +99,7 @@ def test_a_policy_is_evaluated_anew_after_an_update(api: KubernetesApi) -> None:
         pytest.param(lambda rule: rule.update(resourceNames=["q"]), id="another name"),
     ],
 )
-def test_a_rule_selects(api: KubernetesApi, change: Callable[[Object], None]) -> None:
+def test_the_resource_rules_select(api: KubernetesApi, change: Callable[[Object], None]) -> None:
     """A policy whose rule is about something else has no effect."""
     rule = dict(RULES["Pod"])
     change(rule)

@@ -121,5 +121,5 @@ def test_whoami_is_the_token(server: ApiServer, token: str, groups: set[str]) ->
     status = KubernetesApi(server.url).must("POST", reviews, {"spec": {"token": token}})["status"]
     assert (status["authenticated"], status["user"]) == (True, user)
     assert KubernetesApi(server.url).request("POST", reviews, {"spec": {}}).status == 400
-    nobody = KubernetesApi(server.url).must("POST", path, {})["status"]["userInfo"]
-    assert nobody["username"] == "kubernetes-admin"
+    anonymous = KubernetesApi(server.url).must("POST", path, {})["status"]["userInfo"]
+    assert anonymous["username"] == "kubernetes-admin"

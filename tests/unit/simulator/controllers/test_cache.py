@@ -32,7 +32,7 @@ def test_deleted_object_does_not_come_back() -> None:
     assert store.get(PODS, "team-a", "pod") is not None
 
 
-def test_guess_stands_until_the_server_speaks() -> None:
+def test_an_assumed_binding_stays_until_the_next_version_of_the_pod() -> None:
     """An assumed binding is visible at once and gives way to the next version of the pod."""
     store = Cache()
     store.put(PODS, _pod(version=5))

@@ -312,7 +312,7 @@ def test_job_for_no_pods_completes_at_once() -> None:
     ]
 
 
-def test_pods_of_a_job_that_is_gone_are_let_go() -> None:
+def test_pods_of_a_deleted_job_lose_their_finalizer() -> None:
     """When the Job is deleted its pods lose the finalizer, so that garbage collection can finish."""
     job = a_job()
     pod = a_pod_of(job, 0)

@@ -165,7 +165,7 @@ def test_an_expired_watch_loses_the_changes_in_between(started: Start) -> None:
     assert [version for _, _, version in cluster.watches] == ["10", "90"]
 
 
-def test_the_selector_is_the_servers_business(started: Start) -> None:
+def test_the_label_selector_is_sent_with_the_watch(started: Start) -> None:
     """The label selector goes into the watch; the server makes add and delete of entering and leaving it."""
     cluster = _Cluster()
     _, broker = started(cluster, _spec(PODS, selector="muster.dev/group"))
