@@ -47,18 +47,18 @@ def test_a_policy_of_the_administrator_counts_below_that_of_the_namespace(
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
     (workload,) = story.recording.now("Workload").values()
-    home = workload["metadata"]["annotations"]["muster.dev/policy-home"]
-    assert home == "ConfigMap muster-system/muster-policy, key policy"
+    source = workload["metadata"]["annotations"]["muster.dev/policy-home"]
+    assert source == "ConfigMap muster-system/muster-policy, key policy"
     metadata = {"name": "muster-policy"}
     data = {"policy": "workload: {onScale: Flag}"}
     story.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     story.create(a_job("next", pods=2))
     story.wait("four pods run", lambda now: now.running() == 4)
-    homes = {
+    sources = {
         name: workload["metadata"]["annotations"]["muster.dev/policy-home"]
         for name, workload in story.recording.now("Workload").items()
     }
-    assert any(story.namespace in home for home in homes.values()), homes
+    assert any(story.namespace in source for source in sources.values()), sources
 
 
 def test_an_owner_cannot_weaken_locked_fields(

@@ -233,8 +233,8 @@ def test_the_reply_names_only_created_groups(on_failure: str, refused: str, name
     """Others hang their steps on it, and a group that was refused does not exist."""
     group = "llama-main-33333333-"
     blocks = a_job(template_labelled({GROUP_SIZE: "1"}), pods=2)
-    home = PolicySource(PolicySourceKind.OWNER, "home", f"workload: {{onFailure: {on_failure}}}")
-    given = observed(blocks, workload=a_workload(a_gang("main", 1), root=blocks), sources=(home,))
+    source = PolicySource(PolicySourceKind.OWNER, "home", f"workload: {{onFailure: {on_failure}}}")
+    given = observed(blocks, workload=a_workload(a_gang("main", 1), root=blocks), sources=(source,))
     plan = plan_pod_groups(given, NOW)
     assert isinstance(plan, Plan)
     cluster = WriteRecorder(**{f"{group}{index}": errors.Forbidden("no") for index in refused})

@@ -83,7 +83,7 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
 
 
 @pytest.mark.parametrize(
-    ("given", "home", "named"),
+    ("given", "kind", "named"),
     [
         pytest.param(
             {"objects": [ADMINISTRATORS]},
@@ -130,11 +130,11 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
     ],
 )
 def test_the_highest_source_is_read(
-    given: dict[str, Any], home: PolicySourceKind, named: str, wording: Wording
+    given: dict[str, Any], kind: PolicySourceKind, named: str, wording: Wording
 ) -> None:
     """Owner, its JobSet, annotation of the runtime, field of the runtime, ConfigMap: in this order."""
     (source,) = found(*given.pop("objects", []), **given)
-    assert source.kind == home
+    assert source.kind == kind
     assert named in source.where
     wording(source.where)
 
@@ -202,7 +202,7 @@ def test_a_namespaced_runtime_is_read_in_the_namespace_of_the_trainjob() -> None
     runtime = {**RUNTIME, "kind": "TrainingRuntime", "metadata": {**RUNTIME["metadata"], "name": "mine"}}
     mine = {**runtime, "metadata": {**runtime["metadata"], "namespace": "team-a"}}
     elsewhere = {**runtime, "metadata": {**runtime["metadata"], "namespace": "team-b"}}
-    assert [home.kind for home in found(mine, trainjob=trainjob)] == [PolicySourceKind.RUNTIME]
+    assert [source.kind for source in found(mine, trainjob=trainjob)] == [PolicySourceKind.RUNTIME]
     assert found(elsewhere, trainjob=trainjob) == []
 
 
@@ -211,15 +211,17 @@ def test_a_workload_that_exists_keeps_its_policy() -> None:
     policy = resolve_policy((PolicySource(PolicySourceKind.NAMESPACE, "then", "workload: {onScale: Flag}"),))
     assert isinstance(policy, EffectivePolicy)
     made = a_workload(root=a_trainjob(), modifiers=(annotated(policy_annotations(policy)),))
-    (home,) = found(CONFIG_MAP, RUNTIME, made)
-    assert (home.kind, home.where) == (PolicySourceKind.STORED, "then")
+    (source,) = found(CONFIG_MAP, RUNTIME, made)
+    assert (source.kind, source.where) == (PolicySourceKind.STORED, "then")
     assert found(CONFIG_MAP, RUNTIME, a_workload(root=a_trainjob())) == []
 
 
 def test_a_workload_of_another_owner_keeps_no_policy() -> None:
     """It has the name, but was made for an earlier TrainJob."""
     earlier = a_trainjob(lambda job: job["metadata"].update(uid="earlier"))
-    assert [home.kind for home in found(CONFIG_MAP, a_workload(root=earlier))] == [PolicySourceKind.NAMESPACE]
+    assert [source.kind for source in found(CONFIG_MAP, a_workload(root=earlier))] == [
+        PolicySourceKind.NAMESPACE
+    ]
 
 
 def test_all_sources_are_listed_highest_first() -> None:

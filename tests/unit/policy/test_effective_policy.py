@@ -25,7 +25,7 @@ from tests.support.messages import mentions
 FLAG = "workload: {onScale: Flag}"
 
 
-def a_home(kind: PolicySourceKind, content: str) -> PolicySource:
+def a_source(kind: PolicySourceKind, content: str) -> PolicySource:
     """A policy source named by its kind."""
     return PolicySource(kind, f"the {kind}", content)
 
@@ -39,7 +39,7 @@ def test_without_a_source_the_default_policy_applies() -> None:
 def test_the_highest_source_is_effective() -> None:
     """Lower policy sources are not read."""
     policy = sources.resolve_policy(
-        (a_home(PolicySourceKind.OWNER, FLAG), a_home(PolicySourceKind.NAMESPACE, "workload: {}"))
+        (a_source(PolicySourceKind.OWNER, FLAG), a_source(PolicySourceKind.NAMESPACE, "workload: {}"))
     )
     assert isinstance(policy, EffectivePolicy)
     assert policy.workload is not None
@@ -49,7 +49,10 @@ def test_the_highest_source_is_effective() -> None:
 def test_an_invalid_policy_hides_those_below(wording: Wording) -> None:
     """The namespace's policy is fine; the owner's is not, and it is the owner's that counts."""
     policy = sources.resolve_policy(
-        (a_home(PolicySourceKind.OWNER, "workload: {onScal: Flag}"), a_home(PolicySourceKind.NAMESPACE, FLAG))
+        (
+            a_source(PolicySourceKind.OWNER, "workload: {onScal: Flag}"),
+            a_source(PolicySourceKind.NAMESPACE, FLAG),
+        )
     )
     assert isinstance(policy, InvalidPolicy)
     assert policy.failure.reason == Reason.INVALID_POLICY
@@ -61,7 +64,7 @@ def test_an_invalid_policy_hides_those_below(wording: Wording) -> None:
 def test_an_invalid_policy_with_hold_holds_the_pods() -> None:
     """Its pods stay gated instead of running without the gang that a user insists on."""
     policy = sources.resolve_policy(
-        (a_home(PolicySourceKind.OWNER, "workload: {onFailure: Hold, groups: 3}"),)
+        (a_source(PolicySourceKind.OWNER, "workload: {onFailure: Hold, groups: 3}"),)
     )
     assert isinstance(policy, InvalidPolicy)
     assert policy.policy.holds
@@ -70,7 +73,7 @@ def test_an_invalid_policy_with_hold_holds_the_pods() -> None:
 @pytest.mark.parametrize("kind", [PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC])
 def test_a_runtime_may_hand_its_pods_to_kai(kind: PolicySourceKind) -> None:
     """There mark_runtime writes queue and schedulerName before any pod exists."""
-    policy = sources.resolve_policy((a_home(kind, "kaiScheduler: {queue: team-a}"),))
+    policy = sources.resolve_policy((a_source(kind, "kaiScheduler: {queue: team-a}"),))
     assert policy == EffectivePolicy(f"the {kind}", None, "kaiScheduler", "team-a")
 
 
@@ -134,7 +137,7 @@ def test_another_scheduler_elsewhere_is_invalid_and_the_message_has_the_command(
     kind: PolicySourceKind, content: str, owner: OwnerObject, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """A label on a job that runs already comes too late; the command that works is in the message."""
-    policy = sources.resolve_policy((a_home(kind, content),), owner)
+    policy = sources.resolve_policy((a_source(kind, content),), owner)
     assert isinstance(policy, InvalidPolicy)
     assert policy.failure.reason == Reason.INVALID_POLICY
     assert mentions(policy.failure.message, f"the {kind}", *facts)
@@ -153,7 +156,7 @@ def test_policies_of_the_trainer_itself_are_left_to_it(other: str) -> None:
 def test_a_workload_says_which_policy_it_was_made_under() -> None:
     """The stored policy is the effective policy, whatever became of its source since."""
     text = "workload: {groups: [{name: a, schedulingPolicy: {gang: {minCount: 1}}}], onScale: Flag}"
-    policy = sources.resolve_policy((a_home(PolicySourceKind.NAMESPACE, text),))
+    policy = sources.resolve_policy((a_source(PolicySourceKind.NAMESPACE, text),))
     assert isinstance(policy, EffectivePolicy)
     stored = Workload.read(a_workload(modifiers=(annotated(sources.policy_annotations(policy)),)))
     again = sources.resolve_policy(sources.source_of_workload(stored))
@@ -173,7 +176,7 @@ def test_the_annotation_of_a_runtime_comes_before_its_spec() -> None:
         "metadata": {"name": "mine", "annotations": {ANNOTATION: FLAG}},
         "spec": {"podGroupPolicy": {"volcano": {}}},
     }
-    assert [home.kind for home in sources.sources_of_runtime(runtime)] == [
+    assert [source.kind for source in sources.sources_of_runtime(runtime)] == [
         PolicySourceKind.RUNTIME,
         PolicySourceKind.RUNTIME_SPEC,
     ]

@@ -178,10 +178,10 @@ def test_only_existing_pods_of_too_many_groups_get_fallback_groups(policy: str, 
     size = template_labelled({group_labels.GROUP_SIZE: "1"})
     job = a_job(size, with_spec(parallelism=3, completions=1_000_000))
     pods = [a_pod(job, index) for index in (0, 999_999)]
-    home = PolicySource(
+    source = PolicySource(
         PolicySourceKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {{onFailure: {policy}}}"
     )
-    failed = plan_workload(observed(job, pods=pods, sources=(home,)), NOW)
+    failed = plan_workload(observed(job, pods=pods, sources=(source,)), NOW)
     assert isinstance(failed, Plan)
     made = [action.target.name for action in failed.actions if action.target.kind == "PodGroup"]
     assert made == names

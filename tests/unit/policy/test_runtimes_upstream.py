@@ -119,7 +119,7 @@ class TestAWholeRuntime:
     ) -> None:
         """Above every policy source: not even the policy of a TrainJob groups what upstream groups."""
         found = sources.sources_of_runtime(with_field(a_runtime(POLICY), *path, value=value))
-        assert [home.kind for home in found] == [PolicySourceKind.UPSTREAM, PolicySourceKind.RUNTIME]
+        assert [source.kind for source in found] == [PolicySourceKind.UPSTREAM, PolicySourceKind.RUNTIME]
         given = observed(a_trainjob(), jobset=a_jobset_of_trainjob(), sources=found)
         decision = plan_workload(given, NOW)
         assert resolve(given) == decision
