@@ -68,6 +68,22 @@ def test_a_gate_of_another_is_left_to_it(story: RealStory, policy: str) -> None:
     story.wait("three pods run", lambda now: now.running() == 3)
 
 
+def test_a_gang_without_gates_is_placed_by_the_scheduler_alone(story: RealStory) -> None:
+    """With the annotation `off` no pod ever has Muster's gate; all wait until there is room for the gang."""
+    story.add_nodes(1, cpu=2)
+    job = a_job("sweep", pods=3)
+    job["spec"]["template"]["metadata"] = {"annotations": {"muster.dev/gate": "off"}}
+    story.create(job)
+    story.wait(
+        "the gang waits", lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "Unschedulable"
+    )
+    assert not any(pod["spec"].get("nodeName") for pod in story.pods())
+    story.add_nodes(1, cpu=1)
+    story.wait("three pods run", lambda now: now.running() == 3)
+    pods = [entry for entry in story.recording.entries() if entry.kind == "Pod"]
+    assert {gate for entry in pods for gate in story.gates(entry.object)} == set()
+
+
 def _all_gated(story: RealStory) -> list[Entry]:
     """The moments at which a pod had the gates of the others and Muster's as well."""
     every = {*OTHERS, "muster.dev/pod-group"}
