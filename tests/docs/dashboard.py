@@ -103,7 +103,7 @@ class Prometheus:
         Raises:
             ValueError: Prometheus refused the expression.
         """
-        query = {"query": expression, "start": start, "end": end, "step": SCRAPE_SECONDS}
+        query = {"query": expression, "start": str(start), "end": str(end), "step": str(SCRAPE_SECONDS)}
         answer = urllib3.request("GET", f"{self.url}/api/v1/query_range", fields=query).json()
         if answer["status"] != "success":
             raise ValueError(f"{expression}: {answer}")
