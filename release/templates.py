@@ -198,11 +198,14 @@ def _sources_and_steps() -> tuple[Family, ...]:
 def _rights() -> tuple[Family, ...]:
     """Return the families of rbac/ and security/."""
     gateways = Rule(r"values: \[.*\]$", "values: {{ .Values.networkPolicy.namespaces | toJson }}")
+    pods = Rule(r"podSelector: \{\}$", 'podSelector: {{ include "muster.pods" . }}')
     return (
         Family("rbac/source.yaml", "rbac/STEM.yaml", _ROLE),
         Family("rbac/dead-letter.yaml", "rbac/STEM.yaml", (_OWN_ACCOUNT, _SUBJECT), _ENABLED),
         Family("rbac/*.yaml", "rbac/STEM.yaml", (_OWN_ACCOUNT, *_ROLE, _SUBJECT), _ENABLED),
-        Family("security/network-policy.yaml", "STEM.yaml", (gateways,), ".Values.networkPolicy.enabled"),
+        Family(
+            "security/network-policy.yaml", "STEM.yaml", (gateways, pods), ".Values.networkPolicy.enabled"
+        ),
         Family(
             "security/accounts/*.yaml", "accounts/STEM.yaml", (_OWN_EVENTS, _CLUSTER_NAMES, _USER), _ENABLED
         ),

@@ -18,9 +18,17 @@ class NotReady(RuntimeError):
     """A component ended or did not become ready in time; the message ends with the last lines of its log."""
 
 
-_PORTS = range(20000, 30000)
-"""Below the ephemeral ports of Linux and macOS, so that no retrying client gets the port of a server that
-restarts."""
+_FIRST_PORT, _PORTS = 20000, 1000
+"""All ports are below the ephemeral ports of Linux and macOS, so that no retrying client gets the port of a
+server that restarts."""
+_MOST_WORKERS = 9
+
+
+def _ports() -> range:
+    """The ports of this worker of pytest-xdist, so that no two workers choose the same at the same time."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    number = min(int(worker), _MOST_WORKERS) if worker.isdigit() else _MOST_WORKERS
+    return range(_FIRST_PORT + number * _PORTS, _FIRST_PORT + (number + 1) * _PORTS)
 
 
 def free_ports(count: int) -> list[int]:
@@ -33,7 +41,7 @@ def free_ports(count: int) -> list[int]:
         while len(ports) < count:
             listener = sockets.enter_context(socket.socket())
             with contextlib.suppress(OSError):  # the port is in use
-                listener.bind(("127.0.0.1", random.choice(_PORTS)))  # noqa: S311 - no secret
+                listener.bind(("127.0.0.1", random.choice(_ports())))  # noqa: S311 - no secret
                 ports.append(listener.getsockname()[1])
     return ports
 

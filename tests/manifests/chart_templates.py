@@ -118,6 +118,12 @@ class Installation:
         return values
 
 
+_PODS_OF_FUNCTIONS = (
+    "{matchExpressions: [{key: serving.knative.dev/service, operator: In, values: [create-pod-groups, "
+    "create-workload, dead-letter, emit-conditions, muster, patch-pods, resize-gang]}]}"
+)
+
+
 def _include(helper: str, argument: Any) -> str:
     if isinstance(argument, Installation):
         return _OF_ALL[helper](argument)
@@ -191,6 +197,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "include": _include,
 }
 _OF_ALL: Mapping[str, Callable[[Installation], str]] = {
+    "muster.pods": lambda of: _PODS_OF_FUNCTIONS if of.own else "{}",
     "muster.own": lambda of: "true" if of.own else "",
     "muster.image": _image,
     "muster.suffix": lambda of: f"-{of.namespace}" if of.own else "",

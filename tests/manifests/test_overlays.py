@@ -254,12 +254,24 @@ class TestSecurity:
         (policy,) = of_kind(objects, "NetworkPolicy")
         homes = {service["metadata"]["namespace"] for service in of_kind(objects, "Service")}
         assert {policy["metadata"]["namespace"]} == homes
-        assert policy["spec"]["podSelector"] == {}
         assert policy["spec"]["policyTypes"] == ["Ingress"]
         ((peer,),) = (rule["from"] for rule in policy["spec"]["ingress"])
         (expression,) = peer["namespaceSelector"]["matchExpressions"]
         assert {"knative-eventing", "knative-serving"} < set(expression["values"])
         assert TEAM not in expression["values"]
+
+    def test_the_network_policy_closes_all_pods_of_musters_own_namespace(self) -> None:
+        """The functions, the dead letter, the adapters of the sources."""
+        (policy,) = of_kind(WHOLE, "NetworkPolicy")
+        assert policy["spec"]["podSelector"] == {}
+
+    def test_in_a_teams_namespace_the_network_policy_leaves_the_teams_pods_alone(self) -> None:
+        """It closes the functions, by the label of their Services; workers of a gang reach each other."""
+        (policy,) = of_kind(ONE_NAMESPACE, "NetworkPolicy")
+        (expression,) = policy["spec"]["podSelector"]["matchExpressions"]
+        assert expression["key"] == "serving.knative.dev/service"
+        assert expression["operator"] == "In"
+        assert _named(ONE_NAMESPACE, "Service") <= set(expression["values"])
 
     def test_with_the_component_sources_watch_labelled_namespaces(self, tmp_path: Path) -> None:
         """Those of Jobs that become gangs; nothing else changes."""

@@ -65,6 +65,15 @@ namespaceSelector:
 {{- end -}}
 {{- end -}}
 
+{{/* The pods that the NetworkPolicy closes: all of Muster's own namespace, else those of the functions alone. */}}
+{{- define "muster.pods" -}}
+{{- if include "muster.own" . -}}
+{matchExpressions: [{key: serving.knative.dev/service, operator: In, values: [create-pod-groups, create-workload, dead-letter, emit-conditions, muster, patch-pods, resize-gang]}]}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
 {{/* The version of scheduling.k8s.io that the sources watch. */}}
 {{- define "muster.groupVersion" -}}
 {{- if eq .Values.kubernetes "1.36" -}}v1alpha2{{- else -}}v1beta1{{- end -}}

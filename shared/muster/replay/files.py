@@ -16,6 +16,8 @@ from muster.objects import yaml_files
 
 _GZIP = 16 + zlib.MAX_WBITS
 
+MOST_BYTES = 512 * 1024 * 1024
+"""The most that a `.gz` file may unpack to: a hundred thousand Jobs. 10 MB could unpack to 10 GB."""
 
 PRIVATE = 0o600
 """The mode of files that contain objects of a cluster, or what gives access to one."""
@@ -37,11 +39,16 @@ def read_text(path: Path) -> str:
     """Return the text of a file, unpacked if its name ends in `.gz`.
 
     Raises:
-        BadFileError: the file cannot be read, or is not UTF-8.
+        BadFileError: the file cannot be read, unpacks to more than MOST_BYTES, or is not UTF-8.
     """
     try:
-        stored = path.read_bytes()
-        return (gzip.decompress(stored) if path.suffix == ".gz" else stored).decode()
+        if path.suffix != ".gz":
+            return path.read_bytes().decode()
+        with gzip.open(path) as packed:
+            text = packed.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise BadFileError(str(path), f"unpacks to more than {MOST_BYTES} bytes")
+        return text.decode()
     except UnicodeDecodeError as error:
         raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):

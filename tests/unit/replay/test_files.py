@@ -1,0 +1,23 @@
+"""Reading files that a person names."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from muster.replay import files
+
+
+def test_a_file_may_not_unpack_to_more_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may unpack to a thousand times its size; of two members, as `cat` makes them, both count."""
+    monkeypatch.setattr(files, "MOST_BYTES", 1000)
+    path = tmp_path / "events.jsonl.gz"
+    path.write_bytes(gzip.compress(b"x" * 600) + gzip.compress(b"x" * 400))
+    assert files.read_text(path) == "x" * 1000
+    path.write_bytes(gzip.compress(b"x" * 600) + gzip.compress(b"x" * 401))
+    with pytest.raises(files.BadFileError, match="unpacks to more than 1000 bytes"):
+        files.read_text(path)
