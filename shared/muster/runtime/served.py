@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from muster.cluster.interface import RawCluster
@@ -50,15 +51,18 @@ class ServedFunctions:
         """Steps, and the store of dead letters, connected to the cluster of the settings.
 
         Several of them share their workers, so that together they do no more at once than one would alone.
+        Each gets an equal part of the memory for sweeps.
 
         Raises:
             BadSettingError: the settings name no cluster.
         """
         workers = Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
+        part = replace(settings.limits, sweep_bytes=settings.limits.sweep_bytes // max(1, len(steps)))
         functions: list[tuple[Receiver, RawCluster]] = []
         for step in steps:
             cluster = config.connect(settings, user_agent=step.manager)
-            functions.append((Handler(step, cluster, settings, wall_clock, workers=workers), cluster))
+            of_step = replace(settings, limits=part)
+            functions.append((Handler(step, cluster, of_step, wall_clock, workers=workers), cluster))
         if dead_letters:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
