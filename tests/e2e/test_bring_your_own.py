@@ -9,8 +9,8 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.runtimes import POLICY, a_runtime
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -50,6 +50,26 @@ def test_a_users_own_workload_is_used_under_any_name_and_never_written(story: Re
     (workload,) = story.recording.now("Workload").values()
     assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
     assert story.group("workers")["spec"]["workloadRef"]["workloadName"] == "by-hand"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "kind"),
+    [("torch-distributed", "ClusterTrainingRuntime"), ("mine", "TrainingRuntime")],
+    ids=["of a ClusterTrainingRuntime", "of a TrainingRuntime"],
+)
+def test_a_users_own_workload_is_used_for_a_trainjob(story: RealStory, runtime: str, kind: str) -> None:
+    """Two of three nodes run where there is room for two; the Workload is never written."""
+    story.add_nodes(1, cpu=2)
+    if kind == "TrainingRuntime":
+        story.create(a_runtime(story.api, runtime))
+    own = a_workload("by-hand", "bert", {"trainer": 2}, group="trainer.kubeflow.org", kind="TrainJob")
+    own = story.create(own)
+    story.create(a_trainjob("bert", runtime, kind=kind, nodes=3))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.recording.quiet()
+    assert story.policy("trainer") == GANG_OF_2
+    (workload,) = story.recording.now("Workload").values()
+    assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
 
 
 def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStory) -> None:
