@@ -15,8 +15,7 @@ from muster.cluster.paging import Page, all_pages, without_containers
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
-from muster.runtime.bodies import BodyMemory
-from muster.runtime.list_memory import ListMemory
+from muster.runtime.list_memory import ListMemory, SharedListMemory
 from muster.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
@@ -59,10 +58,10 @@ class DeadlineClient:
         spans: Spans = no_spans,
         *,
         limits: Limits = DEFAULT_LIMITS,
-        memory: BodyMemory | None = None,
+        memory: SharedListMemory | None = None,
     ) -> None:
         self.limits = limits
-        self._memory = ListMemory(limits.event_bytes, memory or BodyMemory(limits.event_bytes))
+        self._memory = ListMemory(memory or SharedListMemory(limits.event_bytes))
         self._counts_lists = False
         self._cluster = cluster
         self.policy_namespace = cluster.policy_namespace
@@ -94,8 +93,9 @@ class DeadlineClient:
         """See `Cluster`; each page is a call. Containers and volumes are left out (`without_containers`).
 
         Raises:
-            TooManyObjects: since `begin`, lists had more than MUSTER_LIMIT_EVENT_BYTES.
-            NoRoomForObjects: those of all events in work had more.
+            TooManyObjects: since `begin`, lists had more than three quarters of MUSTER_LIMIT_EVENT_BYTES.
+            NoRoomForObjects: those of all events in work had more than MUSTER_LIMIT_EVENT_BYTES, or those of
+                one namespace more than three quarters of it.
         """
 
         def page_at(token: str) -> Page:
@@ -103,7 +103,7 @@ class DeadlineClient:
                 self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
             )
             if self._counts_lists:
-                self._memory.add(page.objects, page.size)
+                self._memory.add(page.objects, namespace, page.size)
             return page
 
         return all_pages(page_at).objects

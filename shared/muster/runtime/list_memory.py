@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from threading import Lock
 
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import Objects
 from muster.policy.limits import setting
-from muster.runtime.bodies import BodyMemory
 
 FREE_BYTES = 4 * 1024 * 1024
 """The first bytes of each event's lists need no reservation: those of 400 pods."""
@@ -19,36 +20,86 @@ with tolerations."""
 
 
 class TooManyObjects(ClusterError):
-    """The lists of one event need more memory than all events may have."""
+    """The lists of one event need more memory than the events of one namespace may have."""
 
 
 class NoRoomForObjects(Unavailable):
     """The lists of all events in work need more memory than they may have."""
 
 
+class SharedListMemory:
+    """The memory that the lists of all events share; safe to use from several threads.
+
+    The events of one namespace get three quarters of it, so that large lists of one namespace leave room for
+    those of others.
+
+    Args:
+        limit: bytes for the lists of all events in work, beyond the first FREE_BYTES of each.
+
+    Attributes:
+        of_a_namespace: the bytes that the events of one namespace may have.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.of_a_namespace = limit * 3 // 4
+        self._lock = Lock()
+        self._taken: Counter[str] = Counter()
+
+    @property
+    def beyond_limit(self) -> str:
+        """What does not fit for all events together, for a message."""
+        return f"more than {self._limit} bytes of memory ({setting('event_bytes')})"
+
+    @property
+    def beyond_share(self) -> str:
+        """What does not fit for one namespace, for a message."""
+        return f"more than {self.of_a_namespace} bytes of memory (three quarters of {setting('event_bytes')})"
+
+    @property
+    def taken(self) -> int:
+        """Bytes reserved now."""
+        return self._taken.total()
+
+    def take(self, namespace: str, size: int) -> bool:
+        """Reserve bytes for a namespace; False if there are not as many left for it."""
+        with self._lock:
+            after = self._taken[namespace] + size
+            if after > self.of_a_namespace or self._taken.total() + size > self._limit:
+                return False
+            self._taken[namespace] = after
+            return True
+
+    def give_back(self, namespace: str, size: int) -> None:
+        """Free reserved bytes of a namespace."""
+        with self._lock:
+            self._taken[namespace] -= size
+            if not self._taken[namespace]:
+                del self._taken[namespace]
+
+
 class ListMemory:
     """The memory that the lists of one event may take; not for several threads at once.
 
     Args:
-        limit: bytes for the lists of all events in work, beyond the first FREE_BYTES of each.
-        shared: the memory that it shares with other events, of the same limit.
+        shared: the memory that it shares with other events.
     """
 
-    def __init__(self, limit: int, shared: BodyMemory) -> None:
-        self._limit = limit
+    def __init__(self, shared: SharedListMemory) -> None:
         self._shared = shared
-        self._reserved = 0
+        self._reserved: Counter[str] = Counter()
         self._used = 0
 
-    def add(self, objects: Objects, size: int | None = None) -> None:
+    def add(self, objects: Objects, namespace: str, size: int | None = None) -> None:
         """Reserve memory for the objects of a page.
 
         Args:
             objects: the objects.
+            namespace: the namespace that was listed; "" for all, and for cluster-scoped objects.
             size: the bytes of their JSON as a text in memory, or more; None if unknown.
 
         Raises:
-            TooManyObjects: this event alone needs more than the limit.
+            TooManyObjects: this event alone needs more than one namespace may have.
             NoRoomForObjects: there is not as much left beside other events.
         """
         most = None if size is None else _most(len(objects), size)
@@ -56,23 +107,21 @@ class ListMemory:
             self._used += most
             return
         self._used += sum(map(_estimated, objects))
-        missing = self._used - FREE_BYTES - self._reserved
+        missing = self._used - FREE_BYTES - self._reserved.total()
         if missing <= 0:
             return
-        if self._reserved + missing > self._limit:
-            raise TooManyObjects(f"the objects to look at need {self._beyond}")
-        if not self._shared.take(missing):
-            raise NoRoomForObjects(f"the objects of all events in work need {self._beyond}")
-        self._reserved += missing
+        if self._reserved.total() + missing > self._shared.of_a_namespace:
+            raise TooManyObjects(f"the objects to look at need {self._shared.beyond_share}")
+        if not self._shared.take(namespace, missing):
+            raise NoRoomForObjects(f"the objects of all events in work need {self._shared.beyond_limit}")
+        self._reserved[namespace] += missing
 
     def release(self) -> None:
         """Give the memory back, for the next attempt or event."""
-        self._shared.give_back(self._reserved)
-        self._reserved = self._used = 0
-
-    @property
-    def _beyond(self) -> str:
-        return f"more than {self._limit} bytes of memory ({setting('event_bytes')})"
+        for namespace, size in self._reserved.items():
+            self._shared.give_back(namespace, size)
+        self._reserved.clear()
+        self._used = 0
 
 
 def _most(count: int, size: int) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Lock
 
 from muster.policy.limits import DEFAULT_LIMITS
-from muster.runtime.bodies import BodyMemory
+from muster.runtime.list_memory import SharedListMemory
 
 
 class NamespaceBusyError(Exception):
@@ -114,4 +114,4 @@ class Workers:
     def __init__(self, workers: int, waiting: int, event_bytes: int = DEFAULT_LIMITS.event_bytes) -> None:
         self.turns = Turns(workers, waiting)
         self.reading = Lock()
-        self.lists = BodyMemory(event_bytes)
+        self.lists = SharedListMemory(event_bytes)

@@ -19,12 +19,12 @@ from muster.objects.resources import JOBS, PODS
 from muster.policy.limits import Limits
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.runtime.bodies import BodyMemory
 from muster.runtime.handle import Handler
 from muster.runtime.list_memory import (
     FREE_BYTES,
     ListMemory,
     NoRoomForObjects,
+    SharedListMemory,
     TooManyObjects,
     _estimated,
     _most,
@@ -79,7 +79,7 @@ def reason(handler: Handler) -> set[str]:
 
 
 @pytest.mark.parametrize("shape", [annotated, with_an_emoji, tolerating])
-@pytest.mark.parametrize(("number", "expected"), [(10, "UpToDate"), (20, "TooManyObjects")])
+@pytest.mark.parametrize(("number", "expected"), [(9, "UpToDate"), (20, "TooManyObjects")])
 def test_an_event_whose_objects_need_too_much_memory_is_dropped(
     shape: Callable[[int], Object], number: int, expected: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_an_event_whose_objects_need_too_much_memory_is_dropped(
 
 def test_the_memory_is_given_back() -> None:
     """After each event, and also after one that failed."""
-    small, large = Members(annotated, 10), Members(annotated, 20)
+    small, large = Members(annotated, 9), Members(annotated, 20)
     for cluster in (small, large):
         handler = a_lister(cluster)
         for _ in range(3):
@@ -101,28 +101,42 @@ def test_the_memory_is_given_back() -> None:
 
 def test_events_in_work_share_the_memory() -> None:
     """An event that finds no room is delivered again: 503."""
-    shared = BodyMemory(LIMIT)
-    first, second = ListMemory(LIMIT, shared), ListMemory(LIMIT, shared)
-    first.add([annotated(MIB)] * 8)
+    shared = SharedListMemory(LIMIT)
+    first, second = ListMemory(shared), ListMemory(shared)
+    first.add([annotated(MIB)] * 8, "team-a")
     with pytest.raises(NoRoomForObjects, match="MUSTER_LIMIT_EVENT_BYTES"):
-        second.add([annotated(MIB)] * 9)
+        second.add([annotated(MIB)] * 9, "team-b")
     with pytest.raises(TooManyObjects, match="MUSTER_LIMIT_EVENT_BYTES"):
-        first.add([annotated(MIB)] * 9)
+        first.add([annotated(MIB)] * 9, "team-a")
     first.release()
-    second.add([annotated(MIB)] * 2)
+    second.release()
+    second.add([annotated(MIB)] * 6, "team-b")
     assert 0 < shared.taken < LIMIT
+
+
+def test_a_namespace_leaves_memory_for_others() -> None:
+    """All of its events together get three quarters of the memory."""
+    shared = SharedListMemory(LIMIT)
+    first, second, victim = (ListMemory(shared) for _ in range(3))
+    first.add([annotated(MIB)] * 8, "team-a")
+    with pytest.raises(NoRoomForObjects):
+        second.add([annotated(MIB)] * 7, "team-a")
+    victim.add([annotated(MIB)] * 6, "team-b")
+    for memory in (first, second, victim):
+        memory.release()
+    assert shared.taken == 0
 
 
 def test_usual_events_need_no_room() -> None:
     """So they are never refused because of large ones."""
-    usual = ListMemory(LIMIT, BodyMemory(0))
-    usual.add([BODY] * (FREE_BYTES // 8192))
+    usual = ListMemory(SharedListMemory(0))
+    usual.add([BODY] * (FREE_BYTES // 8192), "team-a")
 
 
 @pytest.mark.parametrize("lists", [(), (Listing(JOBS, None),)])
 def test_each_object_of_a_sweep_has_the_whole_memory(lists: tuple[Listing, ...]) -> None:
     """The lists of a sweep itself, and those for its other objects, do not count."""
-    cluster = Members(annotated, 10)
+    cluster = Members(annotated, 9)
     seen: list[ObjectRef] = []
 
     def observe(cluster: Any, subject: ObjectRef) -> Objects:
@@ -141,7 +155,7 @@ def test_each_object_of_a_sweep_has_the_whole_memory(lists: tuple[Listing, ...])
     handler = a_handler(step, cluster, limits=Limits(event_bytes=LIMIT))
     headers, _ = an_event(type="dev.muster.sweep")
     assert handler.handle(headers, b"").status == 202
-    assert len(seen) == 20
+    assert len(seen) == 18
     assert "TooManyObjects" not in reason(handler)
 
 
