@@ -23,7 +23,7 @@ import yaml
 
 from muster.files import FUNCTIONS
 from muster.objects.resources import PODS, by_kind
-from muster.policy.group_labels import GATE
+from muster.policy.group_labels import GATE, GATED
 from muster.replay.replay import ReplayStack, is_musters_group
 from muster.replay.snapshots import Object
 from muster.replay.summary import MUSTER_CONDITIONS, gates
@@ -100,6 +100,7 @@ def _with_writes(obj: Object, live: Object | None) -> Object:
         new["spec"]["schedulingGates"] = [
             gate for gate in new["spec"].get("schedulingGates", []) if gate["name"] != GATE
         ]
+        new["metadata"].get("labels", {}).pop(GATED, None)
     conditions = [entry for entry in live.get("status", {}).get("conditions", []) if _is_musters(entry)]
     if conditions:
         status = new.setdefault("status", {})

@@ -132,6 +132,7 @@ PODS: dict[str, tuple[Object, Object | None]] = {
         pod(LABEL, JOB, schedulingGroup={"podGroupName": "mine"}),
         None,
     ),
+    "a pod that names its node is left alone": (pod(LABEL, JOB, nodeName="node-1"), None),
     "a system priority is left alone": (pod(LABEL, JOB, priorityClassName="system-cluster-critical"), None),
     "KAI's pods are left alone": (pod(LABEL, JOB, schedulerName="kai-scheduler"), None),
     "Volcano's pods are left alone": (pod(LABEL, JOB, schedulerName="volcano"), None),
@@ -260,6 +261,7 @@ JOBS: dict[str, tuple[Object, str | None]] = {
         job(template_annotations={"scheduling.k8s.io/group-name": "theirs"}),
         None,
     ),
+    "a Job that names the node of its pods is left alone": (job(pod_spec={"nodeName": "node-1"}), None),
     "a system priority class is left alone": (
         job(pod_spec={"priorityClassName": "system-node-critical"}),
         None,

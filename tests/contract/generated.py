@@ -132,8 +132,10 @@ def _pod_spec(chance: random.Random, rare: float) -> Object:
     if chance.random() < rare:
         spec["schedulingGroup"] = {"podGroupName": "brought"}
     elif chance.random() < rare:
+        spec["nodeName"] = "node-1"
+    elif chance.random() < rare:
         spec["evictionResponders"] = [{"name": "example.com/checkpoint", "priority": 2000}]
-    if chance.random() < 0.15:
+    if "nodeName" not in spec and chance.random() < 0.15:  # the API server refuses both together
         spec["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     return spec
 

@@ -55,7 +55,7 @@ def test_the_planner_computes_the_names_on_generated_pods(embedded: KubernetesAp
     """The planner makes the group that a stamped pod names, whatever its labels."""
     differences, stamped = [], 0
     for pod in generated.pods(COUNT):
-        stamp = stamp_between(pod["spec"], embedded.must("POST", PODS, pod, query=DRY_RUN)["spec"])
+        stamp = stamp_between(pod, embedded.must("POST", PODS, pod, query=DRY_RUN))
         planned = group_labels.stamped_name(pod["metadata"].get("labels") or {})
         stamped += stamp is not None
         if stamp is not None and stamp["podGroupName"] != planned:
@@ -91,8 +91,8 @@ def test_pods_are_stamped_as_in_the_embedded_server(api: KubernetesApi, embedded
         if not answer.ok:
             differences.append((pod, f"{answer.status} {answer.message}"))
             continue
-        ours = stamp_between(pod["spec"], embedded.must("POST", PODS, pod, query=DRY_RUN)["spec"])
-        theirs = stamp_between(pod["spec"], answer.body["spec"])
+        ours = stamp_between(pod, embedded.must("POST", PODS, pod, query=DRY_RUN))
+        theirs = stamp_between(pod, answer.body)
         stamped += theirs is not None
         if ours != theirs:
             differences.append((pod, f"the real server says {theirs}, the embedded one {ours}"))

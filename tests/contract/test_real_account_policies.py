@@ -20,6 +20,7 @@ from tests.contract.real import of_service_account
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 GATE = "muster.dev/pod-group"
+GATED = {"muster.dev/gated": "true"}
 RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainingruntimes"
 
 
@@ -56,7 +57,7 @@ def test_a_large_pod(conversation: Conversation) -> None:
     namespace = conversation.namespace
     others = [f"example.com/gate-{number}" for number in range(100)]
     large = gated("large", GATE, *others)
-    large["metadata"]["labels"] = {f"label-{number}": "x" * 60 for number in range(500)}
+    large["metadata"]["labels"] = {f"label-{number}": "x" * 60 for number in range(500)} | GATED
     environment = [{"name": f"NAME_{number}", "value": "x" * 100} for number in range(3000)]
     large["spec"]["containers"][0]["env"] = environment
     path = core(namespace, "pods", "large")
@@ -64,7 +65,10 @@ def test_a_large_pod(conversation: Conversation) -> None:
     conversation.api.must("POST", core(namespace, "pods"), large)
     misuse = {"metadata": {"labels": {"label-499": None}}}
     function = account(conversation, "patch-pods", "PATCH", path, misuse, MERGE_PATCH)
-    remove = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+    remove = {
+        "metadata": {"labels": {"muster.dev/gated": None}},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+    }
     left = function.api.must("PATCH", path, remove, STRATEGIC_PATCH)
     assert len(left["spec"]["schedulingGates"]) == len(others)
 

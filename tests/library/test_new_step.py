@@ -13,8 +13,11 @@ from muster import library
 from muster.cli import main
 from muster.kustomize import load, of_kind
 from muster.scaffold import REACTIONS
+from muster.simulator.apiserver.selectors import labels_matcher
 from muster.simulator.broker import CloudEvent, Wiring
+from muster.simulator.source import SourceSpec
 from muster.testing import Case, change, check_laws, check_manifests, load_step, plan_of
+from muster.testing.cases import envelope
 from tests.conftest import Wording
 from tests.manifests.knative_models import TriggerSpec
 from tests.support.installed import ROOT
@@ -63,6 +66,16 @@ def test_its_trigger_lets_the_event_through_and_others_not(event: str, folder: P
     stranger = {"apiVersion": "example.com/v1", "kind": reaction.resource.kind, "metadata": {"name": "a"}}
     other = change(stranger, reaction.change)
     assert not wired.passes(CloudEvent.from_http(other.headers, other.body).attributes)
+
+
+@each_event
+def test_a_source_sends_the_event(event: str, folder: Path) -> None:
+    """Muster's own source, or the step's: it watches the kind, with labels that the recorded object has."""
+    obj, kind = envelope(Case.read(folder / "tests/case").event)["data"], REACTIONS[event].resource.kind
+    specs = [SourceSpec.from_manifest(one) for one in of_kind([*load(), *load(folder)], "ApiServerSource")]
+    watched = [one for spec in specs for one in spec.kinds if one.resource.kind == kind]
+    matchers = [labels_matcher(one.selector) for one in watched]
+    assert any(matches is None or matches(obj) for matches in matchers)
 
 
 @each_event

@@ -7,6 +7,7 @@ import pytest
 from muster.files import EVENTING
 from muster.kustomize import CLUSTER, Manifest, load, of_kind
 from muster.objects import resources
+from muster.policy.group_labels import GATED
 from muster.simulator.broker import Wiring
 from muster.simulator.source import Mode, SourceSpec
 
@@ -76,11 +77,11 @@ def test_a_source_sends_whole_objects_of_every_namespace_to_the_broker(source: M
     }
 
 
-def test_only_labelled_pods_are_sent() -> None:
-    """All pods of a cluster would be most of its events."""
+def test_only_gated_pods_are_sent() -> None:
+    """All pods of a cluster, or the updates of pods without a gate, would be most of its events."""
     specs = [SourceSpec.from_manifest(source) for source in SOURCES]
     selectors = {kind.resource.kind: kind.selector for spec in specs for kind in spec.kinds}
-    assert selectors.pop("Pod") == "muster.dev/group"
+    assert selectors.pop("Pod") == GATED
     assert set(selectors.values()) == {""}
 
 

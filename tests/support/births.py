@@ -14,19 +14,25 @@ ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 
 def stamp_at_birth(pod: dict[str, Any]) -> dict[str, Any] | None:
     """The group and gate that a pod gets: `{"podGroupName": str, "gate": bool}`; None if it is left alone."""
-    return stamp_between(pod["spec"], admitted(_json(pod), {})["spec"])
+    return stamp_between(pod, pod_at_birth(pod))
+
+
+def pod_at_birth(pod: dict[str, Any]) -> dict[str, Any]:
+    """The pod as the policies leave it."""
+    return admitted(_json(pod), {})
 
 
 def stamp_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The group and gate that a pod's spec has after its creation and had not before."""
-    gates, given = ({gate["name"] for gate in spec.get("schedulingGates") or []} for spec in (after, before))
-    added = gates - given
-    if before.get("schedulingGroup") is not None or "schedulingGroup" not in after:
-        assert after.get("schedulingGroup") == before.get("schedulingGroup")
+    """The group and gate that a pod has after its creation and had not before."""
+    added, labels = (_gates(after) - _gates(before)), (_labels(after) - _labels(before))
+    assert labels == ({(group_labels.GATED, "true")} if added else set()), "the label comes with the gate"
+    group = after["spec"].get("schedulingGroup")
+    if before["spec"].get("schedulingGroup") is not None or group is None:
+        assert group == before["spec"].get("schedulingGroup")
         assert not added, "a gate without a group would never be lifted"
         return None
     assert added <= {group_labels.GATE}
-    return {"podGroupName": after["schedulingGroup"]["podGroupName"], "gate": group_labels.GATE in added}
+    return {"podGroupName": group["podGroupName"], "gate": bool(added)}
 
 
 def label_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = ENABLED) -> str | None:
@@ -41,6 +47,14 @@ def label_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | 
         for job in (before, after)
     )
     return label if given is None else None
+
+
+def _gates(pod: Mapping[str, Any]) -> set[str]:
+    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or []}
+
+
+def _labels(pod: Mapping[str, Any]) -> set[tuple[str, str]]:
+    return set((pod["metadata"].get("labels") or {}).items())
 
 
 def _json(body: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from muster.policy import group_labels
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.trainjob import TrainJob
-from tests.support.births import label_at_birth, stamp_at_birth
+from tests.support.births import label_at_birth, pod_at_birth
 from tests.support.planning import Observed
 
 Object = dict[str, Any]
@@ -167,12 +167,7 @@ def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Ob
         labels[group_labels.COMPLETION_INDEX] = str(index)
     pod["metadata"] |= {"labels": labels, "annotations": template["metadata"].get("annotations") or {}}
     pod["status"] = {"phase": "Pending"}
-    effect = stamp_at_birth(pod)
-    if effect is not None:
-        stamped(effect["podGroupName"])(pod)
-    if effect is not None and effect["gate"]:
-        gated(group_labels.GATE)(pod)
-    return _modified(pod, modifiers)
+    return _modified(pod_at_birth(pod), modifiers)
 
 
 def a_workload(*templates: Object, root: Object | None = None, modifiers: Iterable[Modifier] = ()) -> Object:
@@ -310,7 +305,12 @@ def stamped(group: str) -> Modifier:
 def unstamped(pod: Object) -> None:
     """Remove schedulingGroup and all gates, as if the admission policies were not installed."""
     pod["spec"].pop("schedulingGroup", None)
+    _ungate(pod)
+
+
+def _ungate(pod: Object) -> None:
     pod["spec"].pop("schedulingGates", None)
+    pod["metadata"]["labels"].pop(group_labels.GATED, None)
 
 
 def gated(*names: str) -> Modifier:
@@ -320,7 +320,7 @@ def gated(*names: str) -> Modifier:
 
 def bound(pod: Object) -> None:
     """Bind the pod to a node and let it run, without gates."""
-    pod["spec"].pop("schedulingGates", None)
+    _ungate(pod)
     pod["spec"]["nodeName"] = "node-1"
     pod["status"] = {"phase": "Running"}
 

@@ -39,6 +39,9 @@ GATE_SWITCH = "muster.dev/gate"
 GATE = "muster.dev/pod-group"
 """The scheduling gate of stamped pods until their PodGroup exists."""
 
+GATED = "muster.dev/gated"
+"""Label of pods with that gate: their source selects by it."""
+
 OPTED_OUT = "none"
 NAMESPACE_SWITCH = "muster.dev/gang-jobs"
 """Label of a namespace; `enabled` lets mark-jobs act in it."""

@@ -21,7 +21,8 @@ class EventKind:
         not_ready: when the step does nothing, as Python about `found`; "" if it always acts.
         recording: the recording with such an event.
         moment: the moment of the recording at which the step acts.
-        labels: the selector of its source, and so of the step's sweeps; "" for all objects.
+        labels: the selector of the step's own source and of its sweeps; "" where Muster's sources send the
+            kind.
     """
 
     summary: str

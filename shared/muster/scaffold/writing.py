@@ -18,6 +18,8 @@ from muster.testing.planning import plan_of
 from muster.testing.recordings import shipped, slim, slim_event
 
 TEMPLATES = Path(__file__).parent / "templates"
+_SOURCE = "source.yaml.txt"
+"""Only for events that Muster's own sources do not send."""
 CASE_FOLDER = "tests/case"
 _LINE = 110
 
@@ -39,6 +41,8 @@ def write_step(folder: Path, reaction: EventKind) -> list[Path]:
     folder.mkdir(parents=True)
     values = _values(folder.name, reaction)
     for template in sorted(TEMPLATES.rglob("*.txt")):
+        if template.name == _SOURCE and not reaction.labels:
+            continue
         path = folder / str(template.relative_to(TEMPLATES)).removesuffix(".txt").replace("name", folder.name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(Template(template.read_text()).substitute(values))
@@ -69,7 +73,9 @@ def _values(name: str, reaction: EventKind) -> dict[str, str]:
         "constant": reaction.constant,
         "view": reaction.view,
         "not_ready": not_ready,
-        "labels": f', labels="{reaction.labels}"' if reaction.labels else "",
+        "labels": reaction.labels,
+        "listed_labels": f', labels="{reaction.labels}"' if reaction.labels else "",
+        "source": "- source.yaml\n" if reaction.labels else "",
         "imports": "\n".join(_imports(reaction)),
         "api_version_filter": versions,
         "version": version("muster-gangs"),

@@ -25,7 +25,7 @@ def _patch_pods(api: Conversation, ns: str) -> Conversation:
 def _without(gate: str, made: Object) -> Object:
     """The patch of the plan: `remove_gate` in muster/policy/plans/patch_pods.py."""
     return {
-        "metadata": {"uid": uid_of(made)},
+        "metadata": {"uid": uid_of(made), "labels": {"muster.dev/gated": None}},
         "spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]},
     }
 
@@ -36,11 +36,14 @@ def _gates(obj: Object) -> list[str]:
 
 @case(releases=BOTH)
 def gate_is_taken_away(api: Conversation, ns: str) -> None:
-    """patch-pods takes Muster's gate away from a pod, twice if need be, and keeps the others."""
+    """patch-pods takes Muster's gate and its label from a pod, twice if need be, and keeps the others."""
     function, path = _patch_pods(api, ns), core(ns, "pods", "held")
-    made = api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
+    body = gated("held", OTHER, GATE)
+    body["metadata"]["labels"] = {"muster.dev/gated": "true", "team": "a"}
+    made = api.must("POST", core(ns, "pods"), body)
     for _ in range(2):
-        assert _gates(function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)) == [OTHER]
+        left = function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)
+        assert (_gates(left), left["metadata"]["labels"]) == ([OTHER], {"team": "a"})
 
 
 @case(releases=BOTH)
@@ -62,6 +65,7 @@ def rest_of_a_pod_stays(api: Conversation, ns: str) -> None:
     tolerations = [*made["spec"]["tolerations"], {"key": "gpu", "operator": "Exists"}]
     misuses: list[Any] = [
         {"metadata": {"labels": {"muster.dev/group": "mine"}}},
+        {"metadata": {"labels": {"muster.dev/gated": "true"}}},
         {"metadata": {"annotations": {"a": "b"}}},
         {"metadata": {"ownerReferences": [owner]}},
         {"metadata": {"finalizers": ["example.com/never"]}},

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from muster.kustomize import load, of_kind
+from muster.policy.group_labels import GROUP
 from muster.simulator.broker import CloudEvent
 from tests.cluster.cluster import RealCluster
 from tests.cluster.sink import ReceivedRequest, Sink
@@ -33,11 +34,14 @@ _FIRST = (
 
 @contextlib.contextmanager
 def listening(cluster: RealCluster) -> Iterator[Sink]:
-    """Run two adapters for the length of a block, which watch every resource of Muster's sources."""
+    """Run two adapters for the length of a block, which watch every resource of Muster's sources.
+
+    Pods are recorded to their end, for steps that react to more than their creation.
+    """
     sources = of_kind(load(OVERLAY), "ApiServerSource")
     account = sources[0]["spec"]["serviceAccountName"]
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, account)
-    resources = [resource for source in sources for resource in source["spec"]["resources"]]
+    resources = [_whole(resource) for source in sources for resource in source["spec"]["resources"]]
     with Sink() as sink, contextlib.ExitStack() as stops:
         for mode in (RESOURCE, REFERENCE):
             metadata = {"name": f"recorder-{mode.lower()}", "namespace": NAMESPACE}
@@ -46,6 +50,12 @@ def listening(cluster: RealCluster) -> Iterator[Sink]:
             adapter = cluster.add_adapter(source, kubeconfig, f"{sink.url}/{mode}")
             stops.callback(cluster.stop_process, adapter)
         yield sink
+
+
+def _whole(resource: Object) -> Object:
+    if "selector" not in resource:
+        return resource
+    return {**resource, "selector": {"matchExpressions": [{"key": GROUP, "operator": "Exists"}]}}
 
 
 def events(sink: Sink, mode: str, namespace: str) -> list[Object]:

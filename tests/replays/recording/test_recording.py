@@ -203,7 +203,8 @@ def test_an_outline_has_moment_object_verb_and_changes(take: Take) -> None:
         f"deleted: {name} delete": 1,
     }
     pods = outline(take)["Pod"]
-    assert pods["unschedulable: big-<index>-<random> update -spec.schedulingGates"].count == 4
+    gate = "-metadata.labels.muster.dev/gated -spec.schedulingGates"
+    assert pods[f"unschedulable: big-<index>-<random> update {gate}"].count == 4
 
 
 def test_only_names_with_chance_in_them_are_masked(take: Take) -> None:

@@ -33,6 +33,7 @@ RESPONDERS: list[Any] = [{"name": "example.com/saver"}]
         pytest.param(with_spec(priority=1_000_000_001), None, id="one above is left alone"),
         pytest.param(with_spec(evictionResponders=RESPONDERS), None, id="eviction responders are left alone"),
         pytest.param(with_spec(evictionResponders=[]), STAMP, id="an empty list of them is none"),
+        pytest.param(with_spec(nodeName="node-1"), None, id="a pod that names its node is left alone"),
         pytest.param(with_spec(schedulingGroup={}), None, id="an empty schedulingGroup is the user's too"),
         pytest.param(
             labelled({group_labels.LEADER_GROUP: ""}), None, id="an empty leader's group is no DNS label"
@@ -59,6 +60,7 @@ def test_stamp(modifier: Modifier, stamp: dict[str, Any] | None) -> None:
         pytest.param(template_spec(schedulingGroup={}), None, id="an empty schedulingGroup is the user's"),
         pytest.param(template_spec(evictionResponders=RESPONDERS), None, id="eviction responders"),
         pytest.param(template_spec(evictionResponders=[]), "main", id="an empty list of responders is none"),
+        pytest.param(template_spec(nodeName="node-1"), None, id="pods that name their node"),
         pytest.param(with_spec(completions=None), None, id="a Job without completions is no gang"),
     ],
 )

@@ -182,6 +182,7 @@ def skipped(given: Observed) -> NoOp:
                     "m",
                     Reason.EVICTION_RESPONDERS,
                 ),
+                ("its pods name their node", template_spec(nodeName="node-1"), "m", Reason.NODE_NAMED),
                 (
                     "its pods have a system priority",
                     template_spec(priorityClassName="system-node-critical"),

@@ -54,7 +54,7 @@ def lifted(*pods: Object) -> list[Action]:
             Verb.PATCH,
             ref(pod),
             {
-                "metadata": {"uid": pod["metadata"]["uid"]},
+                "metadata": {"uid": pod["metadata"]["uid"], "labels": {"muster.dev/gated": None}},
                 "spec": {"schedulingGates": [{"$patch": "delete", "name": "muster.dev/pod-group"}]},
             },
             patch=PatchType.STRATEGIC,

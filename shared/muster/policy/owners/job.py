@@ -139,6 +139,8 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
         return Reason.OTHER_SCHEDULER
     if spec.eviction_responders:
         return Reason.EVICTION_RESPONDERS
+    if spec.node_name:
+        return Reason.NODE_NAMED
     if group_labels.of_system_priority(spec.priority_class_name):
         return Reason.PRIORITY_TOO_HIGH
     upstream = job.spec.scheduling is not None or group_labels.UPSTREAM_TEMPLATE in job.metadata.annotations

@@ -10,7 +10,7 @@ from muster.objects.patches import PatchType
 from muster.objects.pods import Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
-from muster.policy.group_labels import GATE
+from muster.policy.group_labels import GATE, GATED
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.plans.gate_release import OwnerGroups, held_groups, in_tree, root_of, was_placed
 from muster.policy.reasons import Reason
@@ -67,14 +67,14 @@ def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
 
 
 def remove_gate(pod: Pod) -> Action:
-    """Remove Muster's gate from a pod, and no other.
+    """Remove Muster's gate from a pod, and no other, with the label that makes its source send events of it.
 
     A strategic merge patch that deletes the list entry by name: server-side apply cannot remove a gate, merge
     and JSON patches change those of others. The UID is a precondition: for another pod of that name it is
     refused (422). There is no resourceVersion, so that it never conflicts with other writers.
     """
     body = {
-        "metadata": {"uid": pod.metadata.uid},
+        "metadata": {"uid": pod.metadata.uid, "labels": {GATED: None}},
         "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
     }
     return Action(Verb.PATCH, pod.ref, body, patch=PatchType.STRATEGIC)

@@ -13,6 +13,7 @@ from muster.cluster.errors import ClusterError, Gone
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
 from muster.objects.yaml_files import SafeDumper
+from muster.policy.group_labels import GATED, GROUP
 from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
@@ -91,9 +92,11 @@ class CheckpointWriter:
 
     def _of_kind(self, kind: WatchedKind, namespaces: Iterable[str]) -> Iterator[Object]:
         resource = _with_scope(kind.resource)
+        # Events of pods end with their gate; the functions list pods by the group label.
+        labels = GROUP if kind.selector == GATED else kind.selector
         for namespace in namespaces if resource.namespaced else [""]:
             try:
-                yield from self._client.list(resource, namespace, labels=kind.selector)
+                yield from self._client.list(resource, namespace, labels=labels)
             except Gone:  # the API is not served
                 return
 
