@@ -48,9 +48,12 @@ fmt: $(READY) ## Format the code and mend what can be mended safely
 manifests: $(READY) ## Check the manifests in eventing/
 	$(BIN)/pytest tests/manifests
 
+# Settings are passed in the environment, because the shell would run what a value like "; command" contains.
 OUT ?= build/functions
+STEPS ?=
+export OUT STEPS
 stage: $(READY) ## Put each function together with what it imports into build/functions; yours too: STEPS=FOLDER
-	@$(BIN)/python functions/stage.py $(OUT) $(STEPS)
+	@$(BIN)/python functions/stage.py "$$OUT" $$STEPS
 
 sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
 	@$(BIN)/python functions/sbom.py build/muster.cdx.json
@@ -63,7 +66,6 @@ images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=reg
 
 DIGEST ?=
 IMAGE ?= $(if $(DIGEST),$(REGISTRY)/muster@$(DIGEST))
-# Passed in the environment, because the shell would run what a value like "; command" contains.
 export REGISTRY VERSION IMAGE
 release: $(READY) ## Write wheel, manifests, chart, SBOM and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
 	@$(BIN)/python -m release release --version "$$VERSION" --image "$$IMAGE"
@@ -100,12 +102,14 @@ $(BENCH)/.ready: requirements-bench.txt
 	@touch $@
 
 FIGURE ?=
+export FIGURE
 bench: $(BENCH)/.ready ## Measure speed and write docs/speed.md (needs Go 1.26); one figure: FIGURE=cold-start
-	@PYTHONPATH=shared $(BENCH)/bin/python -m bench $(FIGURE)
+	@PYTHONPATH=shared $(BENCH)/bin/python -m bench $$FIGURE
 
 MINUTES ?= 10
+export MINUTES
 soak: $(READY) ## Attack every function over raw sockets: memory and handles stay flat (MINUTES=10)
-	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
+	@$(BIN)/python -m tests.soak --minutes "$$MINUTES"
 
 golden-update: $(READY) ## Write golden plans, explanations, counts, messages and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections import deque
 from typing import Any, ClassVar
 
 import h11
@@ -20,6 +21,7 @@ from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
 
+from muster.runtime.bodies import too_many_chunks
 from muster.runtime.config import Settings
 
 
@@ -36,8 +38,57 @@ def set_limits(settings: Settings) -> None:
     hypercorn.asyncio.run.TCPServer = LimitedConnection  # type: ignore[attr-defined]
 
 
+class WholeReads(h11.Connection):
+    """HTTP/1.1 that takes the chunks of one read together, and refuses too many small ones.
+
+    Hypercorn hands each chunk to the app by itself, without a pause between those of one read: a body in
+    chunks of one byte would keep its event loop busy for seconds, and take hundreds of times its memory.
+    """
+
+    def __init__(self, largest_head: int) -> None:
+        super().__init__(h11.SERVER, max_incomplete_event_size=largest_head)
+        self._next: deque[Any] = deque()
+        self._chunks = self._size = 0
+
+    def next_event(self) -> Any:
+        """The next event; the data of several chunks is one event.
+
+        Raises:
+            RemoteProtocolError: the client keeps to no protocol, or sends too many chunks.
+        """
+        event = self._next.popleft() if self._next else self._parsed()
+        if isinstance(event, h11.Request):
+            self._chunks = self._size = 0
+        if not isinstance(event, h11.Data):
+            return event
+        pieces = []
+        while isinstance(event, h11.Data):
+            pieces.append(event.data)
+            self._count(event)
+            event = self._parsed()
+        self._next.append(event)
+        return h11.Data(data=b"".join(pieces))
+
+    def _parsed(self) -> Any:
+        try:
+            return super().next_event()
+        except h11.RemoteProtocolError as error:
+            # h11 raises it in a method of its own: error, frames and connection would be a cycle.
+            raise error.with_traceback(None) from None
+
+    def _count(self, event: h11.Data) -> None:
+        self._chunks += event.chunk_start
+        self._size += len(event.data)
+        if too_many_chunks(self._chunks, self._size):
+            raise h11.RemoteProtocolError(f"{self._chunks} chunks for {self._size} bytes")
+
+
 class Http1Only(H11Protocol):
     """HTTP/1.1 without upgrades: hypercorn raises on most requests for HTTP/2 and WebSockets."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.connection = WholeReads(self.config.h11_max_incomplete_size)
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Take a request for HTTP/2 as one of HTTP/1.1, which every server may do (RFC 9110, 7.8)."""
@@ -69,6 +120,9 @@ class LimitedConnection(TCPServer):
             await super().run()
         finally:
             del self._open[self]
+            # Hypercorn's objects of a connection form a cycle: what it has read would stay until the next
+            # collection of garbage.
+            vars(self).pop("protocol", None)
 
     async def _read_data(self) -> None:
         """Read until the client closes the connection, and then wait no longer for a request."""

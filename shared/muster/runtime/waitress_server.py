@@ -17,7 +17,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import WSGITask
 from waitress.utilities import BadRequest, RequestEntityTooLarge
 
-from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
+from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize, too_many_chunks
 from muster.runtime.config import Settings
 
 LARGEST_REFUSED = 64
@@ -89,9 +89,12 @@ class _LimitedBody(OverflowableBuffer):  # type: ignore[misc]
         super().__init__(overflow)
         self._size = size
         self.refusal: BodyRefusal | None = None
+        self.pieces = self.received = 0
 
     def append(self, data: bytes) -> None:
         """Keep a chunk, or drop all that was kept."""
+        self.pieces += 1
+        self.received += len(data)
         if self.refusal is None:
             self.refusal = self._size.grow(len(data))
             if self.refusal is None:
@@ -141,13 +144,18 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
         receiver = self.body_rcv
         if isinstance(self.error, RequestEntityTooLarge):
             self.error, self.refused = None, BodyRefusal.TOO_LARGE
-        elif (
-            isinstance(receiver, ChunkedReceiver)
-            and max(len(receiver.control_line), len(receiver.trailer)) > CHUNK_LINE_BYTES
-        ):
-            self.error = BadRequest("the line before or after a chunk is too long")
+        elif isinstance(receiver, ChunkedReceiver) and (fault := _fault(receiver)):
+            self.error = BadRequest(fault)
             self.completed = True
         return taken
+
+
+def _fault(receiver: ChunkedReceiver) -> str:
+    """What is wrong with the chunks of a body so far; "" if nothing is."""
+    if max(len(receiver.control_line), len(receiver.trailer)) > CHUNK_LINE_BYTES:
+        return "the line before or after a chunk is too long"
+    buffer = receiver.getbuf()
+    return "the chunks are too small" if too_many_chunks(buffer.pieces, buffer.received) else ""
 
 
 class _LimitedTask(WSGITask):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from muster.runtime.func_server import WholeReads
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import FakeCluster, a_handler, an_event
 from tests.unit.runtime.servers import (
     SERVERS,
     Served,
     answer,
+    behind_func,
     post,
     reason,
     status,
@@ -150,6 +153,39 @@ def test_a_large_body_in_chunks_is_refused(serve: Serve) -> None:
     chunk = b"2710\r\n" + b" " * 10_000 + b"\r\n"
     assert status(served.exchange(head + chunk * 3 + b"0\r\n\r\n")) == 413
     assert status(served.exchange(head + b"1;" + b"x" * 40_000)) in {400, 431}
+
+
+def test_a_body_in_tiny_chunks_is_refused(serve: Serve) -> None:
+    """One byte in each takes a server thousands of times as long as one chunk."""
+    served = serve()
+    head = post({**HEADERS, "Transfer-Encoding": "chunked"}, b"").replace(b"Content-Length: 0\r\n", b"")
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY + b" " * 300)
+    assert status(served.exchange(head + chunks + b"0\r\n\r\n")) == 400
+    in_kilobytes = b"".join(
+        b"%x\r\n%b\r\n" % (len(part), part) for part in (BODY[:100], BODY[100:], *[b" " * 1024] * 200)
+    )
+    assert status(served.exchange(head + in_kilobytes + b"0\r\n\r\n")) == 200
+
+
+@pytest.mark.parametrize("serve", [behind_func], indirect=True)
+@pytest.mark.parametrize(
+    "sent", [b"broken\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 200]
+)
+def test_what_a_closed_connection_had_sent_is_freed_at_once(serve: Serve, sent: bytes) -> None:
+    """Not with the next collection of garbage, before which a flood of connections would fill the memory."""
+    served = serve()
+
+    def kept() -> int:
+        return sum(isinstance(found, WholeReads) for found in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            assert status(served.exchange(b"POST / HTTP/1.1\r\nHost: a\r\n" + sent + b" " * 50_000)) == 400
+        assert wait_until(lambda: kept() == 0, 3)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
