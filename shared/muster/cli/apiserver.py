@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError, echo
+from muster.cli.output import CommandError, echo, step_shown
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.server import serve
 from muster.simulator.manifests import ManifestError, load
@@ -45,7 +45,9 @@ def command(port: int, kubeconfig_out: Path | None, paths: tuple[Path, ...], rel
     server.load(resource_definitions())
     try:
         if paths:
-            echo(f"{load(server, paths)} objects loaded", err=True)
+            with step_shown("loading") as show:
+                loaded = load(server, paths, loading=show)
+            echo(f"{loaded} objects loaded", err=True)
         serve(server, kubeconfig_out, echo)
     except ManifestError as error:
         raise BadInput(str(error)) from None

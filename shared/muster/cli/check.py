@@ -11,7 +11,7 @@ import click
 
 from muster.cli.arguments import BadInput, load_installed
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import echo, echo_data, output_option
+from muster.cli.output import echo, echo_data, output_option, step_shown
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, Manifest
@@ -60,7 +60,7 @@ def command(
         namespace = namespace or cluster.namespace
         cluster.require_namespace(namespace)
         findings = _findings(cluster.client, installed, namespace, uninstall=uninstall)
-        for finding in findings if overlay == CLUSTER else _of_ones_own(findings, overlay):
+        for finding in _shown(findings if overlay == CLUSTER else _of_ones_own(findings, overlay)):
             found.append(finding)
             if output == "text":
                 echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
@@ -68,6 +68,16 @@ def command(
         echo_data([{**asdict(finding), "level": str(finding.level)} for finding in found], output)
     if any(finding.level is Level.FAIL for finding in found):
         raise SystemExit(1)
+
+
+def _shown(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield findings; show on a terminal that the next one takes long."""
+    with step_shown("checking") as show:
+        show("the cluster")
+        for finding in findings:
+            show("")
+            yield finding
+            show("the cluster")
 
 
 def _of_ones_own(findings: Iterator[Finding], overlay: Path) -> Iterator[Finding]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 import click
@@ -39,30 +40,72 @@ def echo_data(data: Any, output: str) -> None:
     if output == "json":
         echo(json.dumps(data, indent=2))
     else:
-        echo(yaml.safe_dump(data, sort_keys=False, width=110), nl=False)
+        echo(yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, width=110), nl=False)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes a reason or another StrEnum as its text, as JSON does."""
+
+
+_PlainDumper.add_multi_representer(StrEnum, lambda dumper, text: dumper.represent_str(str(text)))
 
 
 @contextmanager
 def step_shown(text: str) -> Iterator[Callable[[str], None]]:
     """Yield what shows the present step of slow work in one line, if standard error is a terminal.
 
-    The line appears after a second, and is cleared at the end.
+    The line appears after a second, also in the middle of a step, and is cleared at the end. The step ""
+    clears it for output of the block.
     """
-    began = time.monotonic()
-    shown = False
-
-    def show(step: str) -> None:
-        nonlocal shown
-        if sys.stderr.isatty() and time.monotonic() - began >= _PATIENCE_SECONDS:
-            clear_line()
-            echo(f"{text} {step} ...", nl=False, err=True)
-            shown = True
-
+    line = _StepLine(text)
+    timer = threading.Timer(_PATIENCE_SECONDS, line.appear)
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
     try:
-        yield show
+        yield line.show
     finally:
-        if shown:
+        timer.cancel()
+        line.close()
+
+
+class _StepLine:
+    """The line with the present step; a timer's thread makes it appear."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._step = ""
+        self._patient = True
+        self._printed = False
+        self._lock = threading.Lock()
+
+    def show(self, step: str) -> None:
+        """Note the present step, and print it in place of the one before if the line has appeared."""
+        with self._lock:
+            self._step = step
+            self._print()
+
+    def appear(self) -> None:
+        """Print the present step, and from now on each one."""
+        with self._lock:
+            self._patient = False
+            self._print()
+
+    def close(self) -> None:
+        """Clear the line for good."""
+        with self._lock:
+            self._step = ""
+            self._print()
+            self._patient = True
+
+    def _print(self) -> None:
+        if self._patient:
+            return
+        if self._printed:
             clear_line()
+        self._printed = bool(self._step)
+        if self._step:
+            echo(f"{self._text} {self._step} ...", nl=False, err=True)
 
 
 def clear_line() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from muster.cluster import errors
-from muster.cluster.interface import Cluster, Object, Objects
+from muster.cluster.interface import Cluster, Object, Objects, RawCluster
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
@@ -30,16 +30,18 @@ def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *,
         return []
 
 
-def each(cluster: Cluster, resource: Resource, *, labels: str = "") -> Iterator[Object]:
+def each(
+    cluster: RawCluster, resource: Resource, namespace: str = "", *, labels: str = ""
+) -> Iterator[Object]:
     """Yield all objects of a kind; only one page of them is parsed at a time.
 
     Raises:
         ApiGone: the cluster does not serve the kind.
     """
-    page = cluster.page(resource, labels=labels)
+    page = cluster.page(resource, namespace, labels=labels)
     yield from page.objects
     while page.token:
-        page = cluster.page(resource, labels=labels, token=page.token)
+        page = cluster.page(resource, namespace, labels=labels, token=page.token)
         yield from page.objects
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from muster.cluster.errors import ApiGone, Forbidden
-from muster.cluster.interface import Cluster, Object, Objects
+from muster.cluster.errors import ApiGone, Expired, Forbidden
+from muster.cluster.interface import Cluster, Object
+from muster.cluster.read import each
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
@@ -29,6 +31,8 @@ _NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
 
 _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""
+
+_Found = TypeVar("_Found")
 
 _POD_LABELS = frozenset(runs_as(kind).pod_label for kind in KINDS)
 """The labels by which the pods of an owner are found."""
@@ -98,10 +102,10 @@ def read_status(
     """
     status = ClusterStatus()
     lister = _Lister(cluster, namespace, status.not_read, reading)
-    pods = _PodStates([Pod.read(body) for body in lister.list(PODS, labels=GROUP)])
-    owners = [item for kind in KINDS for item in _of_owners(kind, lister.list(kind.resource), pods)]
+    pods = _PodStates(lister.list(PODS, partial(map, Pod.read), labels=GROUP))
+    owners = [item for kind in KINDS for item in lister.list(kind.resource, partial(_of_owners, kind, pods))]
     named = {name for owner in owners for name in _NAME.findall(owner.message)}
-    groups = [PodGroup.read(body) for body in lister.list(POD_GROUPS)]
+    groups = lister.list(POD_GROUPS, partial(map, PodGroup.read))
     members = [*_of_groups(groups, pods), *_of_pods(pods.all, groups)]
     unnamed = [member for member in members if member.name not in named]
     status.items = sorted(
@@ -119,11 +123,20 @@ class _Lister:
     not_read: dict[str, str]
     reading: Callable[[str], object]
 
-    def list(self, resource: Resource, labels: str = "") -> Objects:
-        """Return the objects of a kind; none if it may not be listed, or is not installed."""
+    def list(
+        self, resource: Resource, view: Callable[[Iterable[Object]], Iterable[_Found]], labels: str = ""
+    ) -> list[_Found]:
+        """Return what a view finds in the objects of a kind, of which one page is in memory at a time.
+
+        That is nothing if the kind may not be listed, or is not installed. A list that expired before its
+        last page is read once more from the beginning.
+        """
         self.reading(resource.plural)
         try:
-            return self.cluster.list(resource, self.namespace, labels=labels)
+            try:
+                return list(view(each(self.cluster, resource, self.namespace, labels=labels)))
+            except Expired:
+                return list(view(each(self.cluster, resource, self.namespace, labels=labels)))
         except Forbidden as error:
             self.not_read[resource.plural] = error.message
         except ApiGone:
@@ -159,7 +172,7 @@ def _keys(pod: Pod) -> Iterator[tuple[str, str, str]]:
         yield namespace, label, pod.metadata.labels[label]
 
 
-def _of_owners(kind: OwnerKind, bodies: Objects, pods: _PodStates) -> Iterator[Item]:
+def _of_owners(kind: OwnerKind, pods: _PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
     """Yield the conditions of Muster with status False of the owners that are still to run."""
     for body in bodies:
         owner = kind.view.read(body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,20 +54,36 @@ class Manifest:
         return ManifestError(f"{self.path}:{self.line}: {message}")
 
 
-def load(server: ApiServer, paths: Iterable[Path]) -> int:
+_REPORTED = 100
+"""`load` reports each so many objects."""
+
+
+def load(
+    server: ApiServer, paths: Iterable[Path], *, loading: Callable[[str], object] = lambda _step: None
+) -> int:
     """Apply the objects of files and folders to a server, with admission and validation; return their number.
 
     Folders are searched at any depth. Kustomizations are skipped; what they list is a file of the folder.
+
+    Args:
+        server: where to put the objects.
+        paths: files and folders.
+        loading: called with each file before it is read, and with `100 of 26120 objects` and so on.
 
     Raises:
         ManifestError: a path does not exist or has no manifests, a file is not YAML, or the server refuses an
             object.
         OSError: a file cannot be read.
     """
-    found = [manifest for path in paths for file in _files(path) for manifest in _objects(file)]
+    found: list[Manifest] = []
+    for file in (file for path in paths for file in _files(path)):
+        loading(str(file))
+        found += _objects(file)
     found = [manifest for manifest in found if manifest.kind not in {"Kustomization", "Component"}]
     found.sort(key=lambda manifest: ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER))
-    for manifest in found:
+    for number, manifest in enumerate(found):
+        if number % _REPORTED == 0:
+            loading(f"{number} of {len(found)} objects")
         _apply(server, manifest)
     return len(found)
 

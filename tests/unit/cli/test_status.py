@@ -289,6 +289,18 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
     assert "nothing is waiting" in muster("status", "--kubeconfig", path).stdout
 
 
+def test_groups_of_gated_pods_as_data(muster: Muster, kubeconfig: Any) -> None:
+    """Their reason is one of Muster's own, and no condition's; YAML has the same text as JSON."""
+    path, load = kubeconfig
+    load([b.a_namespace(), a_member()])
+    found = {
+        form: muster("status", "--kubeconfig", path, "-A", "-o", form).stdout for form in ("json", "yaml")
+    }
+    (item,) = yaml.safe_load(found["yaml"])
+    assert (item["what"], item["reason"]) == (f"podgroup/{GROUP}", "WaitingForPodGroup")
+    assert json.loads(found["json"]) == [item]
+
+
 def test_unreadable_kinds_fail_the_command(
     muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:

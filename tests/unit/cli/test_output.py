@@ -1,0 +1,81 @@
+"""Progress of slow work in one line of a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from muster.cli import output
+from muster.cli.check import _shown
+from muster.cli.output import step_shown
+from muster.operator.check import Finding, Level
+
+CLEARED = "\r\x1b[K"
+
+
+class _Terminal(io.StringIO):
+    """Standard error of a person, who waits for a text."""
+
+    def __init__(self, awaited: str) -> None:
+        super().__init__()
+        self._awaited = awaited
+        self.seen = threading.Event()
+
+    def isatty(self) -> bool:
+        """It is a terminal."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keep the text, and note the one that is waited for."""
+        count = super().write(text)
+        if self._awaited in self.getvalue():
+            self.seen.set()
+        return count
+
+
+def test_a_step_appears_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No second step is needed; the line is cleared for output of the block, and at the end."""
+    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.05)
+    terminal = _Terminal("reading pods ...")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with step_shown("reading") as show:
+        show("pods")
+        assert terminal.seen.wait(20)
+        show("jobs")
+        show("")
+        show("podgroups")
+    assert terminal.getvalue() == (
+        f"reading pods ...{CLEARED}reading jobs ...{CLEARED}reading podgroups ...{CLEARED}"
+    )
+
+
+def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line would only flicker."""
+    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 3600)
+    terminal = _Terminal("...")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with step_shown("reading") as show:
+        show("pods")
+        show("jobs")
+    assert terminal.getvalue() == ""
+
+
+def test_findings_are_not_printed_behind_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`muster check` clears its line before each finding, and shows it again for the next."""
+    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.05)
+    terminal = _Terminal("checking the cluster ...")
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    def slow() -> Iterator[Finding]:
+        assert terminal.seen.wait(20)
+        yield Finding(Level.OK, "policies", "1 are valid")
+        yield Finding(Level.OK, "JobSet", "is served")
+
+    texts = [terminal.getvalue() for _ in _shown(slow())]
+    line = f"checking the cluster ...{CLEARED}"
+    assert texts == [line, line * 2]
+    assert terminal.getvalue() == line * 3

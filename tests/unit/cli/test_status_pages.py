@@ -1,0 +1,79 @@
+"""`muster status` of a large cluster: lists are read page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.cluster.errors import Expired
+from muster.cluster.paging import Page
+from muster.cluster.snapshot import Snapshot
+from muster.objects.resources import Resource
+from muster.operator.status import read_status
+from tests.support import builders as b
+
+GROUP = "llama-main-33333333"
+GATE = "muster.dev/pod-group"
+
+
+def _waiting(name: str) -> Any:
+    """A Job that has no groups yet."""
+    job = b.a_job(b.named(name))
+    job.setdefault("status", {})["conditions"] = [
+        {"type": "muster.dev/PodGroupsReady", "status": "False", "reason": "WaitingForPodGroup"}
+    ]
+    return job
+
+
+class _Paged(Snapshot):
+    """A cluster that serves one object a page; a continue token expires as often as `expiries` says."""
+
+    expiries = 0
+
+    def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
+    ) -> Page:
+        """The object at the position that the token names."""
+        if token and self.expiries:
+            self.expiries -= 1
+            raise Expired("too old", status=410)
+        found = super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
+        begin = int(token or 0)
+        return Page(found[begin : begin + 1], str(begin + 1) if begin + 1 < len(found) else "")
+
+    def list(self, resource: Resource, *_: Any, **__: Any) -> Any:
+        """Fail: a list of a large cluster does not fit into memory."""
+        raise AssertionError(f"{resource.plural} were listed as a whole")
+
+
+@pytest.mark.parametrize("expiries", [0, 1])
+def test_lists_are_read_page_by_page(expiries: int) -> None:
+    """Of the namespace on each page; one that expires is read again, and nothing is listed twice."""
+    jobs = [_waiting(name) for name in ("one", "two", "three")]
+    other = _waiting("other")
+    other["metadata"]["namespace"] = "team-b"
+    members = [b.a_pod(b.a_job(), index, b.stamped(GROUP), b.gated(GATE)) for index in range(2)]
+    cluster = _Paged([*jobs, other, *members])
+    cluster.expiries = expiries
+    found = read_status(cluster, "team-a").items
+    assert {item.what for item in found} == {"job/one", "job/two", "job/three", f"podgroup/{GROUP}"}
+    assert len(found) == 4
+    (group,) = (item for item in found if item.what == f"podgroup/{GROUP}")
+    assert group.message == "2 pods of a PodGroup that does not exist"
+    assert cluster.expiries == 0
+
+
+def test_a_list_that_expires_twice_is_an_error() -> None:
+    """It is not read for ever."""
+    cluster = _Paged([_waiting("one"), _waiting("two")])
+    cluster.expiries = 2
+    with pytest.raises(Expired):
+        read_status(cluster)
