@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 
 from muster.cluster import errors
@@ -43,16 +45,24 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
 
 
 def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry out every action of a plan, also after failures of others; an object that is gone is no error.
+    """Carry out every action of a plan, some at the same time, also after failures of others.
+
+    An object that is gone is no error.
 
     Raises:
         ClusterError: the first failure, after all actions were tried.
     """
+    with ThreadPoolExecutor(cluster.limits.gates_at_once) as threads:
+        # Each with a copy of the context, by which its span belongs to that of the event.
+        tries = [
+            threads.submit(copy_context().run, _carry_out, cluster, action, manager)
+            for action in plan.actions
+        ]
     done: list[Action] = []
     failures: list[errors.ClusterError] = []
-    for action in plan.actions:
+    for tried in tries:
         try:
-            done += _carry_out(cluster, action, manager)
+            done += tried.result()
         except errors.Gone:
             continue
         except errors.Invalid as error:

@@ -50,6 +50,8 @@ class Limits:
         writes: writes for one event; the rest follows at its next delivery. All writes of 512 PodGroups fit
             into the six deliveries of a trigger (`retry: 5` in eventing/triggers), and one delivery takes
             about half a second.
+        gates_at_once: gates of one event that are removed at the same time. A gang waits for its last gate,
+            and most of the time of a removal passes in the API server.
         page_bytes: bytes to aim at in one page of a list; a page of twice as many is read again in smaller
             parts. 500 pods have 4 MB; 500 objects of the most bytes that etcd stores would have 750 MB.
         kept_bytes: bytes that a sweep keeps of one object; larger ones are read again one by one. Muster's
@@ -67,6 +69,7 @@ class Limits:
     pod_groups: int = 512
     pod_group_members: int = 2048
     writes: int = 100
+    gates_at_once: int = 4
     page_bytes: int = 4 * 1024 * 1024
     kept_bytes: int = 32 * 1024
     sweep_bytes: int = 64 * 1024 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.policy.group_labels import GROUP_SIZE
+from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.plans.patch_pods import remove_gate
 from muster.policy.reasons import Reason
@@ -253,12 +255,33 @@ def _lift(**failures: Exception) -> tuple[WriteRecorder, Plan]:
     return cluster, execute.each(cluster, LIFT_ALL, "muster-patch-pods")
 
 
+class MeetingWrites(WriteRecorder):
+    """Answers a write when so many others have begun; fails after a second without them."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._meeting = threading.Barrier(number, timeout=1.0)
+
+    def write(self, action: Action, manager: str) -> Object:
+        """Remembered."""
+        self._meeting.wait()
+        return super().write(action, manager)
+
+
+def test_each_carries_out_four_actions_at_the_same_time() -> None:
+    """A gang waits for its last gate, and each removal for the API server."""
+    assert DEFAULT_LIMITS.gates_at_once == 4
+    assert len(execute.each(MeetingWrites(4), LIFT_ALL, "muster-patch-pods").actions) == 4
+    with pytest.raises(threading.BrokenBarrierError):
+        execute.each(MeetingWrites(5), LIFT_ALL, "muster-patch-pods")
+
+
 def test_each_tries_every_action() -> None:
     """One gated pod holds back its whole group, so no error stops the others; the first one is raised."""
     cluster = WriteRecorder(**{"llama-0": errors.Conflict("first"), "llama-2": errors.Unavailable("second")})
     with pytest.raises(errors.Conflict, match="first"):
         execute.each(cluster, LIFT_ALL, "muster-patch-pods")
-    assert _names(cluster) == ["llama-1", "llama-3"]
+    assert sorted(_names(cluster)) == ["llama-1", "llama-3"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +294,7 @@ def test_each_tries_every_action() -> None:
 def test_each_takes_a_pod_that_is_gone_as_done(error: errors.ClusterError) -> None:
     """There is nothing left to let go."""
     cluster, done = _lift(llama_0=error)
-    assert _names(cluster) == ["llama-1", "llama-2", "llama-3"]
+    assert sorted(_names(cluster)) == ["llama-1", "llama-2", "llama-3"]
     assert len(done.actions) == 3
 
 
