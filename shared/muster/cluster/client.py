@@ -17,7 +17,16 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
-from muster.cluster.answers import lines_of, object_of, parsed, text_bytes
+from muster.cluster.answers import (
+    is_dense,
+    items_of,
+    lines_of,
+    object_of,
+    parsed,
+    text_bytes,
+    texts_of,
+    with_metadata,
+)
 from muster.cluster.connections import Connections
 from muster.cluster.interface import CACHED, Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
@@ -89,7 +98,8 @@ class Client:
         if not NAME.fullmatch(name):
             return None
         try:
-            return self._call("GET", resource.path(name, namespace))
+            path = resource.path(name, namespace)
+            return with_metadata(path, self._call("GET", path))
         except errors.ApiGone:
             raise
         except errors.Gone:
@@ -133,7 +143,7 @@ class Client:
         path = resource.path(namespace=namespace)
         answer, size = self._first_page(resource, path, query, "" if token else as_of)
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items, metadata = answer.get("items") or [], answer["metadata"]
+        items, metadata = items_of(path, answer)
         self._pages.read(resource, len(items), size)
         return Page(
             [kind | item for item in items],
@@ -174,13 +184,15 @@ class Client:
                     "GET", path, limited, None, "application/json", most_bytes=most
                 )
             except errors.AnswerTooLarge:
+                if most is None:
+                    raise
                 self._pages.shrink(resource)
                 continue
             except errors.Unavailable:
                 self._pages.shrink(resource)
                 raise
             size = text_bytes(content)
-            if most is None or size <= most:
+            if most is None or (size <= most and not is_dense(content)):
                 return object_of("GET", path, status, parsed(content), headers), size
             self._pages.shrink(resource)
 
@@ -260,13 +272,15 @@ class Client:
     def served_versions(self, group: str) -> frozenset[str]:
         """The served versions of an API group with their resources, as `v1beta1/podgroups`; empty if none."""
         try:
-            versions = self._call("GET", f"/apis/{group}").get("versions") or []
+            path = f"/apis/{group}"
+            versions = texts_of(path, self._call("GET", path), "versions", "version")
         except errors.Gone:
             return frozenset()
         served: set[str] = set()
-        for version in (entry["version"] for entry in versions):
-            resources = self._call("GET", f"/apis/{group}/{version}").get("resources") or []
-            served |= {f"{version}/{entry['name']}" for entry in resources}
+        for version in versions:
+            path = f"/apis/{group}/{version}"
+            names = texts_of(path, self._call("GET", path), "resources", "name")
+            served |= {f"{version}/{name}" for name in names}
         return frozenset(served)
 
     def watch(

@@ -20,6 +20,8 @@ CONNECTIONS = 64
 
 The package keeps five for each CPU; every call beyond those would cost a connection and a TLS handshake.
 """
+MOST_BYTES = 64 * 1024 * 1024
+"""The most of one answer that is read; etcd stores objects of 1.5 MiB."""
 CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
 """Less than a trigger waits for its function (PT10S in eventing/triggers)."""
@@ -75,13 +77,14 @@ class Connections:
         It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.deadline`).
 
         Raises:
-            AnswerTooLarge: the body has more than `most_bytes`; the rest of it is not read.
+            AnswerTooLarge: the body has more than `most_bytes`, or MOST_BYTES; the rest of it is not read.
         """
+        most_bytes = MOST_BYTES if most_bytes is None else most_bytes
         seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
         response = self.open(method, path, query, body, seconds, content_type)
         try:
-            content = response.read(None if most_bytes is None else most_bytes + 1)
-            too_large = most_bytes is not None and len(content) > most_bytes
+            content = response.read(most_bytes + 1)
+            too_large = len(content) > most_bytes
             if too_large:
                 response.close()  # what is left would be taken for the next answer on this connection
         except urllib3.exceptions.HTTPError as error:

@@ -13,6 +13,7 @@ from muster.cluster.paging import LEFT_OUT, without_containers
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import JOBS, PODS
+from muster.policy.group_labels import GATE
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.runtime.deadline_client import DeadlineClient
@@ -47,6 +48,15 @@ def test_lists_contain_the_fields_that_steps_read(cluster: DeadlineClient) -> No
     assert "managedFields" not in body["metadata"]
     assert {"schedulingGates", "schedulingGroup"} <= set(body["spec"])
     assert cluster.get(PODS, "a-0", "team-a")["spec"]["containers"]  # type: ignore[index]  # it exists
+
+
+def test_few_gates_are_kept_of_a_pod() -> None:
+    """Muster's is among them, wherever it is."""
+    gates = [{"name": f"example.com/{number}"} for number in range(1000)]
+    body = a_large_pod(0)
+    body["spec"]["schedulingGates"] = [*gates, {"name": GATE}]
+    kept = without_containers(body)["spec"]["schedulingGates"]
+    assert kept == [{"name": GATE}, *gates[:16]]
 
 
 def test_the_memory_of_a_list_is_that_of_a_page(cluster: DeadlineClient) -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench import world
 from bench.world import STEPS, BenchmarkCluster
 from muster import steps
-from muster.cluster import errors
+from muster.cluster import answers, errors
 from muster.cluster.client import Client
 from muster.cluster.list_cache import ListCache, Listing
 from muster.cluster.paging import PageSizes
@@ -73,6 +73,14 @@ def test_no_page_is_larger_than_twice_the_aim(server: ApiServer) -> None:
     assert max(client.sizes) <= 512 * KIB
     assert client.limits[0] == 500
     assert len(client.limits) < LARGE + 10
+
+
+def test_pages_of_many_small_values_are_smaller(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsed they take fifteen times the bytes of the page."""
+    monkeypatch.setattr(answers, "DENSE_VALUES", 10 * SMALL)
+    client = NotingClient.for_server(server.url)
+    assert len(client.list(JOBS)) == LARGE + SMALL
+    assert client.limits[:2] == [500, 62]
 
 
 def test_an_emoji_makes_pages_smaller() -> None:
