@@ -24,7 +24,7 @@ from tests.contract.case import Conversation
 def test_an_account_creates_no_finalizer(
     name: str, plural: str, body: dict[str, object], version: str
 ) -> None:
-    """Apart from that which the API server gives PodGroups itself."""
+    """Apart from that which the API server gives PodGroups itself; no other kind would ever lose it."""
     with ApiServer() as server:
         api = KubernetesApi(server.url)
         api.must("POST", "/api/v1/namespaces", {"metadata": {"name": "team-a"}})

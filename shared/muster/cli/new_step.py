@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from pathlib import Path
 
@@ -44,6 +45,8 @@ def command(name: str, event: str, into: Path) -> None:
         raise BadInput(
             f"{name!r} cannot be the name of a Service: lower-case letters, digits and dashes, up to 52"
         )
+    if keyword.iskeyword(name):
+        raise BadInput(f"{name!r} is a word of Python, so no package can have that name")
     folder = into / name.replace("-", "_")
     try:
         files = write_step(folder, REACTIONS[event])

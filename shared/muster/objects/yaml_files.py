@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 from typing import Any
 
 import yaml
@@ -20,7 +23,25 @@ __all__ = ["SafeDumper", "SafeLoader", "load", "load_all"]
 
 
 class SafeLoader(_BaseLoader):
-    """A safe loader that keeps timestamps as strings, as the API server sends them in JSON."""
+    """A safe loader of what JSON can hold, with timestamps as strings, as the API server sends them."""
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """Return a number of JSON.
+
+        Raises:
+            ConstructorError: it is infinite, or no number, or a whole number of more than 64 bits.
+        """
+        whole = node.tag.endswith(":int")
+        number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        if not math.isfinite(number) or (whole and not -(2**63) <= number < 2**64):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a number that JSON cannot hold", node.start_mark
+            )
+        return number
+
+    def construct_other(self, node: yaml.Node) -> Any:
+        """Refuse a type that JSON does not have, such as `!!binary` and `!!set`."""
+        raise yaml.constructor.ConstructorError(None, None, f"{node.tag} is no type of JSON", node.start_mark)
 
 
 SafeLoader.yaml_implicit_resolvers = {
@@ -28,55 +49,76 @@ SafeLoader.yaml_implicit_resolvers = {
     for first, resolvers in _BaseLoader.yaml_implicit_resolvers.items()
 }
 
+for _type in ("int", "float"):
+    SafeLoader.add_constructor(f"tag:yaml.org,2002:{_type}", SafeLoader.construct_number)
+for _type in ("binary", "omap", "pairs", "set", "timestamp"):
+    SafeLoader.add_constructor(f"tag:yaml.org,2002:{_type}", SafeLoader.construct_other)
 
 WRITTEN_OUT = 16 * 1024 * 1024
 """The most characters of data with every alias written out, unless the text has a sixteenth of them itself:
-a few hundred bytes of aliases can stand for gigabytes."""
+a few hundred bytes of aliases, also as merges (`<<`), can stand for gigabytes."""
+DEEPEST = 100
+"""The deepest nesting. The C parser ends the process at some ten thousand levels; a Job has about ten."""
 _CONTAINER = 8
-"""Characters that a mapping, a list, a number or a truth value counts for."""
+"""Characters that a mapping or a list counts for."""
+_INDENTED = re.compile(rf"^[ ?-]{{{DEEPEST}}}", re.MULTILINE)
+"""The beginning of a line on which a block may be nested so deeply: each level takes a character."""
 
 
 def load(text: str | bytes) -> Any:
     """Return the data of a text that is a single YAML document.
 
     Raises:
-        yaml.YAMLError: the text is not YAML, has several documents, or aliases that repeat too much.
+        yaml.YAMLError: the text is not YAML, has several documents, is nested too deeply, or has aliases that
+            repeat too much.
     """
-    return _limited(yaml.load(text, SafeLoader), text)  # noqa: S506 - a subclass of yaml.SafeLoader
+    _check(text)
+    return yaml.load(text, SafeLoader)  # noqa: S506 - a subclass of yaml.SafeLoader
 
 
 def load_all(text: str | bytes) -> list[Any]:
     """Return the data of all documents of a YAML stream, without empty documents.
 
     Raises:
-        yaml.YAMLError: the text is not YAML, or has aliases that repeat too much.
+        yaml.YAMLError: the text is not YAML, is nested too deeply, or has aliases that repeat too much.
     """
-    documents = [document for document in yaml.load_all(text, SafeLoader) if document is not None]
-    _limited(documents, text)
-    return documents
+    _check(text)
+    return [document for document in yaml.load_all(text, SafeLoader) if document is not None]
 
 
-def _limited(data: Any, text: str | bytes) -> Any:
-    """Return the data, unless it is too large with every alias written out, or contains itself."""
-    if "*" in text if isinstance(text, str) else b"*" in text:
+def _check(text: str | bytes) -> None:
+    """Look at a text that may be nested too deeply, or has aliases, before its data are made."""
+    known = text if isinstance(text, str) else text.decode(errors="replace")
+    if known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known):
+        _check_depth(text)
+    if "*" in known:
         limit = max(WRITTEN_OUT, 16 * len(text))
-        if _size(data, limit, {}) > limit:
+        sizes: dict[int, int] = {}
+        documents = yaml.compose_all(text, SafeLoader)
+        if sum(_size(node, limit, sizes) for node in documents if node is not None) > limit:
             raise yaml.YAMLError(f"aliases stand for more than {limit} characters")
-    return data
 
 
-def _size(value: Any, limit: int, sizes: dict[int, int]) -> int:
-    """Return the characters of a value with every alias written out.
+def _check_depth(text: str | bytes) -> None:
+    depth = 0
+    for event in yaml.parse(text, SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
+
+
+def _size(node: yaml.Node, limit: int, sizes: dict[int, int]) -> int:
+    """Return the characters of a node with every alias written out.
 
     Args:
-        value: the value.
-        limit: of the characters; more stand for a value that contains itself.
+        node: the node.
+        limit: of the characters; more stand for a node that contains itself.
         sizes: the characters of mappings and lists that were counted already, by their identity.
     """
-    if not isinstance(value, dict | list):
-        return len(value) if isinstance(value, str) else _CONTAINER
-    if id(value) not in sizes:
-        sizes[id(value)] = limit + 1
-        entries = [*value.keys(), *value.values()] if isinstance(value, dict) else value
-        sizes[id(value)] = _CONTAINER + sum(_size(entry, limit, sizes) for entry in entries)
-    return sizes[id(value)]
+    if isinstance(node, yaml.ScalarNode):
+        return len(node.value)
+    if id(node) not in sizes:
+        sizes[id(node)] = limit + 1
+        entries = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
+        sizes[id(node)] = _CONTAINER + sum(_size(entry, limit, sizes) for entry in entries)
+    return sizes[id(node)]

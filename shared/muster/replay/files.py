@@ -17,15 +17,18 @@ from muster.objects import yaml_files
 _GZIP = 16 + zlib.MAX_WBITS
 
 MOST_BYTES = 512 * 1024 * 1024
-"""The most that a `.gz` file may unpack to: a hundred thousand Jobs. 10 MB could unpack to 10 GB."""
+"""The most that is read of a file, or of what it unpacks to: a hundred thousand Jobs. 10 MB may be 10 GB."""
 
 PRIVATE = 0o600
 """The mode of files that contain objects of a cluster, or what gives access to one."""
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file that nobody but its owner may read; for `open`."""
-    return os.open(path, flags, PRIVATE)
+    """Open a file that nobody but its owner may read; for `open`.
+
+    No symbolic link: what it leads to may be somebody else's choice.
+    """
+    return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
 
 
 class BadFileError(Exception):
@@ -39,15 +42,13 @@ def read_text(path: Path) -> str:
     """Return the text of a file, unpacked if its name ends in `.gz`.
 
     Raises:
-        BadFileError: the file cannot be read, unpacks to more than MOST_BYTES, or is not UTF-8.
+        BadFileError: the file cannot be read, has more than MOST_BYTES, or is not UTF-8.
     """
     try:
-        if path.suffix != ".gz":
-            return path.read_bytes().decode()
-        with gzip.open(path) as packed:
-            text = packed.read(MOST_BYTES + 1)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
-            raise BadFileError(str(path), f"unpacks to more than {MOST_BYTES} bytes")
+            raise BadFileError(str(path), f"has more than {MOST_BYTES} bytes")
         return text.decode()
     except UnicodeDecodeError as error:
         raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None

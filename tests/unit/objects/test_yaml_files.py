@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +18,13 @@ def a_bomb(levels: int, width: int = 9) -> str:
     return "\n".join(lines)
 
 
+def a_bomb_of_merges(levels: int, width: int = 9) -> str:
+    """Mappings that merge the one before `width` times."""
+    lines = ["v0: &v0 {a: lol}"]
+    lines += [f"v{n}: &v{n} {{<<: [{', '.join([f'*v{n - 1}'] * width)}]}}" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
 def test_aliases_are_written_out() -> None:
     """As `kubectl apply` does."""
     assert yaml_files.load("a: &a [1, 2]\nb: *a\nc: {<<: {d: *a}}") == {
@@ -28,7 +36,14 @@ def test_aliases_are_written_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [a_bomb(12), f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 100_000}]", "a: &a [*a]", "&a {b: *a}"]
+    "text",
+    [
+        a_bomb(12),
+        f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 100_000}]",
+        "a: &a [*a]",
+        "&a {b: *a}",
+        a_bomb_of_merges(12),
+    ],
 )
 def test_aliases_that_stand_for_gigabytes_are_refused(text: str) -> None:
     """In a document and in a stream, without the memory for it."""
@@ -38,3 +53,43 @@ def test_aliases_that_stand_for_gigabytes_are_refused(text: str) -> None:
             load(text)
     assert tracemalloc.get_traced_memory()[1] < 20 * 1024 * 1024
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 50_000, "{a: " * 50_000, "- " * 50_000, "? " * 50_000, "[" * 101 + "]" * 101]
+)
+def test_deep_nesting_is_refused(text: str) -> None:
+    """The C parser would end the process."""
+    for given in (text, text.encode()):
+        for load in (yaml_files.load, yaml_files.load_all):
+            with pytest.raises(yaml.YAMLError, match="nested more than 100 levels"):
+                load(given)
+
+
+def test_many_brackets_are_no_depth() -> None:
+    """A hundred levels may be used."""
+    deep: Any = None
+    for _ in range(100):
+        deep = [deep]
+    assert yaml_files.load(str(deep).replace("None", "null")) == deep
+    assert yaml_files.load("[[], {}]\n" + "#" + "[" * 1000) == [[], {}]
+    assert yaml_files.load("a: |\n  " + "-" * 200) == {"a": "-" * 200}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!binary aGk=",
+        ".nan",
+        ".inf",
+        "1.0e+400",
+        "!!set {a}",
+        "!!omap [a: 1]",
+        "!!timestamp 2026-11-23",
+        "9" * 30,
+    ],
+)
+def test_what_json_cannot_hold_is_refused(text: str) -> None:
+    """An API server would never have it."""
+    with pytest.raises(yaml.YAMLError, match="JSON"):
+        yaml_files.load(text)

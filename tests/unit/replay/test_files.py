@@ -19,5 +19,22 @@ def test_a_file_may_not_unpack_to_more_than_the_limit(
     path.write_bytes(gzip.compress(b"x" * 600) + gzip.compress(b"x" * 400))
     assert files.read_text(path) == "x" * 1000
     path.write_bytes(gzip.compress(b"x" * 600) + gzip.compress(b"x" * 401))
-    with pytest.raises(files.BadFileError, match="unpacks to more than 1000 bytes"):
+    with pytest.raises(files.BadFileError, match="has more than 1000 bytes"):
         files.read_text(path)
+
+
+def test_a_device_that_never_ends_is_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a file that is too large."""
+    monkeypatch.setattr(files, "MOST_BYTES", 1000)
+    with pytest.raises(files.BadFileError, match="has more than 1000 bytes"):
+        files.read_text(Path("/dev/zero"))
+
+
+def test_no_symbolic_link_is_overwritten(tmp_path: Path) -> None:
+    """In a folder that others can write to it may lead to any file of the user."""
+    victim, link = tmp_path / "victim", tmp_path / "out.jsonl"
+    victim.write_text("mine")
+    link.symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic links"):
+        files.AppendedFile(link, overwrite=True)
+    assert victim.read_text() == "mine"
