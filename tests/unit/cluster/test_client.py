@@ -18,7 +18,6 @@ from muster.cluster import connections, errors
 from muster.cluster.client import Client
 from muster.cluster.connections import CONNECTIONS
 from muster.cluster.interface import PatchType
-from muster.cluster.paging import PageSizes
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, NODES, PODS
 from muster.policy.model import Action, Verb
@@ -220,56 +219,6 @@ def test_requests(
     assert (request.method, request.path, request.query) == (method, path, query)
     assert (request.headers.get("content-type"), request.body) == (content_type, body)
     assert (request.headers["user-agent"], request.headers.get("authorization")) == ("muster", None)
-
-
-@pytest.mark.parametrize(
-    ("call", "answer"),
-    [
-        pytest.param(_get, {}, id="a proxy answers an empty object"),
-        pytest.param(_get, {"metadata": "x"}, id="metadata is a text"),
-        pytest.param(lambda client: client.list(PODS), {"metadata": {}}, id="a list without a version"),
-        pytest.param(
-            lambda client: client.list(PODS),
-            {"metadata": {"resourceVersion": "5"}, "items": [7]},
-            id="an item is a number",
-        ),
-        pytest.param(
-            lambda client: client.list(PODS),
-            {"metadata": {"resourceVersion": "5"}, "items": {"a": "b"}},
-            id="the items are an object",
-        ),
-        pytest.param(
-            lambda client: client.list(PODS),
-            {"metadata": {"resourceVersion": "5", "continue": "same"}, "items": []},
-            id="a list that never ends",
-        ),
-        pytest.param(
-            lambda client: client.served_versions("batch"), {"versions": [1]}, id="a version is a number"
-        ),
-        pytest.param(_get, json.loads("[" * 400 + "]" * 400), id="a list in a list in a list"),
-    ],
-)
-def test_answers_of_another_shape_are_no_bug(call: Call, answer: Any) -> None:
-    """What answers may be a proxy, or an attacker; the error is one that can be tried again."""
-    with (
-        serving(*[ScriptedResponse(200, answer)] * 3) as server,
-        pytest.raises(errors.Unavailable),
-    ):
-        call(Client.for_server(server.url))
-
-
-def test_no_answer_is_read_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page of one object has no limit of its own; its list ends with an error, and does not begin again."""
-    monkeypatch.setattr(connections, "MOST_BYTES", 1000)
-    pages = PageSizes(1, 100)
-    answer = ScriptedResponse(200, {"metadata": {"name": "x" * 2000}})
-    with serving(*[answer] * 5) as server:
-        client = Client.for_server(server.url)
-        client._pages = pages
-        for call in (_get, lambda client: client.list(PODS)):
-            with pytest.raises(errors.AnswerTooLarge):
-                call(client)
-    assert len(server.requests) == 2
 
 
 def test_lists_are_read_page_by_page() -> None:

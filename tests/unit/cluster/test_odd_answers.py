@@ -1,0 +1,71 @@
+"""Answers of another shape or size than an API server's, which a proxy or an attacker may give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from muster.cluster import connections, errors
+from muster.cluster.client import Client
+from muster.cluster.paging import PageSizes
+from muster.objects.resources import PODS
+from tests.unit.cluster.scripted import ScriptedResponse, serving
+
+Call = Callable[[Client], Any]
+
+
+def _get(client: Client) -> Any:
+    return client.get(PODS, "llama-0", "team-a")
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        pytest.param(_get, {}, id="a proxy answers an empty object"),
+        pytest.param(_get, {"metadata": "x"}, id="metadata is a text"),
+        pytest.param(lambda client: client.list(PODS), {"metadata": {}}, id="a list without a version"),
+        pytest.param(
+            lambda client: client.list(PODS),
+            {"metadata": {"resourceVersion": "5"}, "items": [7]},
+            id="an item is a number",
+        ),
+        pytest.param(
+            lambda client: client.list(PODS),
+            {"metadata": {"resourceVersion": "5"}, "items": {"a": "b"}},
+            id="the items are an object",
+        ),
+        pytest.param(
+            lambda client: client.list(PODS),
+            {"metadata": {"resourceVersion": "5", "continue": "same"}, "items": []},
+            id="a list that never ends",
+        ),
+        pytest.param(
+            lambda client: client.served_versions("batch"), {"versions": [1]}, id="a version is a number"
+        ),
+        pytest.param(_get, json.loads("[" * 400 + "]" * 400), id="a list in a list in a list"),
+    ],
+)
+def test_answers_of_another_shape_are_no_bug(call: Call, answer: Any) -> None:
+    """What answers may be a proxy, or an attacker; the error is one that can be tried again."""
+    with (
+        serving(*[ScriptedResponse(200, answer)] * 3) as server,
+        pytest.raises(errors.Unavailable),
+    ):
+        call(Client.for_server(server.url))
+
+
+def test_no_answer_is_read_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of one object has no limit of its own; its list ends with an error, and does not begin again."""
+    monkeypatch.setattr(connections, "MOST_BYTES", 1000)
+    pages = PageSizes(1, 100)
+    answer = ScriptedResponse(200, {"metadata": {"name": "x" * 2000}})
+    with serving(*[answer] * 5) as server:
+        client = Client.for_server(server.url)
+        client._pages = pages
+        for call in (_get, lambda client: client.list(PODS)):
+            with pytest.raises(errors.AnswerTooLarge):
+                call(client)
+    assert len(server.requests) == 2
