@@ -13,9 +13,12 @@ from typing import Any
 
 import jsonpatch
 import yaml
+from jsonpointer import JsonPointerException
+from pydantic import BaseModel, Field, StrictStr, ValidationError
 
 from muster.files import EVENTING
 from muster.objects import yaml_files
+from muster.objects.faults import fault, path_of
 
 Manifest = dict[str, Any]
 """A Kubernetes object as parsed YAML."""
@@ -23,7 +26,10 @@ Manifest = dict[str, Any]
 CLUSTER = EVENTING / "overlays" / "cluster"
 """The overlay that `muster run` and `kubectl apply -k` share."""
 
-_KNOWN = {"apiVersion", "kind", "resources", "components", "patches", "namespace", "images"}
+_DEEPEST = 10
+"""The most folders within one another; more include themselves."""
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+"""In a pattern: matching may take time exponential in the length of a name."""
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 """Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
@@ -32,20 +38,53 @@ class UnsupportedManifestError(ValueError):
     """A kustomization or manifest uses a feature that is not implemented here."""
 
 
-def load(folder: Path = CLUSTER) -> list[Manifest]:
+class _Patch(BaseModel):
+    """A patch; what is no JSON 6902 list or `$patch: delete` is refused when it is applied."""
+
+    patch: StrictStr = ""
+    target: dict[StrictStr, StrictStr] = {}
+
+
+class _Image(BaseModel):
+    name: StrictStr
+    new_name: StrictStr = Field(alias="newName")
+    new_tag: StrictStr = Field(alias="newTag")
+
+
+class _Fields(BaseModel):
+    """The fields of a kustomization that are implemented, with their types."""
+
+    api_version: StrictStr | None = Field(None, alias="apiVersion")
+    kind: StrictStr | None = None
+    resources: list[StrictStr] | None = None
+    components: list[StrictStr] | None = None
+    patches: list[_Patch] | None = None
+    namespace: StrictStr | None = None
+    images: list[_Image] | None = None
+
+
+def load(folder: Path = CLUSTER, *, depth: int = 0) -> list[Manifest]:
     """Return all objects that a kustomization folder builds, in the order of its files.
+
+    Args:
+        folder: the folder.
+        depth: the number of folders that include it.
 
     Raises:
         UnsupportedManifestError: a file is no kustomization or manifest, or has a field that is not
             implemented.
         OSError: a file cannot be read.
     """
+    if depth > _DEEPEST:
+        raise UnsupportedManifestError(
+            f"{folder}: is in more than {_DEEPEST} folders that include one another"
+        )
     kustomization = _kustomization(folder)
     # A component adds its resources itself, below.
-    objects = [] if kustomization.get("kind") == "Component" else _resources(folder, kustomization)
+    objects = [] if kustomization.get("kind") == "Component" else _resources(folder, kustomization, depth)
     for component in kustomization.get("components") or []:
-        objects = _customize(objects, folder / component, _kustomization(folder / component))
-    return _customize(objects, folder, kustomization)
+        objects = _customize(objects, folder / component, _kustomization(folder / component), depth)
+    return _customize(objects, folder, kustomization, depth)
 
 
 def load_beside_muster(folder: Path = CLUSTER) -> list[Manifest]:
@@ -86,25 +125,38 @@ def _kustomization(folder: Path) -> dict[str, Any]:
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise UnsupportedManifestError(f"{path}: is not a kustomization")
     kustomization: dict[str, Any] = documents[0]
-    if unknown := sorted(set(map(str, kustomization)) - _KNOWN):
+    known = {field.alias or name for name, field in _Fields.model_fields.items()}
+    if unknown := sorted(set(map(str, kustomization)) - known):
         raise UnsupportedManifestError(f"{path}: {', '.join(unknown)} is not supported")
+    try:
+        _Fields.model_validate(kustomization)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UnsupportedManifestError(f"{path}: {path_of(first['loc'])}: {fault(first)}") from None
     return kustomization
 
 
 def _documents(path: Path) -> list[Any]:
     """Return the documents of a YAML file."""
+    if path.exists() and not path.is_file():
+        raise UnsupportedManifestError(f"{path}: is no file")
     try:
         return yaml_files.load_all(path.read_text())
     except (yaml.YAMLError, ValueError) as error:
         raise UnsupportedManifestError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
 
 
-def _customize(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
+def _customize(
+    objects: list[Manifest], folder: Path, kustomization: dict[str, Any], depth: int
+) -> list[Manifest]:
     """Apply the fields of a kustomization to objects, in the order in which kustomize does."""
     if kustomization.get("kind") == "Component":  # kustomize takes a file without kind as a Kustomization
-        objects = [*objects, *_resources(folder, kustomization)]
+        objects = [*objects, *_resources(folder, kustomization, depth)]
     for patch in kustomization.get("patches") or []:
-        objects = _apply_patch(objects, patch, folder)
+        try:
+            objects = _apply_patch(objects, patch, folder)
+        except (jsonpatch.JsonPatchException, JsonPointerException, re.error, yaml.YAMLError) as error:
+            raise UnsupportedManifestError(f"{folder}/kustomization.yaml: patches: {error}") from None
     if namespace := kustomization.get("namespace"):
         objects = _set_namespace(objects, namespace)
     for image in kustomization.get("images") or []:
@@ -117,20 +169,29 @@ def of_kind(objects: Iterable[Manifest], kind: str) -> list[Manifest]:
     return [manifest for manifest in objects if manifest["kind"] == kind]
 
 
-def _resources(folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
+def _resources(folder: Path, kustomization: dict[str, Any], depth: int) -> list[Manifest]:
     entries = kustomization.get("resources") or []
-    return [manifest for entry in entries for manifest in _resource(folder / entry)]
+    return [manifest for entry in entries for manifest in _resource(folder / entry, depth)]
 
 
-def _resource(path: Path) -> list[Manifest]:
+def _resource(path: Path, depth: int) -> list[Manifest]:
     if path.is_dir():
-        return load(path.resolve())
+        return load(path.resolve(), depth=depth + 1)
     documents = _documents(path)
     for manifest in documents:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) and "kind" in manifest else None
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             raise UnsupportedManifestError(f"{path}: has a document without kind and metadata.name")
+        subjects = manifest.get("subjects", [])
+        if not isinstance(manifest.get("spec", {}), dict) or not _are_named(subjects):
+            raise UnsupportedManifestError(f"{path}: spec is no object, or subjects are none")
     return documents
+
+
+def _are_named(subjects: Any) -> bool:
+    return isinstance(subjects, list) and all(
+        isinstance(subject, dict) and isinstance(subject.get("name"), str) for subject in subjects
+    )
 
 
 def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:
@@ -152,7 +213,9 @@ def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -
 
 def _is_target(manifest: Manifest, target: dict[str, str]) -> bool:
     """Whether kind and name match in full; both are regular expressions."""
-    values = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
+    values = {"kind": str(manifest["kind"]), "name": manifest["metadata"]["name"]}
+    if repeated := [pattern for pattern in target.values() if _REPEATED_GROUP.search(pattern)]:
+        raise UnsupportedManifestError(f"patches: the pattern {repeated[0]} repeats a group")
     return all(re.fullmatch(pattern, values[field]) for field, pattern in target.items())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,37 @@ def test_no_file_is_forgotten() -> None:
         pytest.param(
             {"patches": [{"patch": "[]", "target": {"labelSelector": "a=b"}}]}, "patch", id="a label selector"
         ),
+        pytest.param({"resources": 5}, "resources", id="resources that are a number"),
+        pytest.param({"resources": [5]}, r"resources\[0\]", id="a resource that is a number"),
+        pytest.param({"resources": ["."]}, "include one another", id="a folder that includes itself"),
+        pytest.param({"patches": [5]}, r"patches\[0\]", id="a patch that is a number"),
+        pytest.param({"patches": [{"patch": 5}]}, r"patches\[0\].patch", id="a patch that is no text"),
+        pytest.param(
+            {
+                "resources": ["job.yaml"],
+                "patches": [{"patch": "[{op: remove, path: /a}]", "target": {"kind": "Job"}}],
+            },
+            "patches",
+            id="a patch of a field that is not there",
+        ),
+        pytest.param(
+            {"resources": ["job.yaml"], "patches": [{"patch": "[{}]", "target": {"kind": "Job"}}]},
+            "patches",
+            id="an operation without a path",
+        ),
+        pytest.param(
+            {"resources": ["job.yaml"], "patches": [{"patch": "[]", "target": {"kind": "("}}]},
+            "patches",
+            id="a pattern that is none",
+        ),
+        pytest.param(
+            {"resources": ["job.yaml"], "patches": [{"patch": "[]", "target": {"name": "(a+)+b"}}]},
+            "repeats a group",
+            id="a pattern that takes exponential time",
+        ),
+        pytest.param({"images": [{"name": "a"}]}, r"images\[0\].newName", id="an image without a new name"),
+        pytest.param({"resources": ["number.yaml"]}, "spec", id="a spec that is a number"),
+        pytest.param({"resources": ["pipe.yaml"]}, "is no file", id="a named pipe"),
     ],
 )
 def test_unsupported_fields_are_refused(
@@ -53,6 +85,10 @@ def test_unsupported_fields_are_refused(
 ) -> None:
     """The local stack and a cluster can never quietly differ."""
     content = {"kind": "Kustomization", "resources": []} | kustomization
+    os.mkfifo(tmp_path / "pipe.yaml")
+    job = {"kind": "Job", "metadata": {"name": "a" * 60}}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    (tmp_path / "number.yaml").write_text(yaml.safe_dump({**job, "spec": 5}))
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UnsupportedManifestError, match=named) as refused:
         load(tmp_path)
