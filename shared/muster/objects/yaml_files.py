@@ -32,12 +32,13 @@ class SafeLoader(_BaseLoader):
             ConstructorError: it is infinite, or no number, or a whole number of more than 64 bits.
         """
         whole = node.tag.endswith(":int")
-        number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
-        if not math.isfinite(number) or (whole and not -(2**63) <= number < 2**64):
-            raise yaml.constructor.ConstructorError(
-                None, None, "a number that JSON cannot hold", node.start_mark
-            )
-        return number
+        try:
+            number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        except (ValueError, OverflowError):  # `!!int x`, and thousands of digits
+            number = math.nan
+        if -(2**63) <= number < 2**64 if whole else math.isfinite(number):
+            return number
+        raise yaml.constructor.ConstructorError(None, None, "a number that JSON cannot hold", node.start_mark)
 
     def construct_other(self, node: yaml.Node) -> Any:
         """Refuse a type that JSON does not have, such as `!!binary` and `!!set`."""

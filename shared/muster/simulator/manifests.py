@@ -131,6 +131,9 @@ def _apply(server: ApiServer, manifest: Manifest) -> None:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise manifest.error(f"{manifest.kind}: metadata.name is missing")
+    for field in ("name", "namespace"):
+        if not isinstance(metadata.get(field, ""), str):
+            raise manifest.error(f"{manifest.kind}: metadata.{field} is no string")
     try:
         server.apply(obj)
     except LookupError:

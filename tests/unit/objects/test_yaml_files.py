@@ -87,6 +87,9 @@ def test_many_brackets_are_no_depth() -> None:
         "!!omap [a: 1]",
         "!!timestamp 2026-11-23",
         "9" * 30,
+        "9" * 6000,
+        "1" + ":00" * 300,
+        "1" + ":00" * 300 + ".0",
     ],
 )
 def test_what_json_cannot_hold_is_refused(text: str) -> None:

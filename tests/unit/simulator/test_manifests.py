@@ -95,6 +95,7 @@ def test_exported_objects_are_taken(server: ApiServer, tmp_path: Path) -> None:
         ("---\n---\n# a comment\n- a\n", ":4: "),
         ("kind: ConfigMap\n", ":1: "),
         ("apiVersion: v1\nkind: ConfigMap\n", ":1: .*metadata.name is missing"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [b]}\n", ":1: .*namespace is no string"),
         ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", ":1: Deployment of apps/v1 is not"),
         (CONFIG_MAP + "---\n" + CONFIG_MAP + "dota: {}\n", ":5: .*unknown field"),
         (

@@ -80,7 +80,10 @@ def evaluated(expression: str, activation: Activation, variables: Mapping[str, s
         ExpressionError: it does not compile, or fails on these objects.
     """
     text = translated(expression, variables)
-    value = _compiled(text).eval(activation.of(_names_in(text)))
+    try:
+        value = _compiled(text).eval(activation.of(_names_in(text)))
+    except RuntimeError as error:  # the library's budget of iterations
+        raise ExpressionError(str(error)) from None
     if value.type() == cel.Type.ERROR:
         raise ExpressionError(str(value.value()))
     return value.plain_value()

@@ -76,6 +76,15 @@ def test_a_failing_expression_raises(expression: str) -> None:
         evaluated(expression, SEEN, {})
 
 
+def test_an_expression_beyond_the_budget_raises() -> None:
+    """The library stops it, with an error of another type than those of CEL."""
+    expression = "true"
+    for name in "abcdefg":
+        expression = f"[0,1,2,3,4,5,6,7,8,9].all({name}, {expression})"
+    with pytest.raises(ExpressionError, match="budget"):
+        evaluated(expression, SEEN, {})
+
+
 def test_variables_may_use_those_before_them() -> None:
     """Each is in parentheses where it is used."""
     variables = {"sum": translated("1 + 2", {})}
