@@ -75,7 +75,7 @@ def test_both_sources_send_the_same_events(bare_137: RealCluster, recorder: _Rec
     """Changes, entering and leaving a selector, cluster-scoped objects; nothing of what was there before."""
     api, namespace = bare_137.api, f"sources-{mode.lower()}"
     api.must("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-    api.must("POST", PODS.format(namespace=namespace), _pod("old", {"muster.dev/group": "trainer"}))
+    api.must("POST", PODS.format(namespace=namespace), _pod("old", {"muster.dev/gated": "true"}))
     manifests = [
         {**source, "spec": {**source["spec"], "mode": mode}}
         for source in of_kind(load(EVENTING / "overlays" / "cluster"), "ApiServerSource")
@@ -122,9 +122,9 @@ def _live(api: KubernetesApi, namespace: str) -> None:
     """A pod enters the selector, changes, leaves, enters and goes; a Job and a runtime come and go."""
     pods, jobs = PODS.format(namespace=namespace), JOBS.format(namespace=namespace)
     api.must("POST", pods, _pod("new", {}))
-    for labels in ({"muster.dev/group": "trainer"}, {"other": "x"}, {"muster.dev/group": None}):
+    for labels in ({"muster.dev/gated": "true"}, {"other": "x"}, {"muster.dev/gated": None}):
         _merge(api, f"{pods}/new", {"labels": labels})
-    _merge(api, f"{pods}/new", {"labels": {"muster.dev/group": "trainer"}, "annotations": {"said": "<é&>"}})
+    _merge(api, f"{pods}/new", {"labels": {"muster.dev/gated": "true"}, "annotations": {"said": "<é&>"}})
     api.must("DELETE", f"{pods}/new", query={"gracePeriodSeconds": "0"})
     template = {
         "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/train"}]}
