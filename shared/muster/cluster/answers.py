@@ -16,6 +16,7 @@ _WIDE_ESCAPE = re.compile(rb"\\u(?!00)")
 """The escape of a character beyond Latin-1; Go escapes U+2028."""
 
 DENSE_OBJECTS, DENSE_VALUES = 100_000, 300_000
+"""The most objects and values of a page; 500 usual pods have half as many."""
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
