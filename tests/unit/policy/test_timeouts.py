@@ -93,6 +93,8 @@ def timed_out(given: Observed) -> frozenset[str]:
         pytest.param(given_waiting(LIMIT, pod=bound), False, id="its pods have nodes"),
         pytest.param(given_waiting(LIMIT, group=placed), True, id="restarted: the pods' creation counts"),
         pytest.param(given_waiting(LIMIT - 61, group=placed), False, id="restarted a moment ago"),
+        pytest.param(given_waiting(LIMIT - 60, group=refused(LIMIT + 1)), True, id="resumed"),
+        pytest.param(given_waiting(LIMIT - 61, group=refused(LIMIT + 1)), False, id="resumed a moment ago"),
     ],
 )
 def test_a_gang_waits_from_the_schedulers_first_refusal(given: Observed, late: bool) -> None:

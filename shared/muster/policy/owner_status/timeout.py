@@ -64,7 +64,7 @@ def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
     """When a gang of Muster's began to wait for room; None if it does not.
 
     Before its first placement that is when the scheduler first refused it, so the time behind gates does not
-    count. After a restart of its pods the refusal is not repeated, and their creation counts.
+    count. The refusal is not repeated for pods of a restarted or resumed owner; their creation counts.
     """
     policy = group.spec.scheduling_policy
     if not is_musters(group.metadata.labels) or group.being_deleted or gave_up_waiting(group):
@@ -74,4 +74,6 @@ def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
     if any(pod.bound or pod.gates for pod in staying):
         return None
     created = [pod.metadata.created_at for pod in staying if pod.metadata.created_at is not None]
+    if group.refused_at is not None and all(group.refused_at < time for time in created):
+        return max(created, default=group.refused_at)
     return group.refused_at or max(created, default=None)
