@@ -6,7 +6,6 @@ implemented; any other field is refused, so that the result never differs from `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pydantic import BaseModel, Field, StrictStr, ValidationError
 from muster.files import EVENTING
 from muster.objects import yaml_files
 from muster.objects.faults import fault, path_of
+from muster.patterns import PatternError, has_match
 
 Manifest = dict[str, Any]
 """A Kubernetes object as parsed YAML."""
@@ -28,8 +28,8 @@ CLUSTER = EVENTING / "overlays" / "cluster"
 
 _DEEPEST = 10
 """The most folders within one another; more include themselves."""
-_REPEATED_GROUP = re.compile(r"\)[*+{]")
-"""In a pattern: matching may take time exponential in the length of a name."""
+_MOST_FOLDERS = 1000
+"""The most folders in all: ten that each name the next one ten times would be read ten billion times."""
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 """Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
@@ -63,28 +63,36 @@ class _Fields(BaseModel):
     images: list[_Image] | None = None
 
 
-def load(folder: Path = CLUSTER, *, depth: int = 0) -> list[Manifest]:
+def load(folder: Path = CLUSTER) -> list[Manifest]:
     """Return all objects that a kustomization folder builds, in the order of its files.
+
+    Raises:
+        UnsupportedManifestError: a file is no kustomization or manifest, or has a field that is not
+            implemented; or folders include too many.
+        OSError: a file cannot be read.
+    """
+    return _load(folder, 0, iter(range(_MOST_FOLDERS)))
+
+
+def _load(folder: Path, depth: int, left: Iterator[int]) -> list[Manifest]:
+    """Return the objects of a folder.
 
     Args:
         folder: the folder.
         depth: the number of folders that include it.
-
-    Raises:
-        UnsupportedManifestError: a file is no kustomization or manifest, or has a field that is not
-            implemented.
-        OSError: a file cannot be read.
+        left: has an item for each folder that may still be read.
     """
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or next(left, None) is None:
         raise UnsupportedManifestError(
-            f"{folder}: is in more than {_DEEPEST} folders that include one another"
+            f"{folder}: more than {_DEEPEST} folders include one another, or more than {_MOST_FOLDERS} in all"
         )
     kustomization = _kustomization(folder)
     # A component adds its resources itself, below.
-    objects = [] if kustomization.get("kind") == "Component" else _resources(folder, kustomization, depth)
+    is_component = kustomization.get("kind") == "Component"
+    objects = [] if is_component else _resources(folder, kustomization, depth, left)
     for component in kustomization.get("components") or []:
-        objects = _customize(objects, folder / component, _kustomization(folder / component), depth)
-    return _customize(objects, folder, kustomization, depth)
+        objects = _customize(objects, folder / component, _kustomization(folder / component), depth, left)
+    return _customize(objects, folder, kustomization, depth, left)
 
 
 def load_beside_muster(folder: Path = CLUSTER) -> list[Manifest]:
@@ -147,15 +155,15 @@ def _documents(path: Path) -> list[Any]:
 
 
 def _customize(
-    objects: list[Manifest], folder: Path, kustomization: dict[str, Any], depth: int
+    objects: list[Manifest], folder: Path, kustomization: dict[str, Any], depth: int, left: Iterator[int]
 ) -> list[Manifest]:
     """Apply the fields of a kustomization to objects, in the order in which kustomize does."""
     if kustomization.get("kind") == "Component":  # kustomize takes a file without kind as a Kustomization
-        objects = [*objects, *_resources(folder, kustomization, depth)]
+        objects = [*objects, *_resources(folder, kustomization, depth, left)]
     for patch in kustomization.get("patches") or []:
         try:
             objects = _apply_patch(objects, patch, folder)
-        except (jsonpatch.JsonPatchException, JsonPointerException, re.error, yaml.YAMLError) as error:
+        except (jsonpatch.JsonPatchException, JsonPointerException, PatternError, yaml.YAMLError) as error:
             raise UnsupportedManifestError(f"{folder}/kustomization.yaml: patches: {error}") from None
     if namespace := kustomization.get("namespace"):
         objects = _set_namespace(objects, namespace)
@@ -169,14 +177,16 @@ def of_kind(objects: Iterable[Manifest], kind: str) -> list[Manifest]:
     return [manifest for manifest in objects if manifest["kind"] == kind]
 
 
-def _resources(folder: Path, kustomization: dict[str, Any], depth: int) -> list[Manifest]:
+def _resources(
+    folder: Path, kustomization: dict[str, Any], depth: int, left: Iterator[int]
+) -> list[Manifest]:
     entries = kustomization.get("resources") or []
-    return [manifest for entry in entries for manifest in _resource(folder / entry, depth)]
+    return [manifest for entry in entries for manifest in _resource(folder / entry, depth, left)]
 
 
-def _resource(path: Path, depth: int) -> list[Manifest]:
+def _resource(path: Path, depth: int, left: Iterator[int]) -> list[Manifest]:
     if path.is_dir():
-        return load(path.resolve(), depth=depth + 1)
+        return _load(path.resolve(), depth + 1, left)
     documents = _documents(path)
     for manifest in documents:
         metadata = manifest.get("metadata") if isinstance(manifest, dict) and "kind" in manifest else None
@@ -214,9 +224,7 @@ def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -
 def _is_target(manifest: Manifest, target: dict[str, str]) -> bool:
     """Whether kind and name match in full; both are regular expressions."""
     values = {"kind": str(manifest["kind"]), "name": manifest["metadata"]["name"]}
-    if repeated := [pattern for pattern in target.values() if _REPEATED_GROUP.search(pattern)]:
-        raise UnsupportedManifestError(f"patches: the pattern {repeated[0]} repeats a group")
-    return all(re.fullmatch(pattern, values[field]) for field, pattern in target.items())
+    return all(has_match(f"^(?:{pattern})$", values[field]) for field, pattern in target.items())
 
 
 def _set_namespace(objects: list[Manifest], namespace: str) -> list[Manifest]:

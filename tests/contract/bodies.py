@@ -193,6 +193,7 @@ _SPEC = {
         "level": {"type": "integer", "minimum": 1, "maximum": 3},
         "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
         "word": {"type": "string", "maxLength": 5, "pattern": "^[a-z]+$"},
+        "letters": {"type": "string", "pattern": r"^\pL+\z"},
         "fixed": {
             "type": "string",
             "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "Value is immutable"}],

@@ -54,6 +54,8 @@ class Manifest:
         return ManifestError(f"{self.path}:{self.line}: {message}")
 
 
+MOST_BYTES = 512 * 1024 * 1024
+"""The most bytes of a manifest file."""
 _REPORTED = 100
 """`load` reports each so many objects."""
 
@@ -102,7 +104,7 @@ def _files(path: Path) -> list[Path]:
 def _objects(path: Path) -> Iterator[Manifest]:
     """Yield the objects of a file, those of a List each."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = _read(path)
         documents = yaml_files.load_all(text)
         nodes = [node for node in yaml.compose_all(text, yaml_files.SafeLoader) if not _is_empty(node)]
     except UnicodeDecodeError:
@@ -118,6 +120,15 @@ def _objects(path: Path) -> Iterator[Manifest]:
             yield from (Manifest(path, item.start_mark.line + 1, obj) for obj, item in pairs)
         else:
             yield Manifest(path, node.start_mark.line + 1, document)
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file; of a device that never ends, only so much as shows that it is too large."""
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ManifestError(f"{path}: has more than {MOST_BYTES // 1024**2} MiB")
+    return content.decode("utf-8-sig")
 
 
 def _is_empty(node: yaml.Node) -> bool:

@@ -73,6 +73,15 @@ def limits(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def patterns(api: Conversation, ns: str) -> None:
+    """Patterns are those of Go: letters of any alphabet, and no newline before `$`."""
+    serve_widgets(api.api, ns)
+    api.must("POST", widgets(ns), widget(letters="Größe"))
+    _refused(api, ns, "spec.letters", letters="a1")
+    _refused(api, ns, "spec.word", word="a\n")
+
+
+@case(releases=BOTH)
 def keys_unique(api: Conversation, ns: str) -> None:
     """Keys of a keyed list and members of a set are unique."""
     serve_widgets(api.api, ns)

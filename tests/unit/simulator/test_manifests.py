@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.simulator import manifests
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.manifests import ManifestError, load
 from tests.contract.bodies import widget, widget_definition
@@ -126,3 +127,10 @@ def test_paths_without_manifests_are_refused(server: ApiServer, tmp_path: Path) 
     (tmp_path / "binary.yaml").unlink()
     with pytest.raises(ManifestError, match="no file"):
         load(server, [tmp_path])
+
+
+def test_files_that_never_end_are_refused(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a device no more is read than a file may have."""
+    monkeypatch.setattr(manifests, "MOST_BYTES", 2**20)
+    with pytest.raises(ManifestError, match="/dev/zero: has more than 1 MiB"):
+        load(server, [Path("/dev/zero")])

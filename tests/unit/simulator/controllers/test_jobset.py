@@ -289,6 +289,27 @@ def test_restart_deletes_all_jobs_and_makes_them_again_with_the_next_attempt() -
     assert _conditions(_status(restarting, failed_again))["Failed"] == ("True", "ReachedMaxRestarts")
 
 
+@pytest.mark.parametrize(
+    ("patterns", "reason"),
+    [
+        (["^over$"], "FailJobSetFailurePolicyAction"),
+        (["(", r"\Aov"], "FailJobSetFailurePolicyAction"),
+        (["^ver"], "FailurePolicy_others"),
+        (["("], "FailurePolicy_others"),
+    ],
+)
+def test_rules_of_failures_match_their_messages(patterns: list[str], reason: str) -> None:
+    """A rule applies where a pattern matches the message; a pattern that Go cannot read matches nothing."""
+    rules = [
+        {"name": "fatal", "action": "FailJobSet", "onJobFailureMessagePatterns": patterns},
+        {"name": "others", "action": "RestartJobSet"},
+    ]
+    jobset = _jobset(failurePolicy={"maxRestarts": 1, "rules": rules})
+    (job,) = _jobs(jobset, sync(jobset, [], NOW)).values()
+    jobset = _after(jobset, sync(jobset, [_over(job, "Failed", "BackoffLimitExceeded")], NOW))
+    assert [found for _, found in _conditions(jobset["status"]).values()] == [reason]
+
+
 def test_blocking_recreate_waits_until_the_last_old_job_is_gone() -> None:
     """With BlockingRecreate nothing is made while a Job of the attempt before is left."""
     policy = {"maxRestarts": 1, "restartStrategy": "BlockingRecreate"}

@@ -7,10 +7,10 @@ k8s.io/kube-openapi. `validation.cel` evaluates the CEL rules.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from muster.patterns import PatternError, has_match
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required, too_many
@@ -152,7 +152,11 @@ def _text(value: str, schema: Schema, path: str) -> Iterator[FieldError]:
     if len(value) < minimum:
         yield invalid(path, value, f"{path} in body should be at least {minimum} chars long")
     pattern = schema.get("pattern")
-    if pattern and not re.search(pattern, value):
+    try:
+        matching = not pattern or has_match(pattern, value)
+    except PatternError as error:
+        matching, pattern = False, f"{pattern}, but pattern is invalid: error parsing regexp: {error}"
+    if not matching:
         yield invalid(path, value, f"{path} in body should match '{pattern}'")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 
 from muster.cluster.interface import Object
+from muster.patterns import PatternError, has_match
 from muster.simulator.controllers.framework.fields import condition, labels_of
 from muster.simulator.controllers.jobset.jobs import REPLICATED_JOB
 from muster.simulator.controllers.jobset.status import end_restarting, set_condition
@@ -74,9 +75,16 @@ def _applies(rule: Object, job: Object) -> bool:
     targets = rule.get("targetReplicatedJobs")
     return (
         (not reasons or failure["reason"] in reasons)
-        and (not patterns or any(re.search(pattern, failure["message"]) for pattern in patterns))
+        and (not patterns or any(_has_match(pattern, failure["message"]) for pattern in patterns))
         and (not targets or labels_of(job)[REPLICATED_JOB] in targets)
     )
+
+
+def _has_match(pattern: str, message: str) -> bool:
+    """Whether a pattern matches; one that is no regular expression does not."""
+    with suppress(PatternError):
+        return has_match(pattern, message)
+    return False
 
 
 def _first(failed: list[Object]) -> Object:
