@@ -62,8 +62,8 @@ DEEPEST = 100
 """The deepest nesting. The C parser ends the process at some ten thousand levels; a Job has about ten."""
 _CONTAINER = 8
 """Characters that a mapping or a list counts for."""
-_INDENTED = re.compile(rf"^[ ?-]{{{DEEPEST}}}", re.MULTILINE)
-"""The beginning of a line on which a block may be nested so deeply: each level takes a character."""
+_INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
+"""A block may be nested so deeply: each level takes a character, in a line that begins after any line end."""
 
 
 def load(text: str | bytes) -> Any:
@@ -89,7 +89,7 @@ def load_all(text: str | bytes) -> list[Any]:
 
 def _check(text: str | bytes) -> None:
     """Look at a text that may be nested too deeply, or has aliases, before its data are made."""
-    known = text if isinstance(text, str) else text.decode(errors="replace")
+    known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     if known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known):
         _check_depth(text)
     if "*" in known:

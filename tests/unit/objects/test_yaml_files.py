@@ -58,9 +58,13 @@ def test_aliases_that_stand_for_gigabytes_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 50_000, "{a: " * 50_000, "- " * 50_000, "? " * 50_000, "[" * 101 + "]" * 101]
 )
-def test_deep_nesting_is_refused(text: str) -> None:
-    """The C parser would end the process."""
-    for given in (text, text.encode()):
+@pytest.mark.parametrize(
+    "before", ["", "\ufeff", "# CR\r", "# NEL\x85", "# LS\u2028", "# PS\u2029"], ids=ascii
+)
+def test_deep_nesting_is_refused(text: str, before: str) -> None:
+    """The C parser would end the process; whatever ends the line before it, and in all encodings of YAML."""
+    text = before + text
+    for given in (text, text.encode(), text.encode("utf-16")):
         for load in (yaml_files.load, yaml_files.load_all):
             with pytest.raises(yaml.YAMLError, match="nested more than 100 levels"):
                 load(given)
