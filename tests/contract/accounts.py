@@ -10,7 +10,7 @@ from muster.simulator.apiserver import resource_definitions
 from tests.cluster import manifests
 from tests.cluster.api import JSON, MERGE_PATCH, KubernetesApi
 from tests.cluster.processes import until
-from tests.contract.bodies import DEFINITIONS, Object, core
+from tests.contract.bodies import DEFINITIONS, Object, config_map, core
 from tests.contract.case import Conversation
 
 NAMESPACE = "muster-system"
@@ -155,9 +155,52 @@ def event(ns: str, about: Object, component: str) -> Object:
 
 
 def try_events(function: Conversation, ns: str, about: Any, name: str) -> None:
-    """Create an Event about an object as an account's step does, and two that its policy refuses."""
-    path = core(ns, "events")
-    function.must("POST", path, event(ns, about, f"muster-{name}"))
-    for misuse in (event(ns, about, "kubelet"), event(ns, {**about, "kind": "Secret"}, f"muster-{name}")):
+    """Create an Event about an object as an account's step does, and those that its policy refuses."""
+    path, own = core(ns, "events"), event(ns, about, f"muster-{name}")
+    function.must("POST", path, own)
+    misuses = [event(ns, about, "kubelet"), event(ns, {**about, "kind": "Secret"}, f"muster-{name}")]
+    for misuse in (*misuses, *odd_events(own)):
         misuse["metadata"]["name"] += ".forged"
         assert refused(function.request("POST", path, misuse), name), misuse
+
+
+def odd_events(own: Object) -> list[Object]:
+    """Return an Event of a step with what no step writes: other fields, and texts of any length."""
+    odd = [
+        {**own, "related": own["involvedObject"]},
+        {**own, "message": "x" * 1025},
+        {**own, "involvedObject": {**own["involvedObject"], "fieldPath": "x" * 254}},
+        {**own, "source": {**own["source"], "host": "x" * 254}},
+    ]
+    more: list[Object] = [
+        {"finalizers": ["example.com/never"]},
+        {"annotations": {"a": "b"}},
+        {"labels": {"a": "b"}},
+        {"ownerReferences": [{"apiVersion": "v1", "kind": "Secret", "name": "a", "uid": "b"}]},
+    ]
+    odd += [{**own, "metadata": {**own["metadata"], **fields}} for fields in more]
+    return [{**one, "metadata": {**one["metadata"]}} for one in odd]
+
+
+def dead_letter(name: str) -> Object:
+    """Return the ConfigMap of a dead letter as `to_config_map` of muster/events/dead_letters.py makes it."""
+    labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/dead-letter": "true"}
+    return config_map(name, labels=labels, data={"whole": "true", "event.json": "{}"})
+
+
+def odd_dead_letters() -> list[Object]:
+    """Return dead letters with what dead-letter does not write: other fields, and texts of any length."""
+    letter = dead_letter("dead-letter-0123456789ac")
+    metadata = letter["metadata"]
+    more: list[Object] = [
+        {"finalizers": ["example.com/never"]},
+        {"annotations": {"a": "b"}},
+        {"labels": {**metadata["labels"], "grafana_dashboard": "1"}},
+        {"ownerReferences": [{"apiVersion": "v1", "kind": "Secret", "name": "a", "uid": "b"}]},
+    ]
+    return [
+        *({**letter, "metadata": {**metadata, **fields}} for fields in more),
+        {**letter, "data": {"other": "x"}},
+        {**letter, "data": {"event.json": "x" * 131_073}},
+        {**letter, "binaryData": {"about": "eA=="}},
+    ]

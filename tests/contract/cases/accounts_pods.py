@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import NAMESPACE, account, merge, refused, uid_of
+from tests.contract.accounts import NAMESPACE, account, dead_letter, merge, odd_dead_letters, refused, uid_of
 from tests.contract.bodies import Object, config_map, core, gated, pod
 from tests.contract.case import Cases, Conversation
 
@@ -115,7 +115,9 @@ def dead_letters_alone(api: Conversation, ns: str) -> None:
     for left in (letter, of_team):
         api.api.request("DELETE", left)
     labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/dead-letter": "true"}
-    function.must("POST", path, config_map(name, labels=labels))
+    function.must("POST", path, dead_letter(name))
+    for misuse in odd_dead_letters():
+        assert refused(function.request("POST", path, misuse), "dead-letter"), misuse
     policy = config_map("muster-policy", labels=labels)
     assert refused(function.request("POST", path, policy), "dead-letter")
     assert refused(function.request("POST", path, config_map("mine")), "dead-letter")

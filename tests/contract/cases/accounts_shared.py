@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import NAMESPACE, REFUSED_BY, event, musters, serve, shared_account
+from tests.contract.accounts import (
+    NAMESPACE,
+    REFUSED_BY,
+    dead_letter,
+    event,
+    musters,
+    odd_dead_letters,
+    odd_events,
+    serve,
+    shared_account,
+)
 from tests.contract.bodies import (
     Object,
     composite_group,
@@ -123,6 +133,9 @@ def conditions_by_the_shared_account(api: Conversation, ns: str) -> None:
     function.must("PATCH", path, {"status": {"conditions": [ours]}}, MERGE_PATCH)
     for misuse in ({"conditions": [ours, condition("FailureTarget")]}, {"active": 3}):
         assert _refused(function.request("PATCH", path, {"status": misuse}, MERGE_PATCH)), misuse
+    for conditions in ([ours, ours], [{**ours, "message": "x" * 2049}]):
+        filled = {"status": {"conditions": conditions}}
+        assert _refused(function.request("PATCH", path, filled, MERGE_PATCH)), conditions
 
 
 @case(releases=BOTH)
@@ -144,6 +157,7 @@ def events_by_the_shared_account(api: Conversation, ns: str) -> None:
         event(ns, runtime, "muster-emit-conditions"),
         event(ns, {**about, "kind": "Secret"}, "muster-create-workload"),
         forged,
+        *odd_events(event(ns, about, "muster-create-workload")),
     ]
     for number, misuse in enumerate(misuses):
         misuse["metadata"]["name"] = f"forged.{number}"
@@ -175,7 +189,9 @@ def config_maps_by_the_shared_account(api: Conversation, ns: str) -> None:
     for left in (name, "muster-policy"):
         api.api.request("DELETE", f"{path}/{left}")
     labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/dead-letter": "true"}
-    function.must("POST", path, config_map(name, labels=labels))
+    function.must("POST", path, dead_letter(name))
+    for misuse in odd_dead_letters():
+        assert _refused(function.request("POST", path, misuse)), misuse
     api.must("POST", path, config_map("muster-policy"))
     assert _refused(function.request("DELETE", f"{path}/muster-policy"))
     assert _refused(function.request("POST", path, config_map("mine", labels=labels)))

@@ -66,6 +66,22 @@ def conditions_of_others_stay(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def conditions_are_few_and_short(api: Conversation, ns: str) -> None:
+    """emit-conditions may not fill a status, which its controller could then not write any more."""
+    function = _emit_conditions(api, ns)
+    api.must("POST", jobs(ns), job(suspend=True))
+    ours = condition("muster.dev/PodGroupsReady", message="x" * 2048)
+    function.must("PATCH", _of_job(ns), _conditions(ours), MERGE_PATCH)
+    misuses = [
+        _conditions(ours, ours),
+        _conditions({**ours, "message": "x" * 2049}),
+        _conditions({**ours, "reason": "x" * 129}),
+    ]
+    for misuse in misuses:
+        assert refused(merge(function, _of_job(ns), misuse), "emit-conditions"), misuse
+
+
+@case(releases=BOTH)
 def rest_of_a_status_stays(api: Conversation, ns: str) -> None:
     """emit-conditions may change nothing else through a status: no counts, no labels, no owners."""
     function = _emit_conditions(api, ns)
