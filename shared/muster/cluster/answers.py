@@ -53,7 +53,9 @@ def items_of(path: str, answer: Object) -> tuple[list[Object], Object]:
     items = answer.get("items") or []
     if not isinstance(items, list) or "resourceVersion" not in metadata:
         raise errors.Unavailable(f"{path}: the answer is no list of Kubernetes objects")
-    return [with_metadata(path, item) for item in items], metadata
+    if not all(isinstance(with_metadata(path, item)["metadata"].get("name"), str) for item in items):
+        raise errors.Unavailable(f"{path}: an object of the list has no name")
+    return items, metadata
 
 
 def texts_of(path: str, answer: Object, field: str, key: str) -> list[str]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 MESSAGE_LIMIT = 1024
+RETRY_AFTER_LIMIT = 600.0
+"""The most seconds of a Retry-After; a header may say `inf`."""
 """Characters kept of a server's message, so that logs and conditions show little of a body."""
 
 
@@ -99,22 +101,20 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterEr
         body: the parsed body: a Kubernetes Status object if it comes from the API server.
         headers: the response headers; `Retry-After` in seconds is read.
     """
-    status_object: Mapping[str, Any] = (
-        body if isinstance(body, Mapping) and body.get("kind") == "Status" else {}
-    )
+    status_object = _mapping(body) if _mapping(body).get("kind") == "Status" else {}
     reason = str(status_object.get("reason") or "")
     message = str(status_object.get("message") or body or f"HTTP {status}")
     error = _class_of(status, reason, status_object)(
         message, status=status, reason=reason, retry_after=_seconds(headers.get("Retry-After"))
     )
     if isinstance(error, Expired):
-        error.token = str((status_object.get("metadata") or {}).get("continue") or "")
+        error.token = str(_mapping(status_object.get("metadata")).get("continue") or "")
     return error
 
 
 def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> type[ClusterError]:
     if status == 404:
-        return Gone if (status_object.get("details") or {}).get("name") else ApiGone
+        return Gone if _mapping(status_object.get("details")).get("name") else ApiGone
     if status == 409:
         return AlreadyExists if reason == "AlreadyExists" else Conflict
     if status == 403 and _has_cause(status_object, "NamespaceTerminating"):
@@ -134,12 +134,17 @@ def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> typ
 
 
 def _has_cause(status_object: Mapping[str, Any], reason: str) -> bool:
-    causes = (status_object.get("details") or {}).get("causes") or []
-    return any(cause.get("reason") == reason for cause in causes)
+    causes = _mapping(status_object.get("details")).get("causes")
+    return isinstance(causes, list) and any(_mapping(cause).get("reason") == reason for cause in causes)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """A field of a Status; empty if a proxy wrote something else there."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _seconds(text: str | None) -> float | None:
     try:
-        return None if text is None else max(0.0, float(text))
+        return None if text is None else min(max(0.0, float(text)), RETRY_AFTER_LIMIT)
     except ValueError:
         return None

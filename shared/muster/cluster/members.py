@@ -53,6 +53,8 @@ def jobs_of(cluster: Cluster, live: LiveOwner, *, as_of: str = "") -> tuple[Job,
     runner = live.runner
     if runner is None or isinstance(runner, Job):
         return () if runner is None else (runner,)
+    if not LABEL_VALUE.fullmatch(runner.metadata.name):
+        return ()
     listed = cluster.list(JOBS, runner.metadata.namespace, labels=_selector(runner), as_of=as_of)
     jobs = (Job.read(body) for body in listed)
     uid = runner.metadata.uid
@@ -62,8 +64,8 @@ def jobs_of(cluster: Cluster, live: LiveOwner, *, as_of: str = "") -> tuple[Job,
 def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
     """The pods of an owner."""
     runner = live.runner or live.owner
-    if runner is None:
-        return ()
+    if runner is None or not LABEL_VALUE.fullmatch(runner.metadata.name):
+        return ()  # a name may be longer than a label
     listed = cluster.list(PODS, runner.metadata.namespace, labels=_selector(runner))
     return tuple(Pod.read(body) for body in listed)
 

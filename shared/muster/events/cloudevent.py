@@ -189,8 +189,8 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
     except CloudEventValidationError as error:
         name, failures = next(iter(error.errors.items()))
         raise UnreadableEvent(str(failures[0]), f"{prefix}{name}") from None
-    except ValueError:
-        # The time is the only attribute that the SDK parses.
+    except (ValueError, OverflowError):
+        # The time is the only attribute that the SDK parses; 9999-12-31T24:00:00Z is in the year 10,000.
         raise UnreadableEvent("is not an RFC 3339 time", f"{prefix}time") from None
     for name, value in event.get_attributes().items():
         if isinstance(value, str) and FORBIDDEN.search(value):

@@ -94,6 +94,8 @@ def test_an_error_has_the_servers_message() -> None:
     [
         pytest.param({"Retry-After": "7"}, 7.0, id="seconds"),
         pytest.param({"Retry-After": "-1"}, 0.0, id="never below zero"),
+        pytest.param({"Retry-After": "inf"}, 600.0, id="no more than ten minutes"),
+        pytest.param({"Retry-After": "nan"}, 0.0, id="no number"),
         pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None, id="a date is not read"),
         pytest.param({}, None, id="nothing said"),
     ],

@@ -34,6 +34,11 @@ def _get(client: Client) -> Any:
         ),
         pytest.param(
             lambda client: client.list(PODS),
+            {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"uid": "x"}}]},
+            id="an item has no name",
+        ),
+        pytest.param(
+            lambda client: client.list(PODS),
             {"metadata": {"resourceVersion": "5"}, "items": {"a": "b"}},
             id="the items are an object",
         ),
@@ -55,6 +60,24 @@ def test_answers_of_another_shape_are_no_bug(call: Call, answer: Any) -> None:
         pytest.raises(errors.Unavailable),
     ):
         call(Client.for_server(server.url))
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "error"),
+    [
+        (403, {"details": {"causes": 5}}, errors.Forbidden),
+        (403, {"details": {"causes": ["x"]}}, errors.Forbidden),
+        (404, {"details": ["x"]}, errors.ApiGone),
+        (410, {"metadata": ["x"]}, errors.Expired),
+        (504, {"details": "x"}, errors.Unavailable),
+    ],
+)
+def test_errors_of_another_shape_are_the_error_of_their_status(
+    status: int, fields: dict[str, Any], error: type[errors.ClusterError]
+) -> None:
+    """A Status with fields of other types counts as one without them."""
+    found = errors.from_answer(status, {"kind": "Status", **fields}, {})
+    assert type(found) is error
 
 
 def test_no_answer_is_read_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
