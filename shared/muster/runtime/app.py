@@ -60,22 +60,22 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
             return _response(handler.refuse(headers, body, request.content_length))
         return _response(handler.handle(headers, body))
 
-    _add_probes(app, readiness.ask, [handler.metrics])
+    _add_probes(app, readiness.recent, [handler.metrics])
     _explain(app, f"Muster's step {handler.name}: POST one CloudEvent here.", "events are accepted by POST /")
     return app
 
 
-def app_of_all(paths: Sequence[str], ask: Callable[[], State], metrics: Sequence[Metrics]) -> Flask:
+def app_of_all(paths: Sequence[str], recent: Callable[[], State], metrics: Sequence[Metrics]) -> Flask:
     """The app of a process with several functions: probes and metrics of all of them, and no events.
 
     Args:
         paths: the paths of the functions, `create-workload`, which the answer to an event names.
-        ask: checks the readiness of all functions.
+        recent: returns the readiness of all functions.
         metrics: the metrics of all functions.
     """
     app = Flask("muster", static_folder=None)
     named = ", ".join(f"/{path}" for path in paths)
-    _add_probes(app, ask, metrics)
+    _add_probes(app, recent, metrics)
     _explain(
         app, f"Muster's functions: POST one CloudEvent to {named}.", f"events are accepted by POST {named}"
     )
@@ -95,14 +95,14 @@ def by_path(apps: Mapping[str, WSGIApplication], others: WSGIApplication) -> WSG
     return app
 
 
-def _add_probes(app: Flask, ask: Callable[[], State], metrics: Sequence[Metrics]) -> None:
+def _add_probes(app: Flask, recent: Callable[[], State], metrics: Sequence[Metrics]) -> None:
     @app.get("/health/liveness")
     def liveness() -> Response:
         return _text(200, "OK")
 
     @app.get("/health/readiness")
     def readiness_now() -> Response:
-        ready, message = ask()
+        ready, message = recent()
         return _text(200 if ready else 503, message)
 
     @app.get("/metrics")

@@ -77,17 +77,29 @@ class Readiness:
         self._asked_at = time.monotonic()
         return self._known
 
+    def recent(self) -> State:
+        """The state of the last 5 s; if there is none, check now, unless another caller is doing so.
+
+        For the probes over HTTP: any number of them cost the API server one check in 5 s.
+        """
+        if self._is_old() and self._asking.acquire(blocking=False):
+            self._ask_and_release()
+        return self._known
+
     def last_known(self) -> State:
         """The cached state, at once; a new check begins in the background if it is older than 5 s.
 
         For func's middleware, which calls `ready()` on the event loop: waiting there for an API server
         that does not answer would block every other request, liveness probes included.
         """
-        if time.monotonic() - self._asked_at > FRESH_SECONDS and self._asking.acquire(blocking=False):
-            Thread(target=self._ask_in_background, name="readiness", daemon=True).start()
+        if self._is_old() and self._asking.acquire(blocking=False):
+            Thread(target=self._ask_and_release, name="readiness", daemon=True).start()
         return self._known
 
-    def _ask_in_background(self) -> None:
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._asked_at > FRESH_SECONDS
+
+    def _ask_and_release(self) -> None:
         try:
             self.ask()
         finally:

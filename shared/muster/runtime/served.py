@@ -43,7 +43,7 @@ class ServedFunctions:
             self.name, others = self._receivers[0].name, *apps.values()
         else:
             self.name = NAME
-            others = app_of_all(list(apps), self.ask, [one.metrics for one in self._receivers])
+            others = app_of_all(list(apps), self.recent, [one.metrics for one in self._receivers])
         self.app = by_path(apps, others)
 
     @classmethod
@@ -68,9 +68,9 @@ class ServedFunctions:
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
         return cls(*functions)
 
-    def ask(self) -> State:
-        """Check the readiness of every function now."""
-        return _together({name: readiness.ask() for name, readiness in self._readiness.items()})
+    def recent(self) -> State:
+        """The readiness of all functions; see `Readiness.recent`."""
+        return _together({name: readiness.recent() for name, readiness in self._readiness.items()})
 
     def last_known(self) -> State:
         """The cached readiness of all functions, at once; see `Readiness.last_known`."""

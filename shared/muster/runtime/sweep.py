@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -22,6 +23,9 @@ from muster.runtime.step import Step, Subject
 
 ROUND_SECONDS = 30 * 60.0
 """The maximum age of a round's lists. A round of 10,000 Jobs took up to 19 sweeps, one each minute."""
+
+TURN_SECONDS = 0.01
+"""The time of one turn of a namespace in a sweep. Reading and writing an object takes 5 to 20 ms."""
 
 _TEMPORARY = (errors.Unavailable, errors.TooManyRequests)
 """Errors after which the next sweep continues the list; after any other error it begins a new round."""
@@ -115,9 +119,9 @@ class Sweeps:
         )
 
     def _run_on_each(
-        self, subjects: deque[Subject], current: _Round, cluster: DeadlineClient, event: Sweep
+        self, subjects: _Turns, current: _Round, cluster: DeadlineClient, event: Sweep
     ) -> tuple[Counter[str], int]:
-        """Run the step on objects from the left; returns the counts of reasons and the number of writes.
+        """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
         An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
         dropped, so that the others are reached.
@@ -125,7 +129,7 @@ class Sweeps:
         reasons: Counter[str] = Counter()
         live = actions = 0
         while subjects and live < self._limit and not cluster.time_is_over:
-            subject = subjects.popleft()
+            subject, began = subjects.take(), time.monotonic()
             cluster.begin()
             outcome = self._outcome_by_lists(current.listed, subject)
             if outcome is None:
@@ -133,17 +137,18 @@ class Sweeps:
                 live += 1
             if outcome.reason == Reason.DEADLINE_EXCEEDED and subject is not current.put_back:
                 current.put_back = subject
-                subjects.appendleft(subject)
+                subjects.put_back(subject)
                 break
+            subjects.charge(subject, time.monotonic() - began)
             if outcome.reason == Reason.WRITE_LIMIT:
-                subjects.append(subject)  # its remaining writes follow after the other objects
+                subjects.put_last(subject)  # its remaining writes follow after the other objects
             else:
                 current.gangs.add(outcome.gangs)
             self._on_outcome(outcome)
             reasons[outcome.reason] += 1
             actions += outcome.actions
             if outcome.kind is not OutcomeKind.NOTHING:
-                logs.outcome_line(self._step.name, outcome, event=event.id, type="sweep")
+                logs.outcome_line(self._step.name, outcome, event=logs.claim(event.id), type="sweep")
         return reasons, actions
 
     def _outcome_by_lists(self, listed: ListCache, subject: Subject) -> Outcome | None:
@@ -168,7 +173,7 @@ class _Round:
         self.put_back: Subject | None = None
         self.gangs = GangTally()
         self._step = step
-        self._subjects: deque[Subject] | None = None
+        self._subjects: _Turns | None = None
         self._all = 0
         self._began = time.monotonic()
 
@@ -177,7 +182,7 @@ class _Round:
         """Whether its lists are too old."""
         return time.monotonic() - self._began >= ROUND_SECONDS
 
-    def subjects(self, cluster: DeadlineClient, event: Sweep) -> deque[Subject] | None:
+    def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
         """The objects that are left; None if the deadline passed before the lists were complete."""
         self.listed.cluster = cluster
         if self._subjects is None:
@@ -186,7 +191,7 @@ class _Round:
                     self.listed.read_page()
             except DeadlineExceeded:
                 return None
-            self._subjects = _in_turns(self._step.responsible_for(self.listed), event.id)
+            self._subjects = _Turns(self._step.responsible_for(self.listed), event.id)
             self._all = len(self._subjects)
         return self._subjects
 
@@ -207,28 +212,71 @@ def jitter(event: Sweep, step: Step, spread: float) -> float:
     return _stable_number(f"{event.id} {step.name}", 1000) / 1000 * spread
 
 
-def _in_turns(subjects: Iterable[Subject], start: str) -> deque[Subject]:
-    """The subjects, one of each namespace in turn, so that those of one do not hold up those of another.
+class _Turns:
+    """The objects that are left, of each namespace in turn.
+
+    The objects of one namespace so do not hold up those of another, not even where each takes long: an object
+    counts as one turn and another for each TURN_SECONDS.
 
     Args:
-        subjects: the subjects.
-        start: a text that chooses the first namespace, and the first subject of each.
+        subjects: the objects.
+        start: a text that chooses the first namespace, and the first object of each.
     """
-    by_namespace: dict[str, deque[Subject]] = {}
-    for subject in subjects:
-        ref = subject if isinstance(subject, ObjectRef) else subject.subject
-        by_namespace.setdefault(ref.namespace, deque()).append(subject)
-    waiting = deque(by_namespace.values())
-    waiting.rotate(-_stable_number(start, len(waiting)))
-    for namespace in waiting:
-        namespace.rotate(-_stable_number(start, len(namespace)))
-    ordered: deque[Subject] = deque()
-    while waiting:
-        namespace = waiting.popleft()
-        ordered.append(namespace.popleft())
-        if namespace:
-            waiting.append(namespace)
-    return ordered
+
+    def __init__(self, subjects: Iterable[Subject], start: str) -> None:
+        self._left: dict[str, deque[Subject]] = {}
+        for subject in subjects:
+            self._left.setdefault(_namespace_of(subject), deque()).append(subject)
+        for objects in self._left.values():
+            objects.rotate(-_stable_number(start, len(objects)))
+        names = deque(self._left)
+        names.rotate(-_stable_number(start, len(names)))
+        self._waiting = [(0, place, name) for place, name in enumerate(names)]
+        self._charged: Counter[str] = Counter()
+        self._next: Subject | None = None
+        self._number = sum(map(len, self._left.values()))
+
+    def __len__(self) -> int:
+        return self._number
+
+    def take(self) -> Subject:
+        """The next object."""
+        self._number -= 1
+        if self._next is not None:
+            subject, self._next = self._next, None
+            return subject
+        while charged := self._charged.pop(self._waiting[0][-1], 0):
+            turns, place, name = self._waiting[0]
+            heapq.heapreplace(self._waiting, (turns + charged, place, name))
+        turns, place, name = self._waiting[0]
+        subject = self._left[name].popleft()
+        if self._left[name]:
+            heapq.heapreplace(self._waiting, (turns + 1, place, name))
+        else:
+            heapq.heappop(self._waiting)
+        return subject
+
+    def charge(self, subject: Subject, seconds: float) -> None:
+        """Count the turns that an object took beyond its first."""
+        self._charged[_namespace_of(subject)] += int(seconds / TURN_SECONDS)
+
+    def put_back(self, subject: Subject) -> None:
+        """Make an object that was taken the next one."""
+        self._number += 1
+        self._next = subject
+
+    def put_last(self, subject: Subject) -> None:
+        """Put an object that was taken behind all others."""
+        self._number += 1
+        name = _namespace_of(subject)
+        self._left[name].append(subject)
+        if len(self._left[name]) == 1:
+            last = max((turns for turns, _, _ in self._waiting), default=0)
+            heapq.heappush(self._waiting, (last + 1, len(self._left), name))
+
+
+def _namespace_of(subject: Subject) -> str:
+    return (subject if isinstance(subject, ObjectRef) else subject.subject).namespace
 
 
 def _stable_number(text: str, length: int) -> int:

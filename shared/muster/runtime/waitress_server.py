@@ -23,6 +23,9 @@ from muster.runtime.config import Settings
 LARGEST_REFUSED = 64
 """The rest of a refused body is read and discarded up to this many times the body limit, because a sender may
 see no answer before it has sent everything."""
+_ACCEPTED_AT_ONCE = 100
+"""Connections that are accepted between two looks at the others. Waitress accepts one: 20 a second when it is
+busy, so that probes wait in the queue of the listener."""
 CHUNK_LINE_BYTES = 8192
 """The longest beginning of a chunk, and the longest trailer: waitress keeps them whole."""
 
@@ -66,13 +69,21 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         )
 
     def handle_accept(self) -> None:
-        """Accept a connection; at the limit, close the one that waits longest for its request."""
+        """Accept the connections that wait."""
+        for _ in range(_ACCEPTED_AT_ONCE):
+            self._make_room()
+            kept = len(self.active_channels)
+            super().handle_accept()
+            if len(self.active_channels) <= kept:
+                return
+
+    def _make_room(self) -> None:
+        """At the limit of connections, close the one that waits longest for its request."""
         excess = len(self.active_channels) + 1 - self.settings.connection_limit
         if excess > 0:
             by_age = sorted(self.active_channels.values(), key=lambda channel: channel.waits_since)
             for channel in list(islice((channel for channel in by_age if channel.waits), excess)):
                 channel.handle_close()
-        super().handle_accept()
 
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - waitress's signature
         """Refuse requests that arrive too slowly, and close connections without one; called every second."""

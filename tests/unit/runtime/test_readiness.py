@@ -84,6 +84,27 @@ def test_last_known_never_waits(wording: Wording) -> None:
     assert readiness.last_known() == (True, "OK")
 
 
+def test_probes_share_a_check() -> None:
+    """Any number of requests cost the API server one check at a time, and one in five seconds."""
+    asked, may_answer = threading.Semaphore(0), threading.Event()
+
+    class SlowToAnswer(FakeCluster):
+        def served_versions(self, group: str) -> frozenset[str]:
+            asked.release()
+            may_answer.wait(5)
+            return super().served_versions(group)
+
+    readiness = Readiness(SlowToAnswer())
+    first = threading.Thread(target=readiness.recent)
+    first.start()
+    assert asked.acquire(timeout=5)
+    assert [readiness.recent()[0] for _ in range(5)] == [False] * 5
+    may_answer.set()
+    first.join(5)
+    assert [readiness.recent() for _ in range(5)] == [(True, "OK")] * 5
+    assert not asked.acquire(blocking=False)
+
+
 def wait_for_answer(readiness: Any) -> None:
     """Wait until the question under way is answered."""
     assert readiness._asking.acquire(timeout=5)

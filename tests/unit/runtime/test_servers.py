@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from muster.runtime.config import Settings
 from muster.runtime.func_server import WholeReads
+from muster.runtime.waitress_server import LimitedServer
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import FakeCluster, a_handler, an_event
 from tests.unit.runtime.servers import (
@@ -114,6 +116,20 @@ def test_the_longest_waiting_connection_makes_room(serve: Serve, clients: ExitSt
     connections(served, clients, 15, post(HEADERS, b"{", length=1000))
     assert answered_quickly(served)
     assert wait_until(lambda: served.open_connections() <= 10, 2)
+
+
+def test_all_connections_that_wait_are_accepted_at_once() -> None:
+    """One for each look at all others would be 20 a second while waitress is busy."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as clients:
+        server = LimitedServer(None, Settings(), listener)
+        for _ in range(30):
+            clients.enter_context(socket.create_connection(listener.getsockname()))
+        server.handle_accept()
+        accepted = list(server.active_channels.values())
+        for channel in accepted:
+            channel.handle_close()
+        server.close()
+    assert len(accepted) == 30
 
 
 def test_bodies_share_a_memory(serve: Serve, clients: ExitStack, wording: Wording) -> None:

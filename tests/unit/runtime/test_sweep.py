@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from time import sleep
 from typing import Any
 
@@ -232,3 +233,18 @@ def test_namespaces_take_turns_in_a_sweep(event_id: str) -> None:
     looked_at = [call for call in cluster.calls if call.startswith("get")]
     assert sum("team-a/" in call for call in looked_at) == 3
     assert len(set(looked_at)) == 6
+
+
+def test_an_object_that_takes_long_counts_as_many_turns() -> None:
+    """Ten objects of one namespace, each of a tenth of a second, do not hold up the others by a second."""
+    hostile = [ObjectRef("v1", "Pod", "hostile", f"p{number}") for number in range(10)]
+
+    def plan(inputs: ObjectRef, _now: Any) -> NoOp:
+        time.sleep(0.1 if inputs.namespace == "hostile" else 0)
+        return NoOp(Reason.UP_TO_DATE)
+
+    cluster = FakeCluster()
+    step = a_step(responsible_for=lambda _cluster: [*hostile, *pods(7)], plan=plan)
+    swept(a_handler(step, cluster, sweep_limit=9))
+    looked_at = [call for call in cluster.calls if call.startswith("get")]
+    assert sum("team-a/" in call for call in looked_at) == 7
