@@ -39,7 +39,7 @@ TEXT = st.text(
 )
 """Without the characters of tags, anchors and aliases, which tests of the YAML loader are about."""
 
-COUNTS = st.one_of(st.integers(0, 4), st.integers(0, 700), st.just(MOST))
+COUNTS = st.one_of(st.integers(0, 4), st.integers(0, 700), st.sampled_from([MOST, -1, -MOST]))
 LABEL_VALUES = st.one_of(
     st.sampled_from([*GROUPS, "none", "job", "1", "2", "999999", "0", ""]),
     st.from_regex(r"\A[a-z0-9]([-A-Za-z0-9_.]{0,20}[a-z0-9])?\Z"),
@@ -171,6 +171,17 @@ def jobs(draw: st.DrawFn) -> Object:
 
 
 @st.composite
+def jobs_of_jobsets(draw: st.DrawFn) -> Object:
+    """A Job that looks like one of the JobSet's; `stored` adds the JobSet as its controller."""
+    labels = {
+        group_labels.JOBSET_NAME: NAME,
+        group_labels.REPLICATED_JOB: draw(st.sampled_from(["r-0", "r-1", "x"])),
+        group_labels.JOB_INDEX: draw(st.sampled_from(["0", "1", "x"])),
+    }
+    return _body(JOBS, "of-the-jobset", draw(JOB_SPECS), labels=labels)
+
+
+@st.composite
 def workloads(draw: st.DrawFn) -> Object:
     """A Workload for one of the owners, as a user, or a client with Muster's labels, would make it."""
     kind = draw(
@@ -226,14 +237,17 @@ def tenants(draw: st.DrawFn) -> list[Object]:
         policy = {"data": {draw(st.sampled_from(["policy.yaml", "policy"])): draw(POLICIES)}}
         objects.append(_body(CONFIGMAPS, "muster-policy", None) | policy)
     objects += draw(st.one_of(trainjobs(), jobsets().map(lambda one: [one]), jobs().map(lambda one: [one])))
-    objects += draw(st.lists(st.one_of(jobs(), jobsets(), workloads(), pods()), max_size=3))
+    objects += draw(
+        st.lists(st.one_of(jobs(), jobs_of_jobsets(), jobsets(), workloads(), pods()), max_size=3)
+    )
     return objects
 
 
 def stored(client: Direct, namespace: str, objects: list[Object], *, enabled: bool) -> list[Object]:
     """The objects as the API server stores them in a new namespace; without those that it refuses.
 
-    A JobSet after a TrainJob of its name becomes that TrainJob's, as the Trainer makes it.
+    A JobSet after a TrainJob of its name becomes that TrainJob's, as the Trainer makes it, and a Job with the
+    label of a JobSet that JobSet's.
     """
     switch = {group_labels.NAMESPACE_SWITCH: "enabled"} if enabled else {}
     accepted = [
@@ -242,11 +256,9 @@ def stored(client: Direct, namespace: str, objects: list[Object], *, enabled: bo
     for drawn in objects:
         body = json.loads(json.dumps(drawn))
         body["metadata"]["namespace"] = namespace
-        above = next((other for other in accepted if other["kind"] == "TrainJob"), None)
-        if above is not None and body["kind"] == "JobSet":
-            reference = {name: above[name] for name in ("apiVersion", "kind")}
-            names = {name: above["metadata"][name] for name in ("name", "uid")}
-            body["metadata"]["ownerReferences"] = [reference | names | {"controller": True}]
+        reference = _controller_of(body, accepted)
+        if reference:
+            body["metadata"]["ownerReferences"] = [reference]
         try:
             accepted.append(client.create(_resource(body), body, manager="tenant"))
         except ClusterError:
@@ -255,6 +267,17 @@ def stored(client: Direct, namespace: str, objects: list[Object], *, enabled: bo
         if made["kind"] == "Job" and body["metadata"]["name"] == NAME:
             accepted += _workload_of(client, made)
     return accepted
+
+
+def _controller_of(body: Object, accepted: list[Object]) -> Object | None:
+    """A reference to the TrainJob of a JobSet, or to the JobSet that a Job names by a label."""
+    named = group_labels.JOBSET_NAME in (body["metadata"].get("labels") or {})
+    kind = "TrainJob" if body["kind"] == "JobSet" else "JobSet" if body["kind"] == "Job" and named else ""
+    above = next((other for other in accepted if other["kind"] == kind), None)
+    if above is None:
+        return None
+    names = {name: above["metadata"][name] for name in ("name", "uid")}
+    return {"apiVersion": above["apiVersion"], "kind": kind, **names, "controller": True}
 
 
 def _workload_of(client: Direct, job: Object) -> list[Object]:

@@ -41,9 +41,11 @@ def own_workload(
                 Reason.UPSTREAM_GROUPS, f"Workload {workload.metadata.name} was made by the Job controller"
             )
     if len(by_name) > 1:
+        first, *others = sorted(by_name)
+        names = f"{first} and {others[0]}" if not others[1:] else f"{first} and {len(others)} others"
         return GroupingFailure(
             Reason.TWO_WORKLOADS,
-            f"Workloads {', '.join(sorted(by_name))} both have controllerRef {root.kind} {root.name}",
+            f"Workloads {names} have controllerRef {root.kind} {root.name}",
         )
     return next(iter(by_name.values()), None)
 

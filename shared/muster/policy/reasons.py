@@ -55,6 +55,8 @@ class Reason(StrEnum):
     """The pods have evictionResponders, which the API refuses beside a schedulingGroup."""
     NODE_NAMED = "NodeNamed"
     """The pods have a nodeName: no scheduler sees them, and the API refuses a scheduling gate beside it."""
+    NAME_TOO_LONG = "NameTooLong"
+    """The name has more than 63 characters: no pod can have it as a label, by which pods are stamped."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
     """`managedBy` names another controller, such as MultiKueue's."""
     OWNED_BY_ANOTHER = "OwnedByAnother"

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace
-from muster.objects.resources import SchedulingApi
+from muster.objects.resources import LABEL_VALUE, SchedulingApi
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroup, PriorityClass, Workload
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
@@ -37,7 +37,13 @@ from muster.policy.sources.source import (
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.locks import below_size, with_locks
 from muster.policy.tree.policy_tree import path_of, policy_tree
-from muster.policy.tree.validation import Stage, exceeds_limits, holding_stages, validate_tree
+from muster.policy.tree.validation import (
+    Stage,
+    exceeds_limits,
+    holding_stages,
+    too_many_composites,
+    validate_tree,
+)
 
 
 @dataclass(frozen=True)
@@ -287,6 +293,8 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
         return NoOp(Reason.AWAITING_JOBSET, f"{owner.ref} has no JobSet yet")
     if live.runner.being_deleted:
         return NoOp(Reason.DELETED, f"{live.runner.ref} is being deleted")
+    if not LABEL_VALUE.fullmatch(live.runner.metadata.name):
+        return NoOp(Reason.NAME_TOO_LONG, f"{live.runner.ref}: its pods cannot have the name as a label")
     return _grouped_upstream(owner) or _grouped_upstream(live.runner)
 
 
@@ -319,6 +327,9 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
+    too_many = None if live.workload_is_ours else too_many_composites(tree, live.limits)
+    if failure is None and too_many is not None:
+        failure = replace(too_many, message=f"{policy.where}: {too_many.message}")
     if any(group.children for group in tree) and not live.api.composites:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)

@@ -38,6 +38,7 @@ MEBIBYTES = 20
 NUMBERS = count()
 PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 BASIC = "workload: {groups: [{name: main, schedulingPolicy: {basic: {}}}]}"
+GROUPS_OF_GROUPS = "workload: {groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
 BOUNDED = settings(
     max_examples=25,
     deadline=None,
@@ -133,14 +134,18 @@ LARGEST = {
         )
         for number in range(LIMITS.replicated_jobs)
     ],
+    "one CompositePodGroup for each PodGroup": [
+        a_replicated_job("node", PER_JOB, replicas=LIMITS.pod_groups - 1, label="main")
+    ],
 }
 """JobSets at the limits."""
+POLICIES = {"one CompositePodGroup for each PodGroup": GROUPS_OF_GROUPS}
 
 
-@pytest.mark.parametrize("entries", LARGEST.values(), ids=LARGEST)
-def test_the_largest_owner_is_planned_in_the_same_bounds(entries: list[Object]) -> None:
+@pytest.mark.parametrize(("name", "entries"), LARGEST.items(), ids=LARGEST)
+def test_the_largest_owner_is_planned_in_the_same_bounds(name: str, entries: list[Object]) -> None:
     """By every step, before its groups exist and afterwards; its stages may wait for one another."""
-    jobset = a_jobset(*entries, modifiers=[annotated({ANNOTATION: BASIC})])
+    jobset = a_jobset(*entries, modifiers=[annotated({ANNOTATION: POLICIES.get(name, BASIC)})])
     objects = [a_namespace(), jobset]
     for step in ("create_workload", "create_pod_groups", "emit_conditions"):
         cluster = Snapshot(objects)
@@ -148,7 +153,7 @@ def test_the_largest_owner_is_planned_in_the_same_bounds(entries: list[Object]) 
         assert isinstance(decision, Plan)
         assert is_quick(step, cluster, jobset)
         for action in decision.actions:
-            if action.target.kind in {"Workload", "PodGroup"}:
+            if action.target.kind in {"Workload", "PodGroup", "CompositePodGroup"}:
                 body = dict(action.body or {})
                 objects.append(body | {"metadata": {**body["metadata"], "uid": body["metadata"]["name"]}})
     cluster = Snapshot(objects)

@@ -17,6 +17,7 @@ from muster.policy.plans.min_counts import wanted_min_counts
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.source import PolicySource, PolicySourceKind
+from muster.policy.tree.members import members_to_run
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -231,4 +232,19 @@ def test_blocks_of_many_completions_are_planned_in_bounded_time() -> None:
     resolved = resolve(seen)
     assert not isinstance(resolved, NoOp)
     assert len(wanted_min_counts(resolved, seen.members)) == 201
+    assert time.thread_time() - began < CPU_SECONDS
+
+
+@pytest.mark.parametrize(("size", "sizes"), [("1", {"-0": 1, "-1": 1, "-2": 1}), ("2", {"-0": 2, "-1": 2})])
+def test_completions_that_the_jobset_lacks_are_not_counted(size: str, sizes: dict[str, int]) -> None:
+    """A user made the Job as one of the JobSet's, with as many completions as the API takes."""
+    template = template_labelled({group_labels.GROUP_SIZE: size})
+    jobset = a_jobset(a_replicated_job("node", template, pods=3, label="main"))
+    job = a_child_job(jobset, "node", 0, template, with_spec(parallelism=3, completions=2**31 - 1))
+    began = time.thread_time()
+    seen = observed(jobset, jobs=[job])
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
+    members = members_to_run(resolved.pod_sets, seen.members.jobs)
+    assert {instance.suffix: pods for instance, pods in members.items()} == sizes
     assert time.thread_time() - began < CPU_SECONDS

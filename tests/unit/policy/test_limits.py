@@ -34,6 +34,7 @@ STAGES = (
     "workload: {groups: [{name: root, schedulingPolicy: {gang: {minGroupCount: 16}}, groups: ["
     "{name: early, schedulingPolicy: {basic: {}}}, {name: all, schedulingPolicy: {basic: {}}}]}]}"
 )
+GROUPS_OF_GROUPS = "workload: {groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
 PATH = "spec.replicatedJobs[0].template.spec.template.metadata.labels"
 PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 
@@ -116,3 +117,13 @@ def test_a_refusal_names_its_limit(
     assert isinstance(gave_up, Plan)
     assert gave_up.reason == Reason.TOO_MANY_GROUPS
     assert mentions(gave_up.message, *facts, setting(name))
+
+
+def test_composite_groups_have_the_same_limit() -> None:
+    """Four, one above each PodGroup, and one above them."""
+    jobset = a_jobset(a_replicated_job("node", PER_JOB, replicas=4, label="main"))
+    assert under(GROUPS_OF_GROUPS, jobset, Limits(pod_groups=5)).failure is None
+    failure = under(GROUPS_OF_GROUPS, jobset, Limits(pod_groups=4)).failure
+    assert failure is not None
+    assert failure.reason == Reason.TOO_MANY_GROUPS
+    assert mentions(failure.message, "muster-policy", "workload.groups", 5, 4, setting("pod_groups"))

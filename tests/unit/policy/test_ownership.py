@@ -72,6 +72,12 @@ def skipped(given: Observed) -> NoOp:
             id="it is being deleted",
         ),
         pytest.param(
+            observed(a_job(named("j" * 64))),
+            Reason.NAME_TOO_LONG,
+            ("Job", "j" * 64),
+            id="its pods cannot have its name as a label",
+        ),
+        pytest.param(
             observed(a_job(), namespace=a_namespace(being_deleted)),
             Reason.DELETED,
             ("Job", "team-a/llama"),
@@ -322,6 +328,14 @@ class TestWorkloadOfTheUsersOwn:
         assert resolved.failure.reason == Reason.TWO_WORKLOADS
         assert mentions(resolved.failure.message, "also", "mine", "llama")
         wording(resolved.failure.message)
+
+    def test_of_many_own_workloads_one_is_named(self) -> None:
+        """Each of up to 512 fallback PodGroups repeats the message."""
+        own = [a_users_workload(name=f"{number:0250}") for number in range(1000)]
+        failure = _resolved(observed(others=own)).failure
+        assert failure is not None
+        assert mentions(failure.message, f"{0:0250}", "999 others")
+        assert len(failure.message) < 400
 
     def test_it_must_have_a_template_for_every_group_label(self, wording: Wording) -> None:
         """Pods stamped for a group that it lacks would wait for ever."""

@@ -84,6 +84,32 @@ OF_ANOTHER_OWNER = labelled({"muster.dev/owner-uid": "another"})
             (),
             id="Muster's fallback, which says why itself",
         ),
+        pytest.param(
+            observed(
+                groups=[a_pod_group(NAME, annotated({"muster.dev/stand-in": "no reason"}), min_count=None)],
+                pods=FREE,
+                workload=a_workload(),
+            ),
+            "False",
+            "NotAsCreated",
+            (NAME,),
+            id="one with Muster's labels and an annotation that is no reason",
+        ),
+        pytest.param(
+            observed(
+                groups=[
+                    a_pod_group(
+                        NAME, FOREIGN, annotated({"muster.dev/stand-in": "RefusedByApi: x"}), min_count=500
+                    )
+                ],
+                pods=FREE,
+                workload=a_workload(),
+            ),
+            "False",
+            "NotMusters",
+            (NAME, 500),
+            id="one without Muster's labels, with the annotation of a fallback",
+        ),
     ],
 )
 def test_ready_means_as_muster_created_them(

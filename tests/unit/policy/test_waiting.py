@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -283,6 +284,17 @@ def test_a_gang_of_gangs_below_another_one_waits_for_itself() -> None:
         [*NEW_PREFILL, *NEW_DECODE, *HANGING], composites=(root, *inner), groups=groups, policy=FLAG
     )
     assert ungated(given) == ALL[:2]
+
+
+def test_rings_and_deep_trees_come_to_an_end() -> None:
+    """A user may make CompositePodGroups below one another, without end and a thousand deep."""
+    pods = [*NEW_PREFILL, *NEW_DECODE]
+    ring = (a_composite(CHAT, 2, below("other")), a_composite("other", 1, below(CHAT)))
+    assert ungated(observed_tree(pods, composites=ring)) == ALL
+    names = [*(f"level-{number}" for number in range(1000)), ""]
+    chain = [a_composite(name, 1, below(above)) for name, above in pairwise(names)]
+    chain.append(a_composite(CHAT, 2, below(names[0])))
+    assert ungated(observed_tree(pods, composites=chain)) == ALL
 
 
 def test_which_groups_are_placed_together() -> None:

@@ -107,8 +107,8 @@ def pod_set_of(
         replicated_job,
         jobs,
         spec.template,
-        spec.parallelism,
-        spec.completions,
+        max(0, spec.parallelism),  # JobSet's webhook takes negative numbers
+        None if spec.completions is None else max(0, spec.completions),
         spec.indexed,
         labels,
         ungrouped,

@@ -107,7 +107,7 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
             entry.template,
             f"spec.replicatedJobs[{index}].template.spec.template",
             entry.name,
-            entry.replicas,
+            max(0, entry.replicas),
             group_labels.group_of_replicated_job(entry.name, step) if enabled else None,
         )
         sets.append(

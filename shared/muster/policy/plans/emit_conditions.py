@@ -51,6 +51,7 @@ from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-emit-conditions"
+_REASONS = frozenset(map(str, Reason))
 _WORTH_AN_EVENT = frozenset(
     {
         Reason.SCHEDULED,
@@ -179,7 +180,7 @@ def conditions_of(
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in statuses if name not in existing]
     groups = [existing[name] for name in statuses if name in existing]
-    fallback = [group for group in groups if manifests.FALLBACK in group.metadata.annotations]
+    fallback = [group for group in groups if _is_fallback(group, resolved)]
     fallback += _fallback_of_strays(resolved, members)
     total = len(statuses) + len(wanted_composites)
     ready = _ready(resolved.why_no_groups, missing, fallback, total)
@@ -266,10 +267,14 @@ def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[P
     return [
         group
         for group in members.groups
-        if manifests.FALLBACK in group.metadata.annotations
-        and group.metadata.name in named - wanted
-        and belongs_to(group.metadata.labels, resolved.root.uid)
+        if group.metadata.name in named - wanted and _is_fallback(group, resolved)
     ]
+
+
+def _is_fallback(group: PodGroup, resolved: ResolvedOwner) -> bool:
+    """Whether Muster made a group in place of a gang."""
+    metadata = group.metadata
+    return manifests.FALLBACK in metadata.annotations and belongs_to(metadata.labels, resolved.root.uid)
 
 
 def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Condition, Condition]:
@@ -324,6 +329,8 @@ def _ready(
         return Condition(READY, true=False, reason=failure.reason, message=failure.message)
     if fallback:
         reason, _, message = fallback[0].metadata.annotations[manifests.FALLBACK].partition(": ")
+        if reason not in _REASONS:  # somebody else wrote the annotation, and the API refuses most texts
+            reason = Reason.NOT_AS_CREATED
         names = ", ".join(group.metadata.name for group in fallback)
         return Condition(READY, true=False, reason=reason, message=f"fallback PodGroups {names}: {message}")
     if missing:

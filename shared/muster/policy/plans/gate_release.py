@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import is_musters
@@ -24,6 +25,7 @@ from muster.policy.plans.min_counts import (
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
+from muster.policy.tree.policy_tree import LEVELS
 
 AnyGroup = PodGroup | CompositePodGroup
 
@@ -89,7 +91,8 @@ class _GateCheck:
         self._children: defaultdict[str, list[AnyGroup]] = defaultdict(list)
         existing: list[AnyGroup] = [*groups, *members.composites]
         for group in existing:
-            self._children[_parent(group)].append(group)
+            if self._is_child(group):
+                self._children[_parent(group)].append(group)
         self._follows = follows(resolved)
         self._min_counts = wanted_min_counts(resolved, members)
         self._min_group_counts = wanted_min_group_counts(resolved, members)
@@ -100,6 +103,14 @@ class _GateCheck:
         self._reason_of_composite = {
             name: self._reason_at(composite) for name, composite in self._composites.items()
         }
+
+    def _is_child(self, group: AnyGroup) -> bool:
+        """Whether a group counts for its parent; not in a ring or in a tree deeper than the scheduler's.
+
+        The API server takes whatever parent a user names.
+        """
+        above = list(islice(_above(self._composites, group), LEVELS))
+        return len(above) < LEVELS and group not in above
 
     def reason_to_hold(self, group: PodGroup) -> NoOp | None:
         """Why the pods of a group keep their gates: for the group itself, or for a group above it."""

@@ -25,7 +25,8 @@ FALLBACK = "muster.dev/stand-in"
 CLUSTER_SCOPED_EVENTS = "default"
 """Where Events on objects without a namespace go (client-go/tools/record/event.go, Kubernetes v1.37.1)."""
 
-_EVENT_MESSAGE_LIMIT = 1024
+_MESSAGE_LIMIT = 1024
+"""The most characters of an Event's message, and of the annotation of a fallback PodGroup."""
 
 
 def create_group(
@@ -89,7 +90,9 @@ def create_fallback_group(
     if never_preempts:
         spec["preemptionPolicy"] = NEVER
     body = _pod_group(root, name, spec)
-    body["metadata"]["annotations"] = {FALLBACK: printable(f"{failure.reason}: {failure.message}")}
+    body["metadata"]["annotations"] = {
+        FALLBACK: printable(f"{failure.reason}: {failure.message}")[:_MESSAGE_LIMIT]
+    }
     return create(body)
 
 
@@ -114,7 +117,7 @@ def create_event(
         },
         "type": "Warning" if warning else "Normal",
         "reason": reason,
-        "message": printable(message)[:_EVENT_MESSAGE_LIMIT],
+        "message": printable(message)[:_MESSAGE_LIMIT],
         "source": {"component": component},
         "reportingComponent": component,
         "reportingInstance": component,

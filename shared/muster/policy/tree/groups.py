@@ -206,8 +206,7 @@ def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Co
 
 def expected_members_of_job(pod_set: PodSet, job_index: int) -> Counter[GroupInstance]:
     """The pods of one Job that run at once, by group instance."""
-    indexes = range(pod_set.parallelism if pod_set.completions is None else pod_set.completions)
-    return members_of_job(pod_set, job_index, (indexes,), pod_set.parallelism)
+    return members_of_job(pod_set, job_index, (range(_completion_indexes(pod_set)),), pod_set.parallelism)
 
 
 def members_of_job(
@@ -225,7 +224,7 @@ def members_of_job(
         return Counter({first: min(pods, at_once)})
     if not pod_set.indexed:
         return Counter({first: min(pods, at_once)} if pods else {})
-    counts = _indexes_by_instance(labels, job_index, indexes)
+    counts = _indexes_by_instance(pod_set, labels, job_index, indexes)
     # The leader runs beside its workers: with fewer pods at once than indexes they never all exist with it.
     beside = max(0, at_once - 1) if labels.leader_group and first in counts else at_once
     return Counter(
@@ -234,18 +233,29 @@ def members_of_job(
 
 
 def _indexes_by_instance(
-    labels: GroupLabels, job_index: int, indexes: Iterable[range]
+    pod_set: PodSet, labels: GroupLabels, job_index: int, indexes: Iterable[range]
 ) -> Counter[GroupInstance]:
-    """The number of completion indexes in each group instance, counted a block at a time."""
+    """The number of completion indexes in each group instance, counted a block at a time.
+
+    A live Job may have millions more than its owner's template. Blocks that the template lacks have no
+    PodGroup and are left out.
+    """
     total: Counter[GroupInstance] = Counter()
+    size = labels.shape.size
+    blocks = -(-_completion_indexes(pod_set) // size) if size else 0
     for block in indexes:
-        begin = block.start
-        while begin < block.stop:
-            end = block.stop
+        begin, stop = block.start, min(block.stop, blocks * size) if size else block.stop
+        while begin < stop:
+            end = stop
             if labels.leader_group and begin == 0:
                 end = 1
-            elif labels.shape.size:
-                end = min(end, (begin // labels.shape.size + 1) * labels.shape.size)
+            elif size:
+                end = min(end, (begin // size + 1) * size)
             total[labels.instance(job_index, begin)] += end - begin
             begin = end
     return total
+
+
+def _completion_indexes(pod_set: PodSet) -> int:
+    """The number of completion indexes of each Job, or of pods of a work queue."""
+    return pod_set.parallelism if pod_set.completions is None else pod_set.completions

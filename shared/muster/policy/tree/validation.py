@@ -62,6 +62,16 @@ def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | Non
     return _too_many(f"{shared} {members}", limits.pod_group_members, "pod_group_members")
 
 
+def too_many_composites(tree: tuple[Group, ...], limits: Limits) -> GroupingFailure | None:
+    """TooManyGroups if a policy asks for more CompositePodGroups than an owner can have PodGroups."""
+    composites = sum(len(group.instances) for root in tree for group in root.composites())
+    if composites <= limits.pod_groups:
+        return None
+    return _too_many(
+        f"workload.groups: makes {composites} CompositePodGroups", limits.pod_groups, "pod_groups"
+    )
+
+
 def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
     """Yield the groups that run while a group of another gang waits for them to be Ready.
 
