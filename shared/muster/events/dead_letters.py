@@ -134,7 +134,7 @@ def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
         "data": {
             **{key: value for key, value in details.items() if value},
             "whole": str(letter.whole).lower(),
-            _EVENT: json.dumps(letter.event, indent=1),
+            _EVENT: _lines(letter.event),
         },
     }
 
@@ -153,6 +153,14 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
         raise ValueError(f"{config_map['metadata']['name']}: {_EVENT} is not a CloudEvent: {error}") from None
     details = {key: data.get(key, "") for key in ("function", "code", "answer")}
     return DeadLetter(json.loads(text), **details, whole=data.get("whole") != "false")
+
+
+def _lines(event: Mapping[str, Any]) -> str:
+    """An event as JSON, with a line for each attribute and one for all its data.
+
+    `json.dumps` with indentation is Python code, and writes the depth of each value before it.
+    """
+    return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(event[name])}" for name in event) + "\n}"
 
 
 def _size(letter: DeadLetter) -> int:

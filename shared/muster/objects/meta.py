@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -37,6 +37,36 @@ class View(BaseModel):
         if isinstance(data, Mapping) and None in data.values():
             return {name: value for name, value in data.items() if value is not None}
         return data
+
+
+MOST_ENTRIES = 1000
+"""The entries that are read of a list in an object. A list of 200 KB can have tens of thousands, whose views
+take a second; of the lists that Muster reads, the longest in use have a few hundred."""
+
+
+def _first_entries(value: Any) -> Any:
+    return value[:MOST_ENTRIES] if isinstance(value, list | tuple) else value
+
+
+def _texts(value: Any) -> Any:
+    """Refuse a mapping with other values than texts, with one fault: pydantic makes one for each value."""
+    if isinstance(value, dict) and not {*map(type, value.values())} <= {str}:
+        name = next(name for name, text in value.items() if not isinstance(text, str))
+        raise ValueError(f"{str(name)[:64]} must be a string")
+    return value
+
+
+class _FirstFault(FailFast):
+    """`FailFast`, which Python 3.11 cannot have in a union, because it has no hash."""
+
+    __hash__ = object.__hash__
+
+
+_Entry = TypeVar("_Entry")
+Entries = Annotated[tuple[_Entry, ...], _FirstFault(), BeforeValidator(_first_entries)]
+"""A list: its first entries, or the fault of the first of them that has one."""
+Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
+"""Labels or annotations."""
 
 
 class OwnerReference(View):
@@ -71,10 +101,10 @@ class ObjectMeta(View):
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
-    owner_references: tuple[OwnerReference, ...] = ()
-    finalizers: tuple[str, ...] = ()
+    labels: Texts = Field(default_factory=dict)
+    annotations: Texts = Field(default_factory=dict)
+    owner_references: Entries[OwnerReference] = ()
+    finalizers: Entries[str] = ()
 
     @property
     def created_at(self) -> datetime | None:
@@ -90,7 +120,7 @@ class ObjectMeta(View):
 class ManagedMeta(ObjectMeta):
     """`metadata` with its managedFields, which are not kept of most objects."""
 
-    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
+    managed_fields: Entries[ManagedFieldsEntry] = ()
 
     @property
     def written_by_creator_alone(self) -> bool:

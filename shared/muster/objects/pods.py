@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
-from muster.objects.meta import KubernetesObject, ObjectMeta, View, became_true_at, turned_at
+from muster.objects.meta import Entries, KubernetesObject, ObjectMeta, View, became_true_at, turned_at
 
-Conditions = tuple[dict[str, Any], ...]
-"""Conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
+Conditions = Annotated[tuple[dict[str, Any], ...], FailFast()]
+"""All conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
 
 
 class Namespace(KubernetesObject):
@@ -38,8 +38,8 @@ class PodSpec(View):
     preemption_policy: str = ""
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
-    scheduling_gates: tuple[SchedulingGate, ...] = ()
-    eviction_responders: tuple[dict[str, Any], ...] | None = None
+    scheduling_gates: Entries[SchedulingGate] = ()
+    eviction_responders: Entries[dict[str, Any]] | None = None
 
 
 class PodStatus(View):

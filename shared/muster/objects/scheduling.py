@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from muster.objects.meta import (
+    Entries,
     KubernetesObject,
     ManagedMeta,
     View,
@@ -64,7 +65,7 @@ class PodGroupTemplate(View):
     scheduling_constraints: dict[str, Any] | None = None
     disruption_mode: dict[str, Any] | None = None
     preemption_policy: str | None = None
-    resource_claims: tuple[dict[str, Any], ...] | None = None
+    resource_claims: Entries[dict[str, Any]] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,8 +78,8 @@ class PodGroupTemplate(View):
 class CompositePodGroupTemplate(PodGroupTemplate):
     """One entry of `compositePodGroupTemplates`; at least one child (v1alpha3, gate CompositePodGroup)."""
 
-    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
-    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
+    pod_group_templates: Entries[PodGroupTemplate] = ()
+    composite_pod_group_templates: Entries[CompositePodGroupTemplate] = ()
 
     def leaves(self) -> Iterator[str]:
         """The names of all PodGroup templates below it."""
@@ -99,8 +100,8 @@ class WorkloadSpec(View):
     """The spec of a Workload."""
 
     controller_ref: ControllerRef = Field(default_factory=ControllerRef)
-    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
-    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
+    pod_group_templates: Entries[PodGroupTemplate] = ()
+    composite_pod_group_templates: Entries[CompositePodGroupTemplate] = ()
 
 
 class Workload(KubernetesObject):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pydantic
 import pytest
 
@@ -10,6 +12,7 @@ from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind
 from muster.objects.scheduling import PodGroup, SchedulingPolicy, Workload
 from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
 from tests.conftest import Wording
 from tests.support.builders import (
     Object,
@@ -170,3 +173,37 @@ def test_an_objects_own_reference() -> None:
     """As every action names its target."""
     body: Object = a_job()
     assert Job.read(body).ref == ObjectRef("batch/v1", "Job", "team-a", "llama", body["metadata"]["uid"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"metadata": {"ownerReferences": [0] * 5000}},
+        {"metadata": {"finalizers": [0] * 5000}},
+        {"metadata": {"labels": {str(number): 0 for number in range(5000)}}},
+        {"metadata": {"annotations": {str(number): 0 for number in range(5000)}}},
+        {"metadata": {}, "status": {"conditions": [0] * 5000}},
+        {"metadata": {}, "spec": {"replicatedJobs": [{}] * 5000}},
+    ],
+)
+def test_thousands_of_wrong_entries_are_one_fault(fields: Any) -> None:
+    """Pydantic would make a fault of each, of a kilobyte."""
+    with pytest.raises(pydantic.ValidationError) as caught:
+        JobSet.read({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **fields})
+    assert caught.value.error_count() == 1
+
+
+def test_the_first_thousand_entries_are_read_but_all_conditions() -> None:
+    """A status write has to repeat the conditions of others; of other lists, more entries take a second."""
+    metadata = {"ownerReferences": [{"uid": str(number)} for number in range(5000)]}
+    conditions = [{"type": str(number)} for number in range(5000)]
+    jobset = JobSet.read(
+        {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": metadata,
+            "status": {"conditions": conditions},
+        }
+    )
+    assert [owner.uid for owner in jobset.metadata.owner_references] == [str(n) for n in range(1000)]
+    assert len(jobset.status.conditions) == 5000

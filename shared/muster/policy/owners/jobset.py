@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from muster.objects.meta import View
+from muster.objects.meta import Entries, View
 from muster.objects.resources import JOBS, JOBSETS
 from muster.policy import group_labels
 from muster.policy.owners.job import JobTemplate, pod_set_of
@@ -35,7 +35,7 @@ class ReplicatedJob(View):
     name: str
     replicas: int = 1
     template: JobTemplate = Field(default_factory=JobTemplate)
-    depends_on: tuple[DependsOn, ...] = ()
+    depends_on: Entries[DependsOn] = ()
 
 
 class StartupPolicy(View):
@@ -47,7 +47,7 @@ class StartupPolicy(View):
 class JobSetSpec(OwnerSpec):
     """The spec of a JobSet."""
 
-    replicated_jobs: tuple[ReplicatedJob, ...] = ()
+    replicated_jobs: Entries[ReplicatedJob] = ()
     startup_policy: StartupPolicy = Field(default_factory=StartupPolicy)
     managed_by: str = CONTROLLER
 
@@ -63,7 +63,7 @@ class JobSetStatus(OwnerStatus):
     """Restarts, ended Jobs and conditions of a JobSet."""
 
     restarts: int = 0
-    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = ()
+    replicated_jobs_status: Entries[ReplicatedJobStatus] = ()
 
 
 class JobSet(OwnerObject):

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from muster.objects.field_paths import FieldPath, Path, owned_by
-from muster.objects.meta import KubernetesObject, ManagedFieldsEntry, ObjectMeta, ObjectRef, View
+from muster.objects.meta import Entries, KubernetesObject, ManagedFieldsEntry, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
@@ -70,7 +70,7 @@ class FieldOwner(ManagedFieldsEntry):
 class RuntimeMeta(ObjectMeta):
     """The metadata of a runtime, with the owners of its fields."""
 
-    managed_fields: tuple[FieldOwner, ...] = ()
+    managed_fields: Entries[FieldOwner] = ()
 
 
 class JobSetTemplate(View):
