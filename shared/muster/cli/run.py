@@ -26,7 +26,7 @@ from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 from muster.replay.files import PRIVATE
 from muster.replay.snapshots import Objects
-from muster.simulator.broker import CloudEvent, Report
+from muster.simulator.broker import Report
 
 _SETTLE_SECONDS = 2.0
 """How long to wait for the functions' last answers, so that the report has them."""
@@ -144,7 +144,7 @@ class _Show:
             style = "green" if passed == len(runs) else "bold red"
             self._console.print(f"{passed} of {len(runs)} stories passed", style=style)
             for letter in stack.dead_letters:
-                _report_dead_letter(self._console, letter)
+                self._console.print(display.undelivered(letter), soft_wrap=True)
             if keep:
                 namespaces = {run.story.namespace for run in runs}
                 self._keep_up(stack, lambda: _outside(recorder.objects(), namespaces))
@@ -198,16 +198,12 @@ def _serve_cluster(options: StackOptions) -> bool:
 
     def report_delivery(report: Report) -> None:
         if report.dead_letter is not None:
-            _report_dead_letter(console, report.event)
+            console.print(display.undelivered(report.event), soft_wrap=True)
 
     with Stack(options, lines.add_activity, report_delivery) as stack:
         console.print(f"running on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
     return True
-
-
-def _report_dead_letter(console: Console, letter: CloudEvent) -> None:
-    console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow", soft_wrap=True)
 
 
 def _wait(tick: Callable[[], None] = lambda: None) -> None:

@@ -32,6 +32,11 @@ def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping
     return answer
 
 
+LONGEST_LINE = 16 * 1024 * 1024
+"""The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
+_CHUNK = 64 * 1024
+
+
 def with_metadata(path: str, answer: Any) -> Object:
     """An object that has metadata.
 
@@ -97,12 +102,30 @@ def parsed(data: bytes) -> Any:
         return data.decode(errors="replace")
 
 
-def lines_of(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """The lines of an answer as they come, without empty ones; ends where the connection ends."""
+def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """The lines of an answer as they come, without empty ones; ends where the connection ends.
+
+    Raises:
+        AnswerTooLarge: a line has more than LONGEST_LINE bytes.
+    """
     rest = b""
     try:
-        for chunk in response.stream(amt=None):
+        for chunk in response.stream(amt=_CHUNK):
             *complete, rest = (rest + chunk).split(b"\n")
             yield from (line for line in complete if line.strip())
+            if len(rest) > LONGEST_LINE:
+                raise errors.AnswerTooLarge(f"{path}: a line has more than {LONGEST_LINE} bytes")
     except urllib3.exceptions.HTTPError:
         return  # the server or the read timeout ended the watch; the caller resumes from its last version
+
+
+def change_of(path: str, line: bytes) -> tuple[str, Object]:
+    """The type and the object of a line of a watch.
+
+    Raises:
+        Unavailable: the line has another shape.
+    """
+    change = parsed(line)
+    if isinstance(change, dict) and isinstance(change.get("object"), dict) and "type" in change:
+        return str(change["type"]), change["object"]
+    raise errors.Unavailable(f"{path}: the answer is no watch")

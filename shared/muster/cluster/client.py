@@ -7,7 +7,6 @@ fields of an object that is read and written back.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -18,6 +17,8 @@ from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
 from muster.cluster.answers import (
+    LONGEST_LINE,
+    change_of,
     is_dense,
     items_of,
     lines_of,
@@ -307,17 +308,18 @@ class Client:
             "timeoutSeconds": str(timeout_seconds),
             "allowWatchBookmarks": "true",
         }
-        response = self._connections.open(
-            "GET", resource.path(namespace=namespace), query, None, timeout_seconds + 5
-        )
+        path = resource.path(namespace=namespace)
+        response = self._connections.open("GET", path, query, None, timeout_seconds + 5)
         try:
             if response.status >= 400:
-                raise errors.from_answer(response.status, parsed(response.read()), response.headers)
-            for line in lines_of(response):
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise errors.from_answer(event["object"].get("code", 500), event["object"], {})
-                yield event["type"], event["object"]
+                refusal = parsed(response.read(LONGEST_LINE))
+                raise errors.from_answer(response.status, refusal, response.headers)
+            for line in lines_of(path, response):
+                kind, obj = change_of(path, line)
+                if kind == "ERROR":
+                    code = obj.get("code")
+                    raise errors.from_answer(code if isinstance(code, int) else 500, obj, {})
+                yield kind, obj
         finally:
             response.close()
 

@@ -22,6 +22,7 @@ from muster.objects.text import printable
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
+from muster.simulator.broker import CloudEvent
 
 GOOD, WAITING, BAD = "✔", "…", "✘"
 STYLES = {GOOD: "green", WAITING: "yellow", BAD: "red"}
@@ -51,6 +52,11 @@ class LocalConsole(Console):
         if threading.current_thread() is threading.main_thread():
             raise BrokenPipeError
         _thread.interrupt_main()
+
+
+def undelivered(letter: CloudEvent) -> Text:
+    """Return the line for an event that became a dead letter; its sender chose type and subject."""
+    return Text(printable(f"not delivered: {letter['type']} {letter['subject']}"), "yellow")
 
 
 def console() -> LocalConsole:

@@ -86,9 +86,10 @@ def forget(client: Client, namespace: str, stored: StoredLetter) -> None:
 def to_url(url: str) -> Sender:
     """Return a sender that POSTs to the URL of a broker.
 
-    In structured mode, because an attribute may have characters that a header cannot have.
+    In structured mode, because an attribute may have characters that a header cannot have. A redirect counts
+    as a refusal: it may lead to a page that answers 200, and the letter would be deleted.
     """
-    target = HttpTarget(url, connections=1)
+    target = HttpTarget(url, connections=1, redirected=False)
     headers = {"Content-Type": STRUCTURED}
 
     def send(event: Mapping[str, Any]) -> str:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from muster.cluster.snapshot import Snapshot
+from muster.local import display
 from muster.objects.meta import ObjectRef
 from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.broker import CloudEvent
 from muster.steps import step_named
 from tests.support import builders as b
 from tests.unit.cli.conftest import Filed, Muster
@@ -77,3 +79,15 @@ def test_a_name_begins_no_line_of_lint(muster: Muster, filed: Filed) -> None:
     printed = muster("lint", filed("job.yaml", json.dumps(job))).stdout
     assert rf"llama\n{claimed}" in printed
     assert claimed not in printed.splitlines()
+
+
+def test_an_event_that_was_not_delivered_is_escaped() -> None:
+    """Its sender chose type and subject: no escape, no link and no markup of the terminal's library."""
+    event = CloudEvent(
+        {"type": "[/x]", "subject": "[link=http://example]a\x1b[2J\x07[/link]", "id": "1"}, b""
+    )
+    text = display.undelivered(event)
+    assert not FORBIDDEN & set(text.plain)
+    assert "[/x]" in text.plain
+    assert "[link=" in text.plain
+    assert text.spans == []

@@ -177,6 +177,17 @@ def test_broker_that_does_not_answer(muster: Muster, world: RedriveCluster) -> N
     assert world.letters() == [name]
 
 
+def test_a_redirect_is_no_acceptance(muster: Muster, world: RedriveCluster) -> None:
+    """It may lead to a page for logging in, which answers 200; the letter is kept."""
+    name = world.store()
+    moved = ScriptedResponse(302, headers={"Location": "/login"})
+    with serving(moved, ScriptedResponse(200, {"page": "login"})) as server:
+        kept = redrive(muster, world, "--all", "--to", server.url)
+    assert kept.exit_code == 1
+    assert_names(kept.stdout, name, "302")
+    assert world.letters() == [name]
+
+
 def test_broker_that_is_not_there(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
     """On a cluster without Knative the broker has to be named."""
     name = world.store()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from muster.cluster import errors
+from muster.cluster import answers, errors
 from muster.cluster.client import Client
 from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving, status
@@ -62,3 +62,19 @@ class TestWatch:
         body = _line("ADDED", "a")
         with serving(ScriptedResponse(body=body, headers={"Content-Length": str(len(body) + 50)})) as server:
             assert len(list(Client.for_server(server.url).watch(PODS))) <= 1
+
+    def test_a_line_without_end_is_no_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nor is an error: an object has 1.5 MiB."""
+        monkeypatch.setattr(answers, "LONGEST_LINE", 2**20)
+        answer = ScriptedResponse(chunks=(_line("ADDED", "a"), *[b"x" * 2**16] * 40))
+        with serving(answer) as server:
+            stream = Client.for_server(server.url).watch(PODS)
+            assert next(stream)[0] == "ADDED"
+            with pytest.raises(errors.AnswerTooLarge):
+                next(stream)
+
+    @pytest.mark.parametrize("line", [b"[]", b'"x"', b"{}", b'{"type": "ADDED", "object": 7}', b"<html>"])
+    def test_lines_of_another_shape(self, line: bytes) -> None:
+        """A proxy may answer anything with 200."""
+        with serving(ScriptedResponse(chunks=(line + b"\n",))) as server, pytest.raises(errors.Unavailable):
+            next(Client.for_server(server.url).watch(PODS))

@@ -52,10 +52,16 @@ class HttpTarget:
     """A subscriber at a URL, with keep-alive connections.
 
     Redirects are followed as by Go's `net/http`: after 301, 302 and 303 as GET without the body.
+
+    Args:
+        url: where events are sent.
+        connections: the most connections that are kept.
+        redirected: whether redirects are followed.
     """
 
-    def __init__(self, url: str, *, connections: int = 8) -> None:
+    def __init__(self, url: str, *, connections: int = 8, redirected: bool = True) -> None:
         self.url = url
+        self._redirects = REDIRECTS if redirected else frozenset()
         self._pool = urllib3.PoolManager(maxsize=connections, retries=False)
 
     def __call__(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
@@ -64,7 +70,7 @@ class HttpTarget:
         for _ in range(MAX_REQUESTS):
             answer = self._request(method, url, headers, body, timeout)
             location = answer.headers.get("Location")
-            if answer.status not in REDIRECTS or not location:
+            if answer.status not in self._redirects or not location:
                 return answer
             url = urljoin(url, location)
             if answer.status not in KEEPING_THE_METHOD:

@@ -253,4 +253,7 @@ class _Stream:
             return None
         if status not in range(200, 300):
             return None
-        return {entry["name"]: entry["namespaced"] for entry in body["resources"]}
+        try:
+            return {str(entry["name"]): bool(entry["namespaced"]) for entry in body["resources"]}
+        except (KeyError, TypeError):  # a proxy may answer anything with 200
+            return None
