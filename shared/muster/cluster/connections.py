@@ -78,6 +78,7 @@ class Connections:
 
         Raises:
             AnswerTooLarge: the body has more than `most_bytes`, or MOST_BYTES; the rest of it is not read.
+            Unauthorized: the credentials cannot be sent.
         """
         most_bytes = MOST_BYTES if most_bytes is None else most_bytes
         seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
@@ -124,12 +125,20 @@ class Connections:
             raise errors.Unavailable(f"{method} {path}: {error}") from error
 
     def _credentials(self) -> dict[str, str]:
+        """The headers with the credentials, without the blanks and the newline that files end in.
+
+        Raises:
+            Unauthorized: they have characters that no header may have; urllib3's error would have them, too.
+        """
         settings = self._configuration.auth_settings()
-        return {
-            setting["key"]: setting["value"]
+        headers = {
+            setting["key"]: setting["value"].strip()
             for setting in settings.values()
             if setting["in"] == "header" and setting["value"]
         }
+        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+            raise errors.Unauthorized("the token has characters that no HTTP header may have")
+        return headers
 
 
 def _is_loopback(host: str) -> bool:

@@ -99,7 +99,7 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     user = _entry(named, chosen, entries["users"], "user", _text(found, "user"))
     cluster = _entry(named, chosen, entries["clusters"], "cluster", _text(found, "cluster"))
     server = _text(cluster, "server") or ""
-    if urlsplit(server).scheme not in {"http", "https"}:
+    if not _is_http(server):
         raise BadKubeconfigError(
             f"{named}: cluster {_text(found, 'cluster')!r}: server {server!r} is not a URL"
             if server
@@ -108,6 +108,13 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     plugin = user.get("exec")
     command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
     return Kubeconfig(files, chosen, _text(found, "namespace") or "default", server, command or "")
+
+
+def _is_http(server: str) -> bool:
+    try:
+        return urlsplit(server).scheme in {"http", "https"}
+    except ValueError:  # `http://[::1`
+        return False
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -28,7 +28,13 @@ class ObjectRef:
 class View(BaseModel):
     """A frozen view of the fields that Muster reads; other fields are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        hide_input_in_errors=True,  # traces in logs have no values of objects
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -183,7 +183,7 @@ class Reason(StrEnum):
     UNREADABLE_OBJECT = "UnreadableObject"
     """An object of the cluster has a field of a type that no API server would have stored."""
     UNEXPECTED_ERROR = "UnexpectedError"
-    """An unexpected exception; the message begins with its class. A bug."""
+    """An unexpected exception; the message is its class, and the log has the trace. A bug."""
     PERMISSION_MISSING = "PermissionMissing"
     """At the start of a function: its service account lacks permissions."""
     PERMISSIONS_GRANTED = "PermissionsGranted"

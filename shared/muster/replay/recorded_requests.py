@@ -135,6 +135,6 @@ def time_of(request: RecordedRequest, default: datetime) -> datetime:
     """Return the time of an event in UTC, or the default if it has no valid time."""
     try:
         sent = datetime.fromisoformat(request.time)
-    except ValueError:
+        return sent.astimezone(UTC) if sent.tzinfo else sent.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # in UTC it may be in the year 0 or 10,000
         return default
-    return sent.astimezone(UTC) if sent.tzinfo else sent.replace(tzinfo=UTC)

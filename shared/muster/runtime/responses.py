@@ -91,8 +91,8 @@ def of_error(error: Exception) -> Outcome:
             error=error,
         )
     if not isinstance(error, errors.ClusterError):
-        message = f"{type(error).__name__}: {error}"
-        return Outcome(_UNFORESEEN.kind, _UNFORESEEN.reason, message, error=error)
+        # Senders get the message. The text of such an error may have anything in it; the log has its trace.
+        return Outcome(_UNFORESEEN.kind, _UNFORESEEN.reason, type(error).__name__, error=error)
     meaning = next((MEANINGS[known] for known in type(error).__mro__ if known in MEANINGS), _UNFORESEEN)
     return Outcome(
         meaning.kind,

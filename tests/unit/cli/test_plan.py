@@ -118,6 +118,14 @@ def test_a_deletion_has_no_body(muster: Muster, filed: Filed) -> None:
     assert list(action) == ["verb", "apiVersion", "kind", "namespace", "name"]
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_that_utc_does_not_have_is_none(muster: Muster, filed: Filed, time: str) -> None:
+    """The event is planned as of now."""
+    event = filed("event.json", an_event(time=time))
+    result = muster("plan", "create_workload", "--event", event, "--objects", filed("c.yaml", CLUSTER))
+    assert documents(result)[0]["function"] == "create_workload"
+
+
 @pytest.mark.parametrize("name", ["create_workload", "create-workload"])
 def test_a_function_is_known_by_its_folder_and_by_its_service(
     muster: Muster, filed: Filed, name: str

@@ -322,22 +322,36 @@ def test_raw_returns_any_answer() -> None:
     assert (server.requests[0].query, server.requests[0].body) == ({"q": "1"}, {"b": 2})
 
 
-def test_a_kubeconfigs_token_is_sent(tmp_path: Path) -> None:
-    """Credentials come from the kubernetes package."""
+def _with_token(url: str, token: str, path: Path) -> Client:
+    """A client with a kubeconfig that has this token."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+    }
+    path.write_text(json.dumps(config))
+    return Client.from_kubeconfig(str(path), user_agent="muster-test")
+
+
+@pytest.mark.parametrize("token", ["secret", "secret\n"])
+def test_a_kubeconfigs_token_is_sent(tmp_path: Path, token: str) -> None:
+    """Credentials come from the kubernetes package; a newline at their end is that of a file."""
     with serving(ScriptedResponse(200, POD)) as server:
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-            "clusters": [{"name": "k", "cluster": {"server": server.url}}],
-            "users": [{"name": "u", "user": {"token": "secret"}}],
-        }
-        path = tmp_path / "config"
-        path.write_text(json.dumps(config))
-        _get(Client.from_kubeconfig(str(path), user_agent="muster-test"))
+        _get(_with_token(server.url, token, tmp_path / "config"))
     headers = server.requests[0].headers
     assert (headers["authorization"], headers["user-agent"]) == ("Bearer secret", "muster-test")
+
+
+@pytest.mark.parametrize("token", ["sec\nret", "sec\r\nx: ret", "sec€ret", "sec\0ret"])
+def test_a_token_that_no_header_can_have_is_in_no_message(tmp_path: Path, token: str) -> None:
+    """Functions answer messages to senders, and the command prints them into logs of CI."""
+    client = _with_token("http://127.0.0.1:1", token, tmp_path / "config")
+    with pytest.raises(errors.Unauthorized) as caught:
+        _get(client)
+    assert "ret" not in caught.value.message.replace("that no HTTP header may have", "")
 
 
 def test_a_pods_service_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,7 @@ def test_valid_events(more: dict[str, Any]) -> None:
         pytest.param({"source": ABSENT}, id="invalidNoSource: no source"),
         pytest.param({"time": "lunchtime"}, id="invalidTimeGarbage: a time that is none"),
         pytest.param({"time": "2018-04-05T18:31Z"}, id="invalidTimeToMinute: a time without seconds"),
+        pytest.param({"time": "9999-12-31T24:00:00Z"}, id="a time in the year 10,000"),
         pytest.param({"time": "2018-04-05T18:31:00X"}, id="invalidTimeOffsetX: an unknown zone"),
         pytest.param(
             {"time": "2018-04-05T18:31:00+25:00"}, id="invalidTimeOffsetOutOfRange: a zone beyond the day"

@@ -171,6 +171,13 @@ def test_bug_in_any_stage_is_500(stage: str) -> None:
     assert said(handler.handle(*an_event())) == (500, "UnexpectedError", "")
 
 
+def test_answers_have_no_text_of_unexpected_errors() -> None:
+    """A library may have written a token into it."""
+    handler = a_handler(a_step(plan=raises(ValueError("Invalid header value b'Bearer secret'"))))
+    answer = json.loads(handler.handle(*an_event()).body)
+    assert answer == {"reason": "UnexpectedError", "message": "ValueError"}
+
+
 def test_reply_that_cannot_be_made_is_a_bug() -> None:
     """A reply whose data no JSON can hold is a bug, and is answered as one."""
     assert DONE.reply is not None

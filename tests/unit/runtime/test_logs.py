@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from muster.cluster import errors
+from muster.objects.meta import KubernetesObject
 from muster.runtime import logs
 from muster.runtime.handle import Handler
 from tests.conftest import Wording
@@ -91,6 +92,16 @@ def test_bug_has_its_trace(written: Any) -> None:
     assert "ZeroDivisionError: by zero" in line["trace"]
 
 
+def test_traces_have_no_values_of_objects(written: Any) -> None:
+    """An object of the cluster with a field of a wrong type is a bug, and its value may be a password."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"db": {"password": "hunter2"}}}}
+    step = a_step(plan=lambda _inputs, _now: KubernetesObject.read(pod))
+    (line,) = written(a_handler(step), *an_event())
+    assert line["reason"] == "UnreadableObject"
+    assert "ValidationError" in line["trace"]
+    assert "hunter2" not in json.dumps(line)
+
+
 @pytest.mark.parametrize(
     ("change", "cluster", "level", "outcome"),
     [
@@ -126,9 +137,8 @@ def test_quiet_level(written: Any) -> None:
 def test_no_line_is_forged_and_none_is_endless(written: Any) -> None:
     """Text from outside stays within its line, and is cut."""
     forged = 'a\n{"level": "INFO"}'
-    cluster = FakeCluster(on_read=RuntimeError(forged + "x" * 9999))
+    cluster = FakeCluster(on_read=errors.Unavailable(forged + "x" * 9999))
     (line,) = written(a_handler(cluster=cluster), *an_event())
-    assert "RuntimeError" in line["message"]
     assert forged in line["message"]
     assert len(line["message"]) == 1024
 
