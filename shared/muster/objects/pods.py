@@ -39,6 +39,7 @@ class PodSpec(View):
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: Entries[SchedulingGate] = ()
+    tolerations: Entries[dict[str, Any]] = ()
     eviction_responders: Entries[dict[str, Any]] | None = None
 
 

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     """The pods have a nodeName: no scheduler sees them, and the API refuses a scheduling gate beside it."""
     NAME_TOO_LONG = "NameTooLong"
     """The name has more than 63 characters: no pod can have it as a label, by which pods are stamped."""
+    POD_TOO_LARGE = "PodTooLarge"
+    """The gated pods have more than 16 scheduling gates or 500 tolerations (policy/plans/patch_pods.py)."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
     """`managedBy` names another controller, such as MultiKueue's."""
     OWNED_BY_ANOTHER = "OwnedByAnother"

@@ -144,6 +144,18 @@ def test_delete_of_an_object_that_is_not_there() -> None:
         Client.for_server(server.url).delete(PODS, "llama-0", "team-a")
 
 
+@pytest.mark.parametrize("verb", [Verb.PATCH, Verb.UPDATE])
+def test_answers_to_changes_are_not_parsed(verb: Verb) -> None:
+    """An object of 2 MiB takes 30 when it is parsed; errors are read."""
+    action = Action(
+        verb, ObjectRef("v1", "Pod", "team-a", "llama-0"), {"metadata": {}}, patch=PatchType.MERGE
+    )
+    with serving(ScriptedResponse(200, b"[" * 100_000)) as server:
+        assert Client.for_server(server.url).write(action, "m") == {}
+    with serving(ScriptedResponse(409, status(409, "Conflict"))) as server, pytest.raises(errors.Conflict):
+        Client.for_server(server.url).write(action, "m")
+
+
 def test_a_patch_needs_a_media_type(wording: Wording) -> None:
     """A plan without one is a bug, not an error of the cluster."""
     patch = Action(Verb.PATCH, ObjectRef("v1", "Pod", "team-a", "llama-0"), {})

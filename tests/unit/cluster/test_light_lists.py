@@ -56,7 +56,7 @@ def test_few_gates_are_kept_of_a_pod() -> None:
     body = a_large_pod(0)
     body["spec"]["schedulingGates"] = [*gates, {"name": GATE}]
     kept = without_containers(body)["spec"]["schedulingGates"]
-    assert kept == [{"name": GATE}, *gates[:16]]
+    assert kept == [{"name": GATE}, *gates[:17]]
 
 
 def test_the_memory_of_a_list_is_that_of_a_page(cluster: DeadlineClient) -> None:

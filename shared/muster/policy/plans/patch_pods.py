@@ -15,6 +15,10 @@ from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.plans.gate_release import OwnerGroups, held_groups, in_tree, root_of, was_placed
 from muster.policy.reasons import Reason
 
+MOST_GATES, MOST_TOLERATIONS = 16, 500
+"""Pods with more keep their gate. The time that kube-apiserver 1.37.1 takes to change a pod grows with the
+square of their number: 5 s for 10,000 gates, 7 s for 10,000 tolerations."""
+
 
 @dataclass(frozen=True)
 class PodInputs:
@@ -41,7 +45,10 @@ def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - e
     """Remove the gates of all free pods at once, since one gated pod holds back its whole group or tree."""
     if inputs.awaited:
         return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {inputs.awaited} does not exist yet")
-    gated, served = gated_pods(inputs.pods), inputs.api.served
+    all_gated, served = gated_pods(inputs.pods), inputs.api.served
+    gated = [pod for pod in all_gated if not _is_costly(pod)]
+    if all_gated and not gated:
+        return NoOp(Reason.POD_TOO_LARGE, f"{all_gated[0].ref} has too many scheduling gates or tolerations")
     without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
     if not without_group:
@@ -64,6 +71,11 @@ def needs_owner(group: PodGroup, pods: tuple[Pod, ...]) -> bool:
 def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
     """The pods that are to run and have Muster's gate."""
     return [pod for pod in pods if GATE in pod.gates and not (pod.finished or pod.being_deleted)]
+
+
+def _is_costly(pod: Pod) -> bool:
+    """Whether each change of a pod keeps the API server busy for long."""
+    return len(pod.spec.scheduling_gates) > MOST_GATES or len(pod.spec.tolerations) > MOST_TOLERATIONS
 
 
 def remove_gate(pod: Pod) -> Action:
