@@ -10,6 +10,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.output import CommandError, echo
+from muster.objects import yaml_files
 from muster.scaffold import REACTIONS, write_step
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,50}[a-z0-9])?")
@@ -47,6 +48,8 @@ def command(name: str, event: str, into: Path) -> None:
         )
     if keyword.iskeyword(name):
         raise BadInput(f"{name!r} is a word of Python, so no package can have that name")
+    if not isinstance(yaml_files.load(name), str):
+        raise BadInput(f"{name!r} is no text in YAML, so no manifest can have that name")
     folder = into / name.replace("-", "_")
     try:
         files = write_step(folder, REACTIONS[event])

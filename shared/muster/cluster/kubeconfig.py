@@ -105,6 +105,12 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
             if server
             else f"{named}: cluster {_text(found, 'cluster')!r} has no server"
         )
+    provider = user.get("auth-provider")
+    if isinstance(provider, Mapping) and "cmd-path" in str(provider.get("config")):
+        # The kubernetes package runs it; kubectl has refused it since 1.26.
+        raise BadKubeconfigError(
+            f"{named}: the user of context {chosen!r} has an auth-provider that runs a command"
+        )
     plugin = user.get("exec")
     command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
     return Kubeconfig(files, chosen, _text(found, "namespace") or "default", server, command or "")

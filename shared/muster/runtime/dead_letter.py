@@ -77,7 +77,7 @@ class DeadLetters:
             started = time.perf_counter()
             letter: DeadLetter | None = None
             try:
-                with self._workers.reading:  # parsed, a body takes many times its memory
+                with self._workers.reading.turn(len(body), self.settings.deadline_seconds):
                     received = dead_letters.of_request(headers, body, self._limits)
                     letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
                     del received

@@ -187,7 +187,7 @@ class Handler:
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
             try:
-                with self._workers.reading:  # parsed, a body takes many times its memory
+                with self._workers.reading.turn(len(body), cluster.seconds_left):
                     event = parse(headers, body, self._limits)
                     about = logs.about(event)
                     subject = _subject(self.step, event)

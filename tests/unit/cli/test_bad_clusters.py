@@ -92,6 +92,11 @@ KUBECONFIGS = [
     ),
     pytest.param(a_kubeconfig(""), ["'near'", "server"], id="a cluster without a server"),
     pytest.param(a_kubeconfig("example.com"), ["'near'", "'example.com'"], id="a server that is no URL"),
+    pytest.param(
+        a_kubeconfig(users=[{"name": "me", "user": {"auth-provider": {"config": {"cmd-path": "/bin/sh"}}}}]),
+        ["'here'", "auth-provider"],
+        id="an auth-provider that runs a command",
+    ),
     pytest.param(a_kubeconfig("http://[::1"), ["'near'", "'http://[::1'"], id="half an IPv6 address"),
     pytest.param(a_kubeconfig(contexts="none"), ["contexts"], id="contexts that are no list"),
     pytest.param(a_kubeconfig(users=[{"user": {}}]), ["users[0]", "name"], id="a user without a name"),

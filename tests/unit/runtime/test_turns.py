@@ -18,7 +18,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.limits import Limits, setting
 from muster.policy.model import Plan
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.turns import NamespaceBusyError, Turns
+from muster.runtime.turns import NamespaceBusyError, SmallestFirst, Turns
 from tests.support.messages import mentions
 from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, a_step, an_event
 
@@ -201,3 +201,45 @@ def test_one_body_is_parsed_at_a_time() -> None:
         answers = list(pool.map(lambda _number: handler.handle(headers, b"{}"), range(8)))
     assert most == 1
     assert {answer.status for answer in answers} <= {200, 202, 204}
+
+
+def _parsed_in_order(sizes: dict[str, int], seconds_between: float = 0.0) -> list[str]:
+    """The order in which bodies are parsed that came one after the other while another one was parsed."""
+    now, order = 0.0, []
+    turns = SmallestFirst(lambda: now)
+
+    def parse(name: str) -> None:
+        with turns.turn(sizes[name], 5):
+            order.append(name)
+
+    with turns.turn(1, 5):
+        threads = []
+        for name in sizes:
+            threads.append(threading.Thread(target=parse, args=(name,)))
+            threads[-1].start()
+            while len(turns._waiting) < len(threads):
+                time.sleep(0.001)
+            now += seconds_between
+    for thread in threads:
+        thread.join(5)
+    return order
+
+
+def test_small_bodies_are_parsed_before_large_ones() -> None:
+    """Sixty bodies of 200 KB, of 0.2 s each, would hold up a pod's event for longer than its broker waits."""
+    assert _parsed_in_order({"large": 200_000, "larger": 600_000, "pod": 5_000}) == ["pod", "large", "larger"]
+
+
+def test_large_bodies_have_their_turn() -> None:
+    """A body of 200 KB waits as if it had come 49 seconds later."""
+    sizes = {"large": 200_000, "pod": 5_000, "another pod": 5_000}
+    assert _parsed_in_order(sizes, seconds_between=30) == ["pod", "large", "another pod"]
+
+
+def test_an_event_that_is_not_parsed_in_time_comes_again() -> None:
+    """Its broker would have given up on it."""
+    handler = a_handler(deadline_seconds=0.1)
+    with handler._workers.reading.turn(1, 5):
+        answer = handler.handle(*an_event())
+    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
+    assert handler.handle(*an_event()).status in {200, 202}
