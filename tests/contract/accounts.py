@@ -55,7 +55,7 @@ def shared_account(api: Conversation, *misuses: tuple[Any, ...]) -> Conversation
     """
     policies = [one for one in ONE_SERVICE if one["kind"].startswith(REFUSED_BY)]
     manifests.apply(api.api, policies)
-    user = api.as_user(api.token_of(NAMESPACE, SHARED))
+    user = api.as_user(api.token_of(NAMESPACE, SHARED), "muster-emit-conditions")
     for misuse in misuses:
         _wait_until_refused(user, *misuse)
     return user
@@ -71,7 +71,7 @@ def account(api: Conversation, name: str, *misuse: Any) -> Conversation:
             until it is refused, because a real server reads policies and roles from caches.
     """
     manifests.apply(api.api, of_account(name, POLICIES))
-    user = api.as_user(api.token_of(NAMESPACE, name))
+    user = api.as_user(api.token_of(NAMESPACE, name), f"muster-{name}")
     _wait_until_refused(user, *misuse)
     return user
 

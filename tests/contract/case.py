@@ -91,17 +91,19 @@ class Conversation:
         entries: one for each request so far.
         token_of: returns a token of a service account, by namespace and name; the embedded server takes the
             user's name for one.
+        manager: the field manager of its writes; "" leaves it to the server.
     """
 
     api: KubernetesApi
     namespace: str
     entries: list[dict[str, Any]] = field(default_factory=list)
     token_of: Callable[[str, str], str] = "system:serviceaccount:{}:{}".format
+    manager: str = ""
     _identities: dict[str, str] = field(default_factory=dict)
 
-    def as_user(self, token: str) -> Conversation:
-        """Return the same conversation with the token of another user."""
-        return replace(self, api=replace(self.api, token=token))
+    def as_user(self, token: str, manager: str = "") -> Conversation:
+        """Return the same conversation with the token of another user, whose writes have a field manager."""
+        return replace(self, api=replace(self.api, token=token), manager=manager)
 
     def request(
         self,
@@ -113,7 +115,8 @@ class Conversation:
         accept: str = JSON,
     ) -> ApiResponse:
         """Send a request and return the answer, whatever its status."""
-        answer = self.api.request(method, path, body, content_type, query, accept)
+        managed = {"fieldManager": self.manager} if self.manager and method in {"PATCH", "PUT"} else {}
+        answer = self.api.request(method, path, body, content_type, {**managed, **(query or {})}, accept)
         shown = {**(query or {}), **({"continue": "<token>"} if query and "continue" in query else {})}
         request = f"{method} {path}" + (f"?{'&'.join(f'{k}={v}' for k, v in shown.items())}" if shown else "")
         self.entries.append(

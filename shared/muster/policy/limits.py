@@ -43,8 +43,8 @@ class Limits:
     Attributes:
         replicated_jobs: pod templates of one owner. Each is compared with those it waits for. A Workload has
             at most 8 templates in a list, so more pod templates only share groups; 128 are planned in 30 ms.
-        pod_groups: PodGroups of one owner, and as many CompositePodGroups. 512 are 4,096 pods in blocks of 8;
-            a JobSet of 519 bytes could otherwise ask for 10,000, which take a minute to create.
+        pod_groups: PodGroups of one owner; half as many CompositePodGroups. 512 are 4,096 pods in blocks of
+            8; a JobSet of 519 bytes could otherwise ask for 10,000, which take a minute to create.
         pod_group_members: pod templates of all PodGroups of one owner, counted once for each PodGroup: what a
             plan goes through. 4 for each PodGroup at the limit.
         writes: writes for one event; the rest follows at its next delivery. All writes of 512 PodGroups fit

@@ -76,9 +76,22 @@ def conditions_are_few_and_short(api: Conversation, ns: str) -> None:
         _conditions(ours, ours),
         _conditions({**ours, "message": "x" * 2049}),
         _conditions({**ours, "reason": "x" * 129}),
+        _conditions({**ours, "status": "x" * 1000}),
     ]
     for misuse in misuses:
         assert refused(merge(function, _of_job(ns), misuse), "emit-conditions"), misuse
+
+
+@case(releases=BOTH)
+def field_managers_are_few(api: Conversation, ns: str) -> None:
+    """emit-conditions may add no other field manager to an object: thousands of them would fill it."""
+    function = _emit_conditions(api, ns)
+    api.must("POST", jobs(ns), job())
+    ours = _conditions(condition("muster.dev/PodGroupsReady"))
+    function.must("PATCH", _of_job(ns), ours, MERGE_PATCH)
+    odd = _conditions(condition("muster.dev/PodGroupsReady", "False"))
+    answer = function.request("PATCH", _of_job(ns), odd, MERGE_PATCH, {"fieldManager": "another"})
+    assert refused(answer, "emit-conditions")
 
 
 @case(releases=BOTH)

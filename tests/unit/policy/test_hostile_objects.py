@@ -135,7 +135,7 @@ LARGEST = {
         for number in range(LIMITS.replicated_jobs)
     ],
     "one CompositePodGroup for each PodGroup": [
-        a_replicated_job("node", PER_JOB, replicas=LIMITS.pod_groups - 1, label="main")
+        a_replicated_job("node", PER_JOB, replicas=LIMITS.pod_groups // 2 - 1, label="main")
     ],
 }
 """JobSets at the limits."""

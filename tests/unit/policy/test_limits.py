@@ -119,11 +119,11 @@ def test_a_refusal_names_its_limit(
     assert mentions(gave_up.message, *facts, setting(name))
 
 
-def test_composite_groups_have_the_same_limit() -> None:
-    """Four, one above each PodGroup, and one above them."""
+def test_the_most_composite_groups() -> None:
+    """Five: four, one above each PodGroup, and one above them."""
     jobset = a_jobset(a_replicated_job("node", PER_JOB, replicas=4, label="main"))
-    assert under(GROUPS_OF_GROUPS, jobset, Limits(pod_groups=5)).failure is None
-    failure = under(GROUPS_OF_GROUPS, jobset, Limits(pod_groups=4)).failure
+    assert under(GROUPS_OF_GROUPS, jobset, Limits(pod_groups=10)).failure is None
+    failure = under(GROUPS_OF_GROUPS, jobset, Limits(pod_groups=9)).failure
     assert failure is not None
     assert failure.reason == Reason.TOO_MANY_GROUPS
     assert mentions(failure.message, "muster-policy", "workload.groups", 5, 4, setting("pod_groups"))

@@ -63,23 +63,6 @@ def lifted(*pods: Object) -> list[Action]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("field", "entry", "most"), [("schedulingGates", "example.com/", 16), ("tolerations", "key-", 500)]
-)
-def test_pods_of_many_gates_or_tolerations_stay_gated(field: str, entry: str, most: int) -> None:
-    """Each change of such a pod keeps the API server busy; other pods of the group are not held up."""
-    gate = [{"name": GATE}] if field == "schedulingGates" else []
-    for number, stays in ((most - len(gate), False), (most - len(gate) + 1, True)):
-        pods = pods_of(a_job())
-        entries = [{"name" if gate else "key": f"{entry}{index}"} for index in range(number)]
-        pods[0]["spec"][field] = [*gate, *entries]
-        plan = plan_pods(observed(groups=[a_pod_group()], pods=pods), NOW)
-        assert isinstance(plan, Plan)
-        assert plan.actions == tuple(lifted(*pods[stays:]))
-    alone = plan_pods(observed(groups=[a_pod_group()], pods=pods[:1]), NOW)
-    assert alone.reason == Reason.POD_TOO_LARGE
-
-
 def test_lifting_gates(wording: Wording) -> None:
     """All gates of a group at once, each by strategic merge with the pod's UID and no resourceVersion."""
     pods = pods_of(a_job())

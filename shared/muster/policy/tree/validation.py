@@ -63,13 +63,16 @@ def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | Non
 
 
 def too_many_composites(tree: tuple[Group, ...], limits: Limits) -> GroupingFailure | None:
-    """TooManyGroups if a policy asks for more CompositePodGroups than an owner can have PodGroups."""
+    """TooManyGroups if a policy asks for more CompositePodGroups than half the limit of PodGroups."""
     composites = sum(len(group.instances) for root in tree for group in root.composites())
-    if composites <= limits.pod_groups:
+    allowed = limits.pod_groups // 2
+    if composites <= allowed:
         return None
-    return _too_many(
-        f"workload.groups: makes {composites} CompositePodGroups", limits.pod_groups, "pod_groups"
+    message = (
+        f"workload.groups: makes {composites} CompositePodGroups, but one owner can have {allowed}, "
+        f"half of {setting('pod_groups')}"
     )
+    return GroupingFailure(Reason.TOO_MANY_GROUPS, message)
 
 
 def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
