@@ -87,9 +87,9 @@ def field_managers_are_few(api: Conversation, ns: str) -> None:
     """emit-conditions may add no other field manager to an object: thousands of them would fill it."""
     function = _emit_conditions(api, ns)
     api.must("POST", jobs(ns), job())
-    ours = _conditions(condition("muster.dev/PodGroupsReady"))
+    ours = _conditions(condition("muster.dev/PodGroupsReady", message="placed"))
     function.must("PATCH", _of_job(ns), ours, MERGE_PATCH)
-    odd = _conditions(condition("muster.dev/PodGroupsReady", "False"))
+    odd = _conditions(condition("muster.dev/PodGroupsReady", "False", message="lost"))
     answer = function.request("PATCH", _of_job(ns), odd, MERGE_PATCH, {"fieldManager": "another"})
     assert refused(answer, "emit-conditions")
 
