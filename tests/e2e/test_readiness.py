@@ -36,8 +36,8 @@ def test_a_missing_permission_is_reported_until_it_is_granted(stage: RealStage) 
         assert until(lambda: not _may_update(stage), 30)
         muster.stop_function("mark-runtime")
         muster.start_function("mark-runtime")
-        status, body = muster.readiness("mark-runtime")
-        assert status == 200
+        assert until(lambda: muster.readiness("mark-runtime")[0] == 200, 30)
+        _, body = muster.readiness("mark-runtime")
         for resource in ("clustertrainingruntimes", "trainingruntimes"):
             assert f"update {resource}.trainer.kubeflow.org" in body
         assert _log_lines(stage)[-1] == ("ERROR", "PermissionMissing", body.strip())
