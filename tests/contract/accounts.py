@@ -12,11 +12,12 @@ from tests.cluster.api import JSON, MERGE_PATCH, KubernetesApi
 from tests.cluster.processes import until
 from tests.contract.bodies import DEFINITIONS, Object, config_map, core
 from tests.contract.case import Conversation
+from tests.support.overlays import objects_of
 
 NAMESPACE = "muster-system"
-POLICIES = load(EVENTING / "security" / "accounts")
+POLICIES = objects_of("security/accounts")
 RBAC = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-ROLES = [manifest for manifest in load(EVENTING / "rbac") if manifest["kind"] in RBAC]
+ROLES = [manifest for manifest in objects_of("rbac") if manifest["kind"] in RBAC]
 REFUSED_BY = "ValidatingAdmissionPolicy"
 PATIENCE = 60
 """Seconds to wait until a real server has read new roles and policies."""
@@ -24,7 +25,7 @@ PATIENCE = 60
 
 SHARED = "muster"
 """The account of all functions in the overlay one-service."""
-ONE_SERVICE = load(EVENTING / "overlays" / "one-service")
+ONE_SERVICE = objects_of("overlays/one-service")
 
 SUSPENDING = [
     manifest

@@ -17,9 +17,7 @@ from tests.conftest import Wording
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
 KUSTOMIZATIONS = sorted(
-    path
-    for path in EVENTING.rglob("kustomization.yaml")
-    if yaml.safe_load(path.read_text())["kind"] != "Component"
+    path for path in EVENTING.rglob("kustomization.yaml") if "\nkind: Component\n" not in path.read_text()
 )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from muster import steps
-from muster.kustomize import CLUSTER, load, of_kind
+from muster.kustomize import of_kind
 from muster.runtime import dead_letter
 from muster.testing.manifests import rules_needed, rules_of
+from tests.support.overlays import objects_of
 
-OBJECTS = load(CLUSTER)
+OBJECTS = objects_of("overlays/cluster")
 ROLES = {role["metadata"]["name"].removeprefix("muster-"): role for role in of_kind(OBJECTS, "ClusterRole")}
 READS = {"get", "list", "watch"}
 OWNER_STATUS = {"patch trainjobs/status", "patch jobsets/status", "patch jobs/status"}

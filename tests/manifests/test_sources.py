@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from muster.files import EVENTING
-from muster.kustomize import CLUSTER, Manifest, load, of_kind
+from muster.kustomize import Manifest, load, of_kind
 from muster.objects import resources
 from muster.policy.group_labels import GATED
 from muster.simulator.broker import Wiring
 from muster.simulator.source import Mode, SourceSpec
+from tests.support.overlays import objects_of
 
-OBJECTS = load(CLUSTER)
+OBJECTS = objects_of("overlays/cluster")
 SOURCES = of_kind(OBJECTS, "ApiServerSource")
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from muster.files import EVENTING
-from muster.kustomize import CLUSTER, load, of_kind
+from muster.kustomize import of_kind
 from muster.simulator.broker import Trigger, Wiring
+from tests.support.overlays import objects_of
 from tests.support.recorded_events import recorded, title
 
-OBJECTS = load(CLUSTER)
+OBJECTS = objects_of("overlays/cluster")
 WIRING = Wiring.from_manifests(OBJECTS)
 TRIGGERS = {trigger.name: trigger for trigger in WIRING.triggers}
 FUNCTIONS = sorted(

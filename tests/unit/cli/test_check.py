@@ -20,13 +20,14 @@ from muster.operator.check import Finding, Level, check_cluster, check_installat
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
+from tests.support.overlays import objects_of
 from tests.unit.cli.conftest import Muster, assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 OBJECTS = load()
 YEARS_LATER = datetime(2030, 1, 1, tzinfo=UTC)
-POLICIES = load(EVENTING / "admission")
-LIMITS = load(EVENTING / "security" / "accounts")
+POLICIES = objects_of("admission")
+LIMITS = objects_of("security/accounts")
 ACCOUNTS = "policies of the service accounts"
 KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 

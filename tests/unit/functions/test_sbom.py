@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 LOCKED = (ROOT / "requirements.txt").read_text()
+PINNED = dict(re.findall(r"^([a-z0-9._-]+)==([^ ;]+)", LOCKED, re.MULTILINE))
+"""The versions of the packages, as pip reads them."""
 PERMISSIVE = {
     "0BSD",
     "Apache-2.0",
@@ -24,7 +26,8 @@ PERMISSIVE = {
 }
 
 
-def _bill_of_materials() -> dict[str, Any]:
+@pytest.fixture(name="document", scope="module")
+def _document() -> dict[str, Any]:
     spec = importlib.util.spec_from_file_location("sbom", ROOT / "functions" / "sbom.py")
     assert spec is not None
     assert spec.loader is not None
@@ -34,23 +37,27 @@ def _bill_of_materials() -> dict[str, Any]:
     return document
 
 
-BOM = _bill_of_materials()
-PARTS = {part["name"]: part for part in BOM["components"]}
+@pytest.fixture(name="parts", scope="module")
+def _parts(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {part["name"]: part for part in document["components"]}
 
 
-def test_every_locked_package_is_listed_in_its_version() -> None:
+def test_every_locked_package_is_listed_in_its_version(
+    document: dict[str, Any], parts: dict[str, dict[str, Any]]
+) -> None:
     """The names come from the lines that pip reads."""
-    pinned = dict(re.findall(r"^([a-z0-9._-]+)==([^ ;]+)", LOCKED, re.MULTILINE))
-    assert {name: part["version"] for name, part in PARTS.items()} == pinned
-    assert BOM["metadata"]["component"]["name"] == "muster-gangs"
-    (dependencies,) = [entry["dependsOn"] for entry in BOM["dependencies"] if entry["ref"] == "muster-gangs"]
-    assert len(dependencies) == len(pinned)
+    assert {name: part["version"] for name, part in parts.items()} == PINNED
+    assert document["metadata"]["component"]["name"] == "muster-gangs"
+    (dependencies,) = [
+        entry["dependsOn"] for entry in document["dependencies"] if entry["ref"] == "muster-gangs"
+    ]
+    assert len(dependencies) == len(PINNED)
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_a_part_has_its_hashes_and_a_permissive_licence(name: str) -> None:
+@pytest.mark.parametrize("name", PINNED)
+def test_a_part_has_its_hashes_and_a_permissive_licence(name: str, parts: dict[str, dict[str, Any]]) -> None:
     """A package under another licence needs a decision before it gets into an image."""
-    part = PARTS[name]
+    part = parts[name]
     assert part["purl"] == f"pkg:pypi/{name}@{part['version']}"
     assert len(part["hashes"]) == _block_of(name).count("--hash=sha256:") > 0
     licences = {entry.get("expression") or entry["license"]["id"] for entry in part["licenses"]}
