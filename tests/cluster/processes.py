@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 
 class NotReady(RuntimeError):
@@ -31,18 +32,26 @@ def _ports() -> range:
     return range(_FIRST_PORT + number * _PORTS, _FIRST_PORT + (number + 1) * _PORTS)
 
 
-def free_ports(count: int) -> list[int]:
-    """Return distinct loopback ports that nothing listens on.
+_LOCK = Lock()
+_RETURNED: set[int] = set()
 
-    All sockets stay bound until the last port is chosen, so that no port is returned twice.
+
+def free_ports(count: int) -> list[int]:
+    """Return loopback ports that nothing listens on, none of them twice until all were returned.
+
+    A component starts to listen up to a second after its port was chosen.
     """
     ports: list[int] = []
-    with contextlib.ExitStack() as sockets:
-        while len(ports) < count:
-            listener = sockets.enter_context(socket.socket())
-            with contextlib.suppress(OSError):  # the port is in use
-                listener.bind(("127.0.0.1", random.choice(_ports())))  # noqa: S311 - no secret
-                ports.append(listener.getsockname()[1])
+    while len(ports) < count:
+        with _LOCK:
+            if _RETURNED.issuperset(_ports()):
+                _RETURNED.clear()
+            left = [port for port in _ports() if port not in _RETURNED]
+            port = random.choice(left)  # noqa: S311 - no secret
+            _RETURNED.add(port)
+        with socket.socket() as listener, contextlib.suppress(OSError):  # the port is in use
+            listener.bind(("127.0.0.1", port))
+            ports.append(port)
     return ports
 
 
