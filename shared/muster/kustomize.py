@@ -6,7 +6,9 @@ implemented; any other field is refused, so that the result never differs from `
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +151,15 @@ def _documents(path: Path) -> list[Any]:
     if path.exists() and not path.is_file():
         raise UnsupportedManifestError(f"{path}: is no file")
     try:
-        return yaml_files.load_all(path.read_text())
+        return copy.deepcopy(_parsed(path.read_text()))
     except (yaml.YAMLError, ValueError) as error:
         raise UnsupportedManifestError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> list[Any]:
+    """Return the documents of a text, which are kept: tests start many clusters with the same files."""
+    return yaml_files.load_all(text)
 
 
 def _customize(

@@ -64,6 +64,8 @@ _CONTAINER = 8
 """Characters that a mapping or a list counts for."""
 _INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
 """A block may be nested so deeply: each level takes a character, in a line that begins after any line end."""
+_ANCHOR = re.compile(r"&[0-9A-Za-z_-]")
+"""The begin of an anchor, without which there is no alias. PyYAML and libyaml allow only these characters."""
 
 
 def load(text: str | bytes) -> Any:
@@ -92,7 +94,7 @@ def _check(text: str | bytes) -> None:
     known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     if known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known):
         _check_depth(text)
-    if "*" in known:
+    if "*" in known and _ANCHOR.search(known):
         limit = max(WRITTEN_OUT, 16 * len(text))
         sizes: dict[int, int] = {}
         documents = yaml.compose_all(text, SafeLoader)
