@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.objects import yaml_files
+
 MESSAGES = Path(__file__).with_name("messages.yaml")
 _EXPECTED: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 _SEEN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
@@ -29,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the pinned messages once per process; let `muster` print the trace of a bug."""
     os.environ["MUSTER_TRACEBACK"] = "1"
-    pinned: dict[str, list[str]] = yaml.safe_load(MESSAGES.read_text()) if MESSAGES.exists() else {}
+    pinned: dict[str, list[str]] = yaml_files.load(MESSAGES.read_text()) if MESSAGES.exists() else {}
     config.stash[_EXPECTED] = pinned or {}
     config.stash[_SEEN] = {}
 

@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 
 from muster.files import FUNCTIONS
+from muster.objects import yaml_files
 from muster.objects.resources import PODS, by_kind
 from muster.policy.group_labels import GATE, GATED
 from muster.replay.replay import ReplayStack, is_musters_group
@@ -126,7 +127,7 @@ def all_counts() -> Counts:
 
 def pinned() -> Counts:
     """Return the counts of tests/counts.yaml."""
-    counts: Counts = yaml.safe_load(COUNTS.read_text())
+    counts: Counts = yaml_files.load(COUNTS.read_text())
     return counts
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from muster.objects import yaml_files
 from tests.cluster.api import KubernetesApi
 
 Object = dict[str, Any]
@@ -16,7 +15,7 @@ Object = dict[str, Any]
 def documents(files: Iterable[Path]) -> Iterator[Object]:
     """Yield every object in YAML files except Kustomizations."""
     for file in files:
-        for document in yaml.safe_load_all(file.read_text()):
+        for document in yaml_files.load_all(file.read_text()):
             if document and document.get("kind") != "Kustomization":
                 yield document
 

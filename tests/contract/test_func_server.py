@@ -24,8 +24,8 @@ from typing import Any
 
 import pytest
 import urllib3
-import yaml
 
+from muster.objects import yaml_files
 from muster.objects.resources import by_kind
 from muster.replay.recorded_requests import RecordedRequest
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -113,7 +113,7 @@ def test_it_sends_the_requests_of_the_golden_plans(served: tuple[str, ServedFunc
         outcomes += 1
         writes = _recorded(function.server)
         answer = function.send(case.case.event)
-        planned = list(yaml.safe_load_all(case.plan_file.read_text()))
+        planned = yaml_files.load_all(case.plan_file.read_text())
         expected = [_write(action) for plan in planned for action in plan["actions"]]
         # A sweep goes through the objects as the API server lists them; patch_pods writes several at a time.
         if len(planned) > 1 or step == "patch_pods":

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load
+from muster.objects import yaml_files
 from tests.cluster import modules
 
 pytestmark = pytest.mark.real
@@ -25,7 +25,7 @@ def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
     """The schema of each kind and served version."""
     schemas = {}
     for path in sorted((modules.module_folder(modules.ADAPTER) / "config/core/resources").glob("*.yaml")):
-        for definition in yaml.safe_load_all(path.read_text()):
+        for definition in yaml_files.load_all(path.read_text()):
             if not definition or definition["kind"] != "CustomResourceDefinition":
                 continue
             spec = definition["spec"]

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
 from muster.cli import main
@@ -24,6 +23,7 @@ from muster.cluster.errors import ApiGone, Forbidden
 from muster.events.dead_letters import SELECTOR
 from muster.files import EVENTING
 from muster.kustomize import load
+from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS
 from muster.operator.redrive import BROKERS
 from muster.runtime.config import Settings
@@ -65,7 +65,7 @@ def _broker(bare_137: RealCluster) -> Iterator[None]:
     folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
     (definition,) = (
         obj
-        for obj in yaml.safe_load_all((folder / "broker.yaml").read_text())
+        for obj in yaml_files.load_all((folder / "broker.yaml").read_text())
         if obj and obj["kind"] == "CustomResourceDefinition"
     )
     service = {

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import given
 
+from muster.objects import yaml_files
 from muster.policy.sources import schema
 from muster.policy.tree.policy_tree import LEVELS
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -185,12 +186,12 @@ def built_by_kubectl(folder: Path) -> list[dict[str, Any]]:
     kustomization = {"resources": ["crds.yaml"], "components": ["component"]}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     built = kubectl.run("kustomize", str(folder))
-    return [manifest for manifest in yaml.safe_load_all(built) if manifest]
+    return [manifest for manifest in yaml_files.load_all(built) if manifest]
 
 
 def test_the_component_patches_as_kubectl_would() -> None:
     """Both CRDs are named, and the operations apply to what is released."""
-    kustomization = yaml.safe_load((policy_schema.CRD_PATCH.parent / "kustomization.yaml").read_text())
+    kustomization = yaml_files.load((policy_schema.CRD_PATCH.parent / "kustomization.yaml").read_text())
     named = {target["target"]["name"] for target in kustomization["patches"]}
     crds = {definition["metadata"]["name"]: definition for definition in definitions()}
     assert named == set(crds)

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import fields
 
 import pytest
-import yaml
 
 from muster import steps
 from muster.events.replies import REPLIES
+from muster.objects import yaml_files
 from muster.policy.limits import Limits, setting
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
@@ -39,7 +39,7 @@ def test_every_row_says_what_to_do() -> None:
 
 def test_every_alert_is_listed() -> None:
     """An on-call engineer finds what to do."""
-    rules = yaml.safe_load((ROOT / "eventing/observability/alerts.yaml").read_text())["spec"]["groups"]
+    rules = yaml_files.load((ROOT / "eventing/observability/alerts.yaml").read_text())["spec"]["groups"]
     alerts = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
     rows = re.findall(r"^\| (Muster[\w, ]+) \|", OPERATIONS, re.MULTILINE)
     assert Counter(name for row in rows for name in row.split(", ")) == Counter(alerts)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
+from muster.objects import yaml_files
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import JSON_PATCH
 from tests.e2e.support.owners import Object, a_trainjob
@@ -203,7 +203,7 @@ def test_a_policy_in_the_spec_of_a_runtime_counts_although_the_snapshot_loses_it
     story.create(a_trainjob("bert", "gangs", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
     snapshot = story.api.must("GET", f"/api/v1/namespaces/{story.namespace}/configmaps/bert-runtime-snapshot")
-    assert yaml.safe_load(snapshot["data"]["runtime"])["spec"]["podGroupPolicy"] == {}
+    assert yaml_files.load(snapshot["data"]["runtime"])["spec"]["podGroupPolicy"] == {}
     assert story.policy("workers") == {"gang": {"minCount": 2}}
     assert story.group("workers")["spec"]["disruptionMode"] == {"all": {}}
     (workload,) = story.recording.now("Workload").values()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from muster.files import EVENTING
+from muster.objects import yaml_files
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import RealStory
@@ -63,7 +63,7 @@ _ONE_OF_TWO = ({"first": NODES}, {"second": NODES})
 
 def _runtime_of_the_example() -> Object:
     example = (EVENTING / "examples" / "mpi-one-gang.yaml").read_text()
-    (runtime,) = [body for body in yaml.safe_load_all(example) if body["kind"] == "TrainingRuntime"]
+    (runtime,) = [body for body in yaml_files.load_all(example) if body["kind"] == "TrainingRuntime"]
     return {**runtime, "metadata": {**runtime["metadata"], "namespace": ""}}
 
 

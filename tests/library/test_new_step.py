@@ -6,12 +6,12 @@ import ast
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
 from muster import library
 from muster.cli import main
 from muster.kustomize import load, of_kind
+from muster.objects import yaml_files
 from muster.scaffold import REACTIONS
 from muster.simulator.apiserver.selectors import labels_matcher
 from muster.simulator.broker import CloudEvent, Wiring
@@ -103,7 +103,7 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
     (service,) = of_kind(load(folder), "Service")
     (container,) = service["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example.com/my-step:1"
-    func = yaml.safe_load((folder / "func.yaml").read_text())
+    func = yaml_files.load((folder / "func.yaml").read_text())
     assert (func["name"], func["runtime"], func["invoke"]) == ("my-step", "python", "http")
     for name in ("func.yaml", "Containerfile"):
         assert container["image"] in (folder / name).read_text()

@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from muster.objects import yaml_files
+
 _ACTION = re.compile(r"(?P<trimmed>\s*\{\{-|\{\{) (?P<code>.*?) \}\}")
 _TOKEN = re.compile(r'[()]|"[^"]*"|[^\s()]+')
 FUNCTIONS = (
@@ -43,7 +45,7 @@ class Installation:
 
     def render(self, template: str) -> Iterator[dict[str, Any]]:
         """Yield the objects of a template."""
-        yield from (made for made in yaml.safe_load_all(self._text(template)) if made)
+        yield from (made for made in yaml_files.load_all(self._text(template)) if made)
 
     def _text(self, template: str) -> str:
         written: list[str] = []
@@ -159,7 +161,7 @@ def _subscriber(of: Installation, step: str) -> str:
 def _sink(of: Installation, step: str) -> str:
     if given := of.values["delivery"]["deadLetterSink"]:
         return yaml.safe_dump(given)
-    subscriber = yaml.safe_load(_subscriber(of, "dead-letter"))
+    subscriber = yaml_files.load(_subscriber(of, "dead-letter"))
     if not step and not of.own:
         subscriber["ref"]["namespace"] = of.namespace
     return yaml.safe_dump(subscriber)

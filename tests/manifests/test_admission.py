@@ -7,10 +7,10 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import CLUSTER, load
+from muster.objects import yaml_files
 from muster.policy import group_labels
 
 FOLDERS = (EVENTING / "admission", EVENTING / "overlays" / "native-jobs")
@@ -25,7 +25,7 @@ def test_there_are_these_policies() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
 def test_a_file_is_one_policy_with_its_binding(path: Path) -> None:
     """A policy without a binding acts nowhere."""
-    policy, binding = yaml.safe_load_all(path.read_text())
+    policy, binding = yaml_files.load_all(path.read_text())
     assert (policy["kind"], binding["kind"]) == ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
     assert policy["metadata"]["name"] == f"muster-{path.stem}"
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
@@ -37,7 +37,7 @@ def test_a_policy_acts_at_creation_and_fails_closed(path: Path) -> None:
 
     schedule-jobs alone lets through: on Kubernetes 1.36, which does not know its field, it always fails.
     """
-    spec = next(yaml.safe_load_all(path.read_text()))["spec"]
+    spec = yaml_files.load_all(path.read_text())[0]["spec"]
     (rule,) = spec["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["CREATE"]
     assert spec["failurePolicy"] == ("Ignore" if path.stem == "schedule-jobs" else "Fail")
@@ -48,7 +48,7 @@ def test_every_condition_has_a_comment(path: Path) -> None:
     """A comment stands above each condition, and above what a policy does where it acts."""
     lines = path.read_text().splitlines()
     above = {line.strip(): before.strip() for before, line in itertools.pairwise(lines)}
-    spec = next(yaml.safe_load_all(path.read_text()))["spec"]
+    spec = yaml_files.load_all(path.read_text())[0]["spec"]
     rules = [f"- name: {condition['name']}" for condition in spec["matchConditions"]]
     rules.append(f"failurePolicy: {spec['failurePolicy']}")
     uncommented = [rule for rule in rules if not above[rule].startswith("#")]

@@ -12,6 +12,7 @@ import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load
+from muster.objects import yaml_files
 from release.chart import chart
 from release.manifests import TO_COPY, manifest_text, overlays
 from release.templates import TemplateError, templates
@@ -153,7 +154,7 @@ def test_a_manifest_has_the_objects_of_its_overlay(overlay: str) -> None:
     """With the image by its digest, and texts that a person can read."""
     text = manifest_text(EVENTING / "overlays" / overlay, "0.1.0", IMAGE)
     expected = [_with_image(manifest, IMAGE) for manifest in load(EVENTING / "overlays" / overlay)]
-    assert list(yaml.safe_load_all(text)) == expected
+    assert yaml_files.load_all(text) == expected
     assert "muster/muster\n" not in text
     assert "expression: |-\n" in text
 
@@ -200,7 +201,7 @@ def _namespace(overlay: str) -> str:
 
 
 def _rendered(values: Mapping[str, Any], namespace: str) -> dict[str, Manifest]:
-    merged = _merged(yaml.safe_load(FILES["values.yaml"]), values)
+    merged = _merged(yaml_files.load(FILES["values.yaml"]), values)
     installation = Installation(merged, namespace)
     made = [
         manifest
@@ -215,7 +216,7 @@ def _helm(folder: Path, values: Mapping[str, Any], namespace: str, scratch: Path
     path = scratch / "values.yaml"
     path.write_text(yaml.safe_dump(dict(values)))
     made = helm.run(*TEMPLATE, str(folder), "--namespace", namespace, "--values", str(path))
-    return _by_name(manifest for manifest in yaml.safe_load_all(made) if manifest)
+    return _by_name(manifest for manifest in yaml_files.load_all(made) if manifest)
 
 
 def _overlay(name: str) -> dict[str, Manifest]:

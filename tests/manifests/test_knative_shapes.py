@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from muster.files import EVENTING
 from muster.kustomize import load
+from muster.objects import yaml_files
 from tests.manifests.knative_models import SPECS
 
 OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())
@@ -28,7 +28,7 @@ def test_every_field_is_one_of_knatives(overlay: str) -> None:
 
 def test_every_field_of_the_event_policy_is_one_of_knatives() -> None:
     """It is in a component, because Knative refuses it by default."""
-    policy = yaml.safe_load((EVENTING / "components/event-policy/event-policy.yaml").read_text())
+    policy = yaml_files.load((EVENTING / "components/event-policy/event-policy.yaml").read_text())
     SPECS[policy["apiVersion"], policy["kind"]].model_validate(policy["spec"])
 
 
@@ -45,6 +45,6 @@ def test_every_field_of_the_event_policy_is_one_of_knatives() -> None:
 def test_a_misspelt_field_is_seen(kind: str, spec: str) -> None:
     """The models would be worth nothing if they took everything."""
     model = next(model for (_, named), model in SPECS.items() if named == kind)
-    content: Any = yaml.safe_load(spec)
+    content: Any = yaml_files.load(spec)
     with pytest.raises(ValidationError):
         model.model_validate(content)

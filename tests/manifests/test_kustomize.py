@@ -12,6 +12,7 @@ import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import UnsupportedManifestError, load
+from muster.objects import yaml_files
 from tests.cluster import kubectl
 from tests.conftest import Wording
 
@@ -124,13 +125,13 @@ def test_kubectl_builds_the_same(kustomization: Path) -> None:
     """What `muster run` is wired by is what `kubectl apply -k` installs."""
     folder = kustomization.parent
     theirs = {
-        _name(manifest): manifest for manifest in yaml.safe_load_all(kubectl.run("kustomize", str(folder)))
+        _name(manifest): manifest for manifest in yaml_files.load_all(kubectl.run("kustomize", str(folder)))
     }
     assert {_name(manifest): manifest for manifest in load(folder)} == theirs
 
 
 def _resources(kustomization: Path) -> list[Path]:
-    content = yaml.safe_load(kustomization.read_text())
+    content = yaml_files.load(kustomization.read_text())
     return [kustomization.parent / entry for entry in content.get("resources") or []]
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
+from muster.objects import yaml_files
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
 from tests.support.overlays import objects_of
@@ -25,7 +26,7 @@ OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if pat
 def _with_component(overlay: Path, component: str, folder: Path) -> list[Manifest]:
     """Return the objects of a copy of an overlay that names a component."""
     copy = EVENTING / "overlays" / overlay.relative_to(EVENTING / "overlays")
-    kustomization = yaml.safe_load((copy / "kustomization.yaml").read_text())
+    kustomization = yaml_files.load((copy / "kustomization.yaml").read_text())
     kustomization["resources"] = [str((copy / path).resolve()) for path in kustomization["resources"]]
     kustomization["components"] = [str(EVENTING / "components" / component)]
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))

@@ -16,12 +16,12 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
+from muster.objects import yaml_files
 from muster.runtime.config import from_environment
 from muster.steps import step_named
 from tests.docs.commands import commands
@@ -39,7 +39,7 @@ each_function = pytest.mark.parametrize("step", FUNCTIONS)
 
 def read_yaml(path: str) -> Any:
     """A YAML file of the repository."""
-    return yaml.safe_load((ROOT / path).read_text())
+    return yaml_files.load((ROOT / path).read_text())
 
 
 @cache
@@ -53,7 +53,7 @@ def staged() -> Path:
 
 def staged_func(step: str) -> Any:
     """The func.yaml that func gets: what all functions share, and the function's own."""
-    return yaml.safe_load((staged() / step / "func.yaml").read_text())
+    return yaml_files.load((staged() / step / "func.yaml").read_text())
 
 
 def dashed(step: str) -> str:
@@ -173,7 +173,7 @@ def test_own_steps_are_staged_beside_them(tmp_path: Path) -> None:
     dependencies = tomllib.loads((project / "pyproject.toml").read_text())["project"]["dependencies"]
     assert "httpx>=0.28" in dependencies
     assert [entry for entry in dependencies if entry.startswith("muster")] == []
-    assert yaml.safe_load((project / "func.yaml").read_text())["name"] == "label-racks"
+    assert yaml_files.load((project / "func.yaml").read_text())["name"] == "label-racks"
     assert not (project / "tests").exists()
     _assert_runs_alone(project)
 

@@ -12,8 +12,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import yaml
 
+from muster.objects import yaml_files
 from release import page
 from release.__main__ import main
 from tests.conftest import Wording
@@ -56,8 +56,8 @@ def test_a_release_page_has_its_files(release_folder: Path) -> None:
     bill = json.loads((release_folder / "muster.cdx.json").read_text())
     assert bill["metadata"]["component"]["version"] == VERSION
     with tarfile.open(release_folder / f"muster-{VERSION}.tgz") as archive:
-        chart = yaml.safe_load(_member(archive, "Chart.yaml"))
-        values = yaml.safe_load(_member(archive, "values.yaml"))
+        chart = yaml_files.load(_member(archive, "Chart.yaml"))
+        values = yaml_files.load(_member(archive, "values.yaml"))
     assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
     assert values["image"] == {"repository": "registry.example.com/team/muster", "digest": DIGEST}
 

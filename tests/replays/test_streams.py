@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import yaml
 
+from muster.objects import yaml_files
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.replay import (
     DeliveredEvent,
@@ -152,7 +152,7 @@ def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> Non
 
     The conditions of the owner were reviewed once and are in conditions.yaml.
     """
-    golden: dict[str, Any] = yaml.safe_load(CONDITIONS.read_text())
+    golden: dict[str, Any] = yaml_files.load(CONDITIONS.read_text())
     end = run(moment, recorded.events(moment.story))
     assert groups_of(end.objects) == moment.expected
     if moment.expected:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
+from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS, TRAINING_RUNTIMES
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import shipped_runtime
@@ -54,7 +53,7 @@ def test_the_policy_counts_although_the_snapshot_has_lost_it(tmp_path: Path) -> 
         stage.until("three pods are bound", lambda: stage.bound() == 3)
         snapshot = stage.stack.client.get(CONFIGMAPS, "bert-runtime-snapshot", TEAM)
         assert snapshot is not None
-        assert yaml.safe_load(snapshot["data"]["runtime"])["spec"]["podGroupPolicy"] == {}
+        assert yaml_files.load(snapshot["data"]["runtime"])["spec"]["podGroupPolicy"] == {}
         (group,) = stage.all("PodGroup")
         assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
         assert group["spec"]["disruptionMode"] == {"all": {}}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import yaml
-
 from bench.api_calls import SMALLEST
 from bench.peers.manifest import workload
 from muster.local.stories import STORIES
+from muster.objects import yaml_files
 from tests.docs.commands import ROOT
 
 CASE = "an-Indexed-Job-gets-a-Workload-named-as-the-Job-controller-names-it"
@@ -14,7 +13,7 @@ CASE = "an-Indexed-Job-gets-a-Workload-named-as-the-Job-controller-names-it"
 
 def test_peers_create_the_workload_that_create_workload_creates() -> None:
     """Of an owner without a policy."""
-    plan = yaml.safe_load((ROOT / "tests/replays/create_workload" / CASE / "plan.yaml").read_text())
+    plan = yaml_files.load((ROOT / "tests/replays/create_workload" / CASE / "plan.yaml").read_text())
     (action,) = plan["actions"]
     name, owner = (
         action["body"]["spec"]["controllerRef"]["name"],

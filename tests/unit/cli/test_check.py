@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
+from muster.objects import yaml_files
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
@@ -359,7 +359,7 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     with serving(
         *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
     ) as script:
-        objects = list(yaml.safe_load_all(file.read_text()))
+        objects = yaml_files.load_all(file.read_text())
         found = findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
     level, message = finding_about(found, " system:serviceaccounts:team-a")
     assert (level, "2" in message) == (Level.OK, True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from muster import steps
 from muster.cli import main
 from muster.files import EVENTING, RECORDINGS
+from muster.objects import yaml_files
 from tests.conftest import Wording
 
 KUSTOMIZATION = "kustomization.yaml"
@@ -61,6 +61,6 @@ def test_a_replay_delivers_to_an_own_step() -> None:
     arguments = [str(word) for option in options.items() for word in option]
     result = CliRunner().invoke(main, ["replay", str(events), *arguments, "--output", "yaml"])
     assert result.exit_code == 0
-    functions = yaml.safe_load(result.output)["functions"]
+    functions = yaml_files.load(result.output)["functions"]
     assert set(functions) == {*steps.step_names(), "label_racks"}
     assert functions["label_racks"] == {"UpToDate": 3}, "the recording has no nodes, so there are no racks"

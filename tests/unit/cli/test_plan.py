@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import Result
 
+from muster.objects import yaml_files
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names
 from tests.unit.cli.sample import a_capture, a_job, a_namespace, an_event, as_yaml
@@ -21,7 +21,7 @@ CLUSTER = as_yaml(a_namespace(), a_job())
 def documents(result: Result) -> list[dict[str, Any]]:
     """The plans that were printed."""
     assert result.exit_code == 0, result.stderr
-    return list(yaml.safe_load_all(result.stdout))
+    return yaml_files.load_all(result.stdout)
 
 
 def test_a_plan_has_the_promised_keys_and_no_others(muster: Muster, filed: Filed) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.objects import yaml_files
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
 
@@ -205,6 +206,6 @@ def test_cluster_objects_are_recorded_beside_sent_events(
     line = result.stdout.splitlines()[-1]
     assert_names(line, str(objects), "start", "end")
     wording(without_folder(line, tmp_path))
-    assert [moment["moment"] for moment in yaml.safe_load_all(objects.read_text())] == ["start", "end"]
+    assert [moment["moment"] for moment in yaml_files.load_all(objects.read_text())] == ["start", "end"]
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (objects, tmp_path / "e.jsonl")}
     assert modes == {0o600}, "they contain objects of a cluster"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import Result
 
+from muster.objects import yaml_files
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
 from tests.unit.cli.sample import UID, a_capture, a_job, a_namespace, an_event, as_yaml
@@ -49,7 +49,7 @@ CLUSTER = as_yaml(a_namespace(), a_job(), a_pod())
 def ended(result: Result) -> dict[str, Any]:
     """What `--output yaml` said."""
     assert result.exit_code == 0, result.output
-    output: dict[str, Any] = yaml.safe_load(result.stdout)
+    output: dict[str, Any] = yaml_files.load(result.stdout)
     return output
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import yaml
 
 from muster.cli import status
 from muster.cli.status import _age
 from muster.cli.tables import fitted
 from muster.cluster.errors import ApiGone, Forbidden, Unavailable
 from muster.cluster.snapshot import Snapshot
+from muster.objects import yaml_files
 from muster.objects.resources import Resource
 from muster.operator.status import ClusterStatus, State, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -281,7 +281,7 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
     assert [line.split()[1:4:2] for line in runs[1:]] == [["job/llama", "InvalidPolicy"]]
     wording(" ".join(runs[0].split()))  # the width of FOR grows with the age of the condition
     found = json.loads(muster("status", "--kubeconfig", path, "-A", "-o", "json").stdout)
-    assert found == yaml.safe_load(muster("status", "--kubeconfig", path, "-A", "-o", "yaml").stdout)
+    assert found == yaml_files.load(muster("status", "--kubeconfig", path, "-A", "-o", "yaml").stdout)
     assert {(item["what"], item["state"], item["since"]) for item in found} == {
         ("job/llama", "NoGang", SINCE),
         ("trainjob/qwen", "Waiting", SINCE),
@@ -296,7 +296,7 @@ def test_groups_of_gated_pods_as_data(muster: Muster, kubeconfig: Any) -> None:
     found = {
         form: muster("status", "--kubeconfig", path, "-A", "-o", form).stdout for form in ("json", "yaml")
     }
-    (item,) = yaml.safe_load(found["yaml"])
+    (item,) = yaml_files.load(found["yaml"])
     assert (item["what"], item["reason"]) == (f"podgroup/{GROUP}", "WaitingForPodGroup")
     assert json.loads(found["json"]) == [item]
 

@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
+from muster.objects import yaml_files
 from tests.support import containerfile
 from tests.support.containerfile import ROOT, in_context
 
@@ -64,7 +64,7 @@ def test_signals_reach_the_server_without_a_shell() -> None:
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: str(path.stem))
 def test_the_image_fits_the_services(path: Path) -> None:
     """The port, a function that it serves, and a user that runAsNonRoot lets run: a number that is not 0."""
-    (container,) = yaml.safe_load(path.read_text())["spec"]["template"]["spec"]["containers"]
+    (container,) = yaml_files.load(path.read_text())["spec"]["template"]["spec"]["containers"]
     (user,), (port,) = containerfile.of_word("USER"), containerfile.of_word("EXPOSE")
     assert [int(number) > 0 for number in user.rest.split(":")] == [True, True]
     assert container["securityContext"]["runAsNonRoot"]

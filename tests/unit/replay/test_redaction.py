@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.objects import yaml_files
 from muster.replay.recording.redaction import LEFT_OUT, is_secret, redact_runtime_snapshot, without_secrets
 
 CONTAINER = {
@@ -107,7 +108,7 @@ def test_only_the_core_kind_secret_is_a_secret(obj: dict[str, Any], secret: bool
 @pytest.mark.parametrize("text", [json.dumps(a_job()), yaml.safe_dump(a_job())], ids=["JSON", "YAML"])
 def test_the_runtime_that_the_trainer_kept_is_cleaned_as_text(text: str) -> None:
     """It holds a whole runtime, environment included."""
-    cleaned = yaml.safe_load(redact_runtime_snapshot(text))
+    cleaned = yaml_files.load(redact_runtime_snapshot(text))
     assert cleaned == without_secrets(a_job())
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from muster.objects import yaml_files
 from muster.simulator.apiserver import ApiServer
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import Object, core, job, jobs, pod
@@ -32,7 +32,7 @@ PATHS = {
 
 def _install(api: KubernetesApi, *kinds: str) -> None:
     for path in sorted(ADMISSION.glob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
+        for document in yaml_files.load_all(path.read_text()):
             if document and document["kind"] in kinds:
                 plural = PATHS[document["kind"]]
                 api.must("POST", f"/apis/admissionregistration.k8s.io/v1/{plural}", document)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from muster.objects import yaml_files
 from tests.cluster.api import ApiResponse, KubernetesApi
 from tests.contract.bodies import Object, core, pod
 
@@ -71,7 +71,7 @@ def _label(api: KubernetesApi, **metadata: Any) -> str | None:
 def test_an_edited_policy_changes_the_result(api: KubernetesApi) -> None:
     """The server runs the YAML: with another gate and separator in it, pods get another gate and name."""
     text = STAMP_PODS.read_text().replace("'muster.dev/pod-group'", "'example.com/wait'")
-    policy, binding = yaml.safe_load_all(text.replace("variables.owner + '-'", "variables.owner + '.'"))
+    policy, binding = yaml_files.load_all(text.replace("variables.owner + '-'", "variables.owner + '.'"))
     _install(api, policy, binding)
     spec = api.must("POST", core("default", "pods"), pod("p", MEMBER))["spec"]
     assert spec["schedulingGates"] == [{"name": "example.com/wait"}]

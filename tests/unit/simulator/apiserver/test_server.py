@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from muster.cluster.client import Client
 from muster.cluster.errors import Conflict, Expired, Forbidden, TooManyRequests, Unauthorized, Unavailable
+from muster.objects import yaml_files
 from muster.objects.patches import PatchType
 from muster.objects.resources import CONFIGMAPS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -229,7 +229,7 @@ def test_stopping_ends_watches(server: ApiServer, api: KubernetesApi) -> None:
 
 def test_the_kubeconfig_names_the_server(server: ApiServer) -> None:
     """Tools like kubectl and the client libraries find the server by it."""
-    config = yaml.safe_load(server.kubeconfig())
+    config = yaml_files.load(server.kubeconfig())
     assert config["clusters"][0]["cluster"]["server"] == server.url
     assert config["current-context"] == config["contexts"][0]["name"]
 

@@ -7,9 +7,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from muster.cluster.interface import Object
+from muster.objects import yaml_files
 from muster.objects.resources import by_kind
 from muster.simulator.controllers.framework.cache import Cache
 
@@ -20,7 +19,7 @@ _numbers = itertools.count(1)
 
 def recorded(name: str) -> list[Any]:
     """The documents of a file under recorded/."""
-    return list(yaml.safe_load_all((RECORDED / f"{name}.yaml").read_text()))
+    return list(yaml_files.load_all((RECORDED / f"{name}.yaml").read_text()))
 
 
 def recorded_object(name: str, kind: str, like: str = "") -> Object:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from muster.cluster.interface import Object
+from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS, JOBSETS
 from muster.simulator.controllers import shipped_runtime, shipped_runtimes
 from muster.simulator.controllers.framework.writes import Apply, Delete, RecordEvent
@@ -160,7 +161,7 @@ def test_jobset_equals_the_recorded_one(story: str) -> None:
 
 def _as_stored(spec: Object) -> Object:
     """The spec with the empty fields that the Go types of the real controllers write out."""
-    stored: Object = yaml.safe_load(yaml.safe_dump(spec))
+    stored: Object = yaml_files.load(yaml.safe_dump(spec))
     for rjob in stored["replicatedJobs"]:
         template = rjob["template"]["spec"]["template"]
         template.setdefault("metadata", {})
@@ -228,7 +229,7 @@ def test_first_look_takes_a_snapshot_of_the_runtime_and_applies_the_jobset() -> 
     assert isinstance(snapshot, Apply)
     assert isinstance(jobset, Apply)
     assert (snapshot.resource, snapshot.body["metadata"]["name"]) == (CONFIGMAPS, "llama-runtime-snapshot")
-    assert yaml.safe_load(snapshot.body["data"]["runtime"])["metadata"]["name"] == "torch-distributed"
+    assert yaml_files.load(snapshot.body["data"]["runtime"])["metadata"]["name"] == "torch-distributed"
     assert (jobset.resource, jobset.body["metadata"]["name"]) == (JOBSETS, "llama")
 
 
@@ -248,7 +249,7 @@ def test_the_snapshot_has_only_the_fields_of_the_trainers_types(stored: Object, 
     result = TrainerController().reconcile(("team-a", "llama"), view(trainjob, runtime), NOW)
     snapshot = result.writes[0]
     assert isinstance(snapshot, Apply)
-    spec = yaml.safe_load(snapshot.body["data"]["runtime"])["spec"]
+    spec = yaml_files.load(snapshot.body["data"]["runtime"])["spec"]
     assert spec["podGroupPolicy"] == kept
     assert "scheduling" not in spec
     assert runtime["spec"]["podGroupPolicy"] == stored
