@@ -131,6 +131,19 @@ def merge(api: Conversation, path: str, body: Any) -> Any:
     return api.request("PATCH", path, body, MERGE_PATCH)
 
 
+def applied(api_version: str, subresource: str) -> Object:
+    """An entry of managedFields of one of Muster's names, of which an object may have any number."""
+    return {
+        "manager": "muster-patch-pods",
+        "operation": "Apply",
+        "apiVersion": api_version,
+        "subresource": subresource,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:phase": {}}},
+        "time": "2026-01-01T00:00:00Z",
+    }
+
+
 def event(ns: str, about: Object, component: str) -> Object:
     """An Event as `create_event` of muster/policy/plans/manifests.py makes it."""
     moment = "2026-01-01T00:00:00Z"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import NAMESPACE, account, dead_letter, merge, odd_dead_letters, refused, uid_of
+from tests.contract.accounts import (
+    NAMESPACE,
+    account,
+    applied,
+    dead_letter,
+    merge,
+    odd_dead_letters,
+    refused,
+    uid_of,
+)
 from tests.contract.bodies import Object, config_map, core, gated, pod
 from tests.contract.case import Cases, Conversation
 
@@ -44,6 +53,19 @@ def gate_is_taken_away(api: Conversation, ns: str) -> None:
     for _ in range(2):
         left = function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)
         assert (_gates(left), left["metadata"]["labels"]) == ([OTHER], {"team": "a"})
+
+
+@case(releases=BOTH)
+def managed_fields_stay_short(api: Conversation, ns: str) -> None:
+    """patch-pods may not fill a pod by its managedFields, neither by many entries nor by a long one."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", GATE))
+    invented = {"f:status": {f"f:field-{number:05}": {} for number in range(5000)}}
+    many = [applied("v1", f"invented-{number}") for number in range(1000)]
+    for entries in (many, [applied("v1", "") | {"fieldsV1": invented}]):
+        misuse = {"metadata": {"managedFields": [*made["metadata"]["managedFields"], *entries]}}
+        assert refused(merge(function, path, misuse), "patch-pods")
+    function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)
 
 
 @case(releases=BOTH)

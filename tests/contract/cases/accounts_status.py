@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.accounts import account, merge, refused, serve, try_events
+from tests.contract.accounts import account, applied, merge, refused, serve, try_events
 from tests.contract.bodies import Object, condition, job, jobs, jobsets, pod_spec
 from tests.contract.case import Cases, Conversation
 
@@ -83,15 +83,16 @@ def conditions_are_few_and_short(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def field_managers_are_few(api: Conversation, ns: str) -> None:
-    """emit-conditions may add no other field manager to an object: thousands of them would fill it."""
+def managed_fields_of_a_status_are_not_written(api: Conversation, ns: str) -> None:
+    """The API server ignores managedFields in a request about a status; thousands would fill an object."""
     function = _emit_conditions(api, ns)
-    api.must("POST", jobs(ns), job())
+    stored = api.must("POST", jobs(ns), job(suspend=True))["metadata"]["managedFields"]
     ours = _conditions(condition("muster.dev/PodGroupsReady", message="placed"))
-    function.must("PATCH", _of_job(ns), ours, MERGE_PATCH)
-    odd = _conditions(condition("muster.dev/PodGroupsReady", "False", message="lost"))
-    answer = function.request("PATCH", _of_job(ns), odd, MERGE_PATCH, {"fieldManager": "another"})
-    assert refused(answer, "emit-conditions")
+    entries = [*stored, applied("batch/v1", "invented")]
+    written = function.must(
+        "PATCH", _of_job(ns), {**ours, "metadata": {"managedFields": entries}}, MERGE_PATCH
+    )
+    assert len(written["metadata"]["managedFields"]) == len(stored) + 1
 
 
 @case(releases=BOTH)

@@ -129,9 +129,10 @@ def after_update(
         manager: the manager of the write.
         reset: prefixes of the fields that the endpoint cannot write.
     """
-    if at(changed, "metadata", "managedFields") and not managers_of(changed):
+    sent = changed if not manager.subresource else live  # a subresource does not take managedFields
+    if at(sent, "metadata", "managedFields") and not managers_of(sent):
         return []  # an entry without manager or fields resets managedFields
-    managers = managers_of(changed) or managers_of(live)
+    managers = managers_of(sent) or managers_of(live)
     if not managers and at(live, "metadata", "uid"):
         return []  # an object without managedFields stays without them until its first apply
     difference = _difference(live, changed, schema)
