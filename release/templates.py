@@ -113,6 +113,7 @@ _EVERYWHERE = (
         r'\1{{ include "muster.refNamespace" . }}}',
         optional=True,
     ),
+    Rule(r": muster-system(?=[,}]|$)", ": {{ .Release.Namespace | quote }}", optional=True),
     Rule("muster-system", "{{ .Release.Namespace }}", optional=True),
 )
 """Of every file, after the rules of its family."""

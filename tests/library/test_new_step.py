@@ -115,6 +115,8 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
         pytest.param(["Label Racks", "--on", "pod-bound"], id="a name that no Service can have"),
         pytest.param(["class", "--on", "pod-bound"], id="a word of Python"),
         pytest.param(["null", "--on", "pod-bound"], id="a word of YAML"),
+        pytest.param(["patch-pods", "--on", "pod-bound"], id="a step of Muster"),
+        pytest.param(["dead_letter", "--on", "pod-bound"], id="a function of Muster"),
         pytest.param(["a" * 60, "--on", "pod-bound"], id="a name that is too long"),
         pytest.param(["there", "--on", "pod-bound"], id="a folder that exists"),
         pytest.param(["one", "--on", "pod-bound", "--into", "there/file"], id="a folder that is a file"),

@@ -148,7 +148,7 @@ def _namespace_selector(of: Installation) -> str:
 
 
 def _match_resources(of: Installation) -> str:
-    labels = f"{{kubernetes.io/metadata.name: {of.namespace}}}"
+    labels = f"{{kubernetes.io/metadata.name: {json.dumps(of.namespace)}}}"
     return f"\n  matchResources: {{namespaceSelector: {{matchLabels: {labels}}}}}" if of.own else ""
 
 
@@ -203,9 +203,9 @@ _OF_ALL: Mapping[str, Callable[[Installation], str]] = {
     "muster.own": lambda of: "true" if of.own else "",
     "muster.image": _image,
     "muster.suffix": lambda of: f"-{of.namespace}" if of.own else "",
-    "muster.refNamespace": lambda of: "" if of.own else f", namespace: {of.namespace}",
+    "muster.refNamespace": lambda of: "" if of.own else f", namespace: {json.dumps(of.namespace)}",
     "muster.role": lambda of: "Role" if of.own else "ClusterRole",
-    "muster.roleNamespace": lambda of: f"\n  namespace: {of.namespace}" if of.own else "",
+    "muster.roleNamespace": lambda of: f"\n  namespace: {json.dumps(of.namespace)}" if of.own else "",
     "muster.namespaceSelector": _namespace_selector,
     "muster.matchResources": _match_resources,
     "muster.groupVersion": lambda of: "v1alpha2" if of.values["kubernetes"] == "1.36" else "v1beta1",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,27 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("namespace", ["123", "null", "on", "0x1f"])
+def test_a_namespace_stays_a_text(namespace: str) -> None:
+    """YAML reads these names as something else where they stand without quotes."""
+    for values in (OVERLAYS["cluster"], VALUES["another namespace"]):
+        made = _rendered(values, namespace)
+        assert {manifest["metadata"].get("namespace", namespace) for manifest in made.values()} == {namespace}
+        assert set(_at("namespace", list(made.values()))) == {namespace}
+
+
+def _at(field: str, value: Any) -> Iterator[Any]:
+    """Every value of a field that is no struct."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from _at(field, entry)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name == field and not isinstance(inner, dict):
+                yield inner
+            yield from _at(field, inner)
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("values", VALUES.values(), ids=list(VALUES))
 def test_helm_and_these_tests_read_values_alike(
@@ -137,6 +158,8 @@ def test_helm_and_these_tests_read_values_alike(
         ("steps.no-such.enabled=true", "no-such"),
         ("delivery.retries=3", "retries"),
         ("image.digest=sha256:12", "digest"),
+        ("image.repository=a: b", "repository"),
+        ("image.tag=1 2", "tag"),
         ("sweep.schedule=hourly", "schedule"),
     ],
 )

@@ -31,7 +31,7 @@
 
 {{/* The namespace in a reference to an object of the release; none is needed if all is in one namespace. */}}
 {{- define "muster.refNamespace" -}}
-{{- if not (include "muster.own" .) -}}, namespace: {{ .Release.Namespace }}{{- end -}}
+{{- if not (include "muster.own" .) -}}, namespace: {{ .Release.Namespace | quote }}{{- end -}}
 {{- end -}}
 
 {{/* The kind of the roles. */}}
@@ -42,7 +42,7 @@
 {{/* The namespace of a role, as a line of its metadata. */}}
 {{- define "muster.roleNamespace" -}}
 {{- if include "muster.own" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
 {{- end -}}
 {{- end -}}
 
@@ -61,7 +61,7 @@ namespaceSelector:
 {{- if include "muster.own" . }}
   matchResources:
     namespaceSelector:
-      matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace }}}
+      matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace | quote }}}
 {{- end -}}
 {{- end -}}
 
@@ -140,7 +140,7 @@ uri: /dead-letter
 {{- $root := index . 0 -}}
 {{- $step := get $root.Values.steps (index . 1) | default dict -}}
 {{- if and (include "muster.own" $root) (ne (index . 1) "dead-letter") }}
-- {name: MUSTER_NAMESPACE, value: {{ $root.Release.Namespace }}}
+- {name: MUSTER_NAMESPACE, value: {{ $root.Release.Namespace | quote }}}
 {{- end -}}
 {{- range $name, $value := mergeOverwrite (deepCopy $root.Values.env) ($step.env | default dict) }}
 - {name: {{ $name }}, value: {{ $value | toString | quote }}}

@@ -32,6 +32,16 @@ def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping
     return answer
 
 
+def expect_object(path: str, status: int, content: bytes) -> None:
+    """Check the answer to a change without parsing it.
+
+    Raises:
+        Unavailable: it looks like no Kubernetes object; a proxy may answer with a redirect or a login page.
+    """
+    if status not in {200, 201} or not content.startswith(b"{") or b'"metadata":' not in content:
+        raise errors.Unavailable(f"{path}: the answer is no Kubernetes object", status=status)
+
+
 LONGEST_LINE = 16 * 1024 * 1024
 """The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
 _CHUNK = 64 * 1024

@@ -19,6 +19,7 @@ from muster.cluster import errors
 from muster.cluster.answers import (
     LONGEST_LINE,
     change_of,
+    expect_object,
     is_dense,
     items_of,
     lines_of,
@@ -229,6 +230,7 @@ class Client:
         status, content, headers = self.receive(method, path, {"fieldManager": manager}, body, content_type)
         if status >= 400:
             raise errors.from_answer(status, parsed(content), headers)
+        expect_object(path, status, content)
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """Create an object; returns it as it is stored."""

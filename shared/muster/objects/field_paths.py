@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,16 +37,19 @@ class FieldPath:
         return at if at is None else str(at)
 
     def write(self, body: dict[str, Any], value: str | None) -> None:
-        """Set the field and the structs above it; None removes it, and a map that becomes empty."""
+        """Set the field and the structs above it; None removes it, and a map that becomes empty.
+
+        The structs above it are replaced by copies, so that others who hold them do not see the change.
+        """
         *above, last = self.path
         holders: list[tuple[dict[str, Any], str]] = []
         at: Any = body
         for part in above:
             if isinstance(part, tuple):
+                at[part[0]] = copy(at[part[0]])
                 at, holders = at[part[0]], []
                 continue
-            if at.get(part) is None:
-                at[part] = {}
+            at[part] = {} if at.get(part) is None else copy(at[part])
             holders.append((at, part))
             at = at[part]
         if value is not None:

@@ -327,7 +327,7 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
-    too_many = None if live.workload_is_ours else too_many_composites(tree, live.limits)
+    too_many = too_many_composites(tree, live.limits)
     if failure is None and too_many is not None:
         failure = replace(too_many, message=f"{policy.where}: {too_many.message}")
     if any(group.children for group in tree) and not live.api.composites:

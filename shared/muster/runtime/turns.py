@@ -104,12 +104,17 @@ class Turns:
 BYTES_A_SECOND = 4096
 """The size for which a body waits as if it had come a second later. Events of pods have 4 to 10 KB."""
 
+LONGEST_WAITING_EVERY = 4
+"""Of so many turns one is that of the body that has waited longest: else many small ones keep out large ones
+for longer than their deadline."""
+
 
 class SmallestFirst:
     """Lets one body be parsed at a time, small ones before large ones; safe to use from several threads.
 
     Parsing takes many times the memory of a body, and a time that its sender chooses by its size. However
-    many large ones come, they delay events of the usual size by one of them, and have their turn, too.
+    many large ones come, they delay events of the usual size by two of them. Every fourth turn is that of the
+    body that has waited longest.
 
     Args:
         clock: returns the time in seconds.
@@ -120,6 +125,7 @@ class SmallestFirst:
         self._lock = Lock()
         self._parsing = False
         self._number = count()
+        self._turns = 0
         self._waiting: list[tuple[float, int, Event]] = []
 
     @contextmanager
@@ -151,14 +157,24 @@ class SmallestFirst:
         with self._lock:
             if entry[-1].is_set():
                 return
-            self._waiting.remove(entry)
-            heapq.heapify(self._waiting)
+            self._remove(entry)
         raise DeadlineExceeded(f"the event waited {seconds:.1f} s to be parsed")
 
     def _begin_next(self) -> None:
         self._parsing = bool(self._waiting)
-        if self._parsing:
+        if not self._parsing:
+            return
+        self._turns += 1
+        if self._turns % LONGEST_WAITING_EVERY:
             heapq.heappop(self._waiting)[-1].set()
+        else:
+            oldest = min(self._waiting, key=lambda entry: entry[1])
+            self._remove(oldest)
+            oldest[-1].set()
+
+    def _remove(self, entry: tuple[float, int, Event]) -> None:
+        self._waiting.remove(entry)
+        heapq.heapify(self._waiting)
 
 
 class Workers:

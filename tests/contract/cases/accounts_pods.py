@@ -60,12 +60,22 @@ def managed_fields_stay_short(api: Conversation, ns: str) -> None:
     """patch-pods may not fill a pod by its managedFields, neither by many entries nor by a long one."""
     function, path = _patch_pods(api, ns), core(ns, "pods", "held")
     made = api.must("POST", core(ns, "pods"), gated("held", GATE))
-    invented = {"f:status": {f"f:field-{number:05}": {} for number in range(5000)}}
+    invented: Object = {"f:status": {f"f:field-{number:05}": {} for number in range(5000)}}
     many = [applied("v1", f"invented-{number}") for number in range(1000)]
     for entries in (many, [applied("v1", "") | {"fieldsV1": invented}]):
         misuse = {"metadata": {"managedFields": [*made["metadata"]["managedFields"], *entries]}}
         assert refused(merge(function, path, misuse), "patch-pods")
     function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)
+
+
+@case(releases=BOTH)
+def pods_of_many_labels_are_not_compared(api: Conversation, ns: str) -> None:
+    """A pod of a thousand labels is refused before they are gone through, which takes quadratic time."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    body = gated("held", GATE)
+    body["metadata"]["labels"] = {f"example.com/{number}": "" for number in range(1001)}
+    made = api.must("POST", core(ns, "pods"), body)
+    assert refused(function.request("PATCH", path, _without(GATE, made), STRATEGIC_PATCH), "patch-pods")
 
 
 @case(releases=BOTH)

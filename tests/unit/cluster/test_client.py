@@ -150,7 +150,7 @@ def test_answers_to_changes_are_not_parsed(verb: Verb) -> None:
     action = Action(
         verb, ObjectRef("v1", "Pod", "team-a", "llama-0"), {"metadata": {}}, patch=PatchType.MERGE
     )
-    with serving(ScriptedResponse(200, b"[" * 100_000)) as server:
+    with serving(ScriptedResponse(200, b'{"metadata":{' + b"[" * 100_000)) as server:
         assert Client.for_server(server.url).write(action, "m") == {}
     with serving(ScriptedResponse(409, status(409, "Conflict"))) as server, pytest.raises(errors.Conflict):
         Client.for_server(server.url).write(action, "m")

@@ -10,8 +10,11 @@ import pytest
 
 from muster.cluster import connections, errors
 from muster.cluster.client import Client
+from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
+from muster.policy.model import Action, Verb
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 Call = Callable[[Client], Any]
@@ -78,6 +81,24 @@ def test_errors_of_another_shape_are_the_error_of_their_status(
     """A Status with fields of other types counts as one without them."""
     found = errors.from_answer(status, {"kind": "Status", **fields}, {})
     assert type(found) is error
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(ScriptedResponse(302, b"", {"Location": "/login"}), id="a redirect"),
+        pytest.param(ScriptedResponse(200, b"<html>log in</html>"), id="a page"),
+        pytest.param(ScriptedResponse(200, {"login": "/login"}), id="another JSON object"),
+        pytest.param(ScriptedResponse(204, b""), id="no content"),
+    ],
+)
+def test_what_is_no_object_does_not_confirm_a_change(answer: ScriptedResponse) -> None:
+    """The event would be acknowledged although nothing was written."""
+    action = Action(
+        Verb.PATCH, ObjectRef("v1", "Pod", "team-a", "llama-0"), {"metadata": {}}, patch=PatchType.MERGE
+    )
+    with serving(answer) as server, pytest.raises(errors.Unavailable):
+        Client.for_server(server.url).write(action, "m")
 
 
 def test_no_answer_is_read_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

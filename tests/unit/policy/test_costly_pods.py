@@ -26,3 +26,12 @@ def test_pods_of_many_gates_or_tolerations_stay_gated(field: str, entry: str, mo
         assert plan.actions == tuple(lifted(*pods[stays:]))
     alone = plan_pods(observed(groups=[a_pod_group()], pods=pods[:1]), NOW)
     assert alone.reason == Reason.POD_TOO_LARGE
+
+
+def test_a_pod_of_many_labels_stays_gated() -> None:
+    """The admission policy of patch-pods takes quadratic time to go through them."""
+    pods = pods_of(a_job())
+    pods[0]["metadata"]["labels"] |= {f"example.com/{number}": "" for number in range(500)}
+    plan = plan_pods(observed(groups=[a_pod_group()], pods=pods), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.actions == tuple(lifted(*pods[1:]))

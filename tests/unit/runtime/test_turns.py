@@ -236,6 +236,12 @@ def test_large_bodies_have_their_turn() -> None:
     assert _parsed_in_order(sizes, seconds_between=30) == ["pod", "large", "another pod"]
 
 
+def test_many_small_bodies_do_not_keep_out_a_large_one() -> None:
+    """Every fourth turn is that of the body that has waited longest."""
+    sizes = {"large": 200_000} | {f"pod {number}": 5_000 for number in range(8)}
+    assert "large" in _parsed_in_order(sizes)[:4]
+
+
 def test_an_event_that_is_not_parsed_in_time_comes_again() -> None:
     """Its broker would have given up on it."""
     handler = a_handler(deadline_seconds=0.1)

@@ -8,7 +8,6 @@ replicatedJobs under their old names (seen on Trainer 2.3.0).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -312,7 +311,7 @@ def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, A
 
     Fields of other managers stay; a field that is no longer desired is removed only if Muster owns it.
     """
-    changed = deepcopy(dict(runtime))
+    changed = dict(runtime)
     foreign = _foreign(runtime, desired)
     for path, value in desired.values.items():
         if path not in foreign and path.value_in(runtime) != value:
