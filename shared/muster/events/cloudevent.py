@@ -30,6 +30,8 @@ FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
 """RFC 3339; Python's parser accepts more of ISO 8601."""
 MEDIA_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+\s*(;.*)?")
+MOST_ATTRIBUTES = 100
+"""Knative's events have up to fifteen. 60,000 of them fit into a structured event and take 0.15 s to read."""
 DEPTH_LIMIT = 100
 """Levels of an event's JSON; objects of Kubernetes have some 30, and Python copies no more than about 300."""
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
@@ -164,6 +166,11 @@ def _check_required(value: Any, name: str, path: str) -> None:
 
 
 def _check_lengths(attributes: Mapping[str, Any], limits: EventLimits) -> None:
+    if len(attributes) > MOST_ATTRIBUTES:
+        name = next(iter(attributes))
+        raise UnreadableEvent(
+            f"is one of {len(attributes)} attributes, more than {MOST_ATTRIBUTES}", name[:64]
+        )
     for name, value in attributes.items():
         if max(len(name), len(value) if isinstance(value, str) else 0) > limits.attribute:
             raise UnreadableEvent(

@@ -65,3 +65,13 @@ def test_long_names_of_attributes_are_refused() -> None:
     with pytest.raises(UnreadableEvent, match="MUSTER_ATTRIBUTE_LIMIT") as refused:
         receive(headers, body, LIMITS)
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("mode", [binary, structured])
+def test_thousands_of_attributes_are_refused(mode: Any) -> None:
+    """60,000 fit into a body, and take 0.15 s to read."""
+    headers, body = mode(EVENT | {f"a{number}": "x" for number in range(80)})
+    assert receive(headers, body, LIMITS)
+    headers, body = mode(EVENT | {f"a{number}": "x" for number in range(100)})
+    with pytest.raises(UnreadableEvent, match="more than 100"):
+        receive(headers, body, LIMITS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 
 import pytest
 
+from muster.objects import yaml_files
 from muster.policy import group_labels
 from muster.policy.limits import DEFAULT_LIMITS, Limits, setting
 from muster.policy.model import Plan
@@ -18,6 +20,7 @@ from tests.support.builders import (
     Object,
     a_jobset,
     a_replicated_job,
+    a_workload,
     observed,
     template_labelled,
     with_spec,
@@ -127,3 +130,20 @@ def test_the_most_composite_groups() -> None:
     assert failure is not None
     assert failure.reason == Reason.TOO_MANY_GROUPS
     assert mentions(failure.message, "muster-policy", "workload.groups", 5, 4, setting("pod_groups"))
+
+
+def test_a_workload_with_musters_labels_lifts_no_limit() -> None:
+    """Whoever may write Workloads can make one as Muster does."""
+    jobset = a_jobset(a_replicated_job("node", PER_JOB, replicas=4, label="main"))
+    stored = PolicySource(PolicySourceKind.STORED, "Workload team-a/llama", as_json(GROUPS_OF_GROUPS))
+    world = observed(jobset, workload=a_workload(root=jobset), sources=(stored,), limits=Limits(pod_groups=9))
+    resolved = resolve(world)
+    assert isinstance(resolved, ResolvedOwner)
+    assert resolved.live.workload_is_ours
+    assert resolved.failure is not None
+    assert resolved.failure.reason == Reason.TOO_MANY_GROUPS
+
+
+def as_json(policy: str) -> str:
+    """A policy as the annotation of a Workload keeps it."""
+    return json.dumps(yaml_files.load(policy))

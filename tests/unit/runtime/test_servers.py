@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from muster.runtime.config import Settings
-from muster.runtime.func_server import WholeReads
+from muster.runtime.func_server import READ_BYTES, LimitedConnection, WholeReads
 from muster.runtime.waitress_server import LimitedServer
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import FakeCluster, a_handler, an_event
@@ -202,6 +202,17 @@ def test_what_a_closed_connection_had_sent_is_freed_at_once(serve: Serve, sent: 
         assert wait_until(lambda: kept() == 0, 3)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("serve", [behind_func], indirect=True)
+def test_little_is_read_of_a_connection_at_once(serve: Serve, clients: ExitStack) -> None:
+    """490 senders of 4 MB took a function 280 MiB, because asyncio reads 256 KiB of each ahead."""
+    served = serve()
+    connections(served, clients, 1, b"POST / HTTP/1.1\r\n")
+    assert wait_until(lambda: served.open_connections() == 1, 3)
+    (connection,) = LimitedConnection._open
+    transport: Any = connection.writer.transport
+    assert type(transport).max_size > transport.max_size == READ_BYTES
 
 
 @pytest.mark.parametrize(
