@@ -224,7 +224,7 @@ class ListCache(ReadOnly):
                 listing.resource, labels=listing.labels, fields=listing.fields, token=self._token
             )
         except errors.Expired as error:
-            if not self._token:
+            if not error.token:
                 raise
             self._token = error.token
             return

@@ -35,6 +35,9 @@ from tests.unit.cluster.counting import CountingSnapshot
 class Paged(CountingSnapshot):
     """Gives its objects two at a time; a token is good once, and never where `forgets` has it."""
 
+    still = " still"
+    """The end of a token in place of an expired one."""
+
     def __init__(self, *objects: Object, forgets: Iterable[str] = (), missing: tuple[str, ...] = ()) -> None:
         super().__init__(*objects, missing=missing)
         self.tokens: list[str] = []
@@ -55,7 +58,7 @@ class Paged(CountingSnapshot):
         if token in self._forgets:
             self._forgets.remove(token)
             error = errors.Expired("too old", status=410)
-            error.token = f"{token} still" if token else ""
+            error.token = f"{token}{self.still}" if token and self.still else ""
             raise error
         begin = int(token.split(maxsplit=1)[0]) if token else 0
         objects = self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
@@ -107,6 +110,14 @@ class TestPages:
         cluster = Paged(*jobs(5), forgets=["2"])
         assert len(names(listed(cluster, Listing(JOBS, Job)).list(JOBS))) == 5
         assert cluster.tokens == ["", "2", "2 still", "4"]
+
+    def test_without_another_token_the_list_ends(self) -> None:
+        """The next sweep begins anew, and what was read is not counted twice."""
+        cluster = Paged(*jobs(5), forgets=["2"])
+        cluster.still = ""
+        with pytest.raises(errors.Expired):
+            listed(cluster, Listing(JOBS, Job))
+        assert cluster.tokens == ["", "2"]
 
     def test_a_page_that_fails_can_be_read_again(self) -> None:
         """What was read before it is kept."""

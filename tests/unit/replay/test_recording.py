@@ -15,7 +15,7 @@ import pytest
 
 from muster.replay.files import AppendedFile
 from muster.replay.recorded_requests import read_events
-from muster.replay.recording.events import NOT_JSON, SECRET, EventRecorder
+from muster.replay.recording.events import CONFIG_MAP, NOT_JSON, SECRET, EventRecorder
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
 
@@ -78,6 +78,7 @@ def test_a_broker_s_own_attributes_are_left_out(pieces: AppendedFile) -> None:
         pytest.param(
             an_event({"data": {}}, kind="Secret", apiversion="v1"), SECRET, id="a Secret by its kind"
         ),
+        pytest.param(an_event({"data": {}}, kind="ConfigMap", apiversion="v1"), CONFIG_MAP, id="a ConfigMap"),
         pytest.param(
             an_event({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}}, kind="", apiversion=""),
             SECRET,

@@ -81,6 +81,28 @@ def test_the_trainers_own_fields_are_cleaned_too() -> None:
     }
 
 
+def test_passwords_attributes_of_volumes_and_last_words_are_removed() -> None:
+    """The type of each field stays."""
+    body = {
+        "storageUri": "s3://user:hunter2@store/model",
+        "plain": "https://example.com/a:b@c",
+        "csi": {"driver": "example.com", "volumeAttributes": {"token": "hunter2"}},
+        "lastState": {"terminated": {"exitCode": 1, "message": "hunter2"}},
+    }
+    assert without_secrets(body) == {
+        "storageUri": f"s3://{LEFT_OUT}@store/model",
+        "plain": "https://example.com/a:b@c",
+        "csi": {"driver": "example.com", "volumeAttributes": {"token": LEFT_OUT}},
+        "lastState": {"terminated": {"exitCode": 1, "message": LEFT_OUT}},
+    }
+
+
+def test_a_list_of_secrets_loses_its_items() -> None:
+    """Their kinds are not in a list."""
+    secrets = {"apiVersion": "v1", "kind": "SecretList", "items": [{"data": {"k": "hunter2"}}]}
+    assert without_secrets(secrets) == {"apiVersion": "v1", "kind": "SecretList"}
+
+
 def test_a_secret_inside_another_object_loses_its_data() -> None:
     """Objects that carry manifests may carry Secrets."""
     inner = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"k": "hunter2"}}

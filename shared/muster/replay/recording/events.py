@@ -21,7 +21,7 @@ from muster.simulator.broker import CloudEvent, NotAnEventError
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-SECRET, NOT_JSON = "about a Secret", "with data that is not JSON"
+SECRET, CONFIG_MAP, NOT_JSON = "about a Secret", "about a ConfigMap", "with data that is not JSON"
 """Why an event is not recorded; data that is not JSON cannot be redacted."""
 
 BODY_LIMIT = 8 * 1024 * 1024
@@ -142,6 +142,8 @@ def _line(event: CloudEvent) -> bytes | str:
     """Return the line to record for an event, or the reason not to record it as str."""
     if is_secret({"kind": event["kind"], "apiVersion": event["apiversion"] or "v1"}):
         return SECRET
+    if event["kind"] == "ConfigMap":
+        return CONFIG_MAP
     envelope = _structured(event)
     if envelope is None or "data_base64" in envelope:
         return NOT_JSON

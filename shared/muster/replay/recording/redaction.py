@@ -1,13 +1,15 @@
 """Remove from objects what may be secret, so that recordings can be passed on.
 
 Secrets are never recorded. Other objects lose fields that may hold a secret and that no step reads: values of
-environment variables and HTTP headers, command lines, annotations in which a tool stores the applied object,
-and managedFields. The types of the remaining fields do not change, so an object stays valid for its kind.
+environment variables and HTTP headers, command lines, attributes of CSI volumes, messages of ended
+containers, passwords in URLs, annotations in which a tool stores the applied object, and managedFields. The
+types of the remaining fields do not change, so an object stays valid for its kind.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,26 +24,31 @@ ANNOTATIONS = frozenset(
         "kapp.k14s.io/original",
         "kopf.zalando.org/last-handled-configuration",
         "objectset.rio.cattle.io/applied",
+        "banzaicloud.com/last-applied",
     }
 )
 """Annotations that contain a copy of the object."""
 
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*(?=@)")
+"""A user's name and password in a URL."""
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
 _COMMAND_LINES = frozenset({"command", "args"})
 
 
 def is_secret(body: Mapping[str, Any]) -> bool:
-    """Whether this is a Secret, or a reference to a Secret in an event of mode Reference."""
-    return body.get("kind") == "Secret" and body.get("apiVersion", "v1") == "v1"
+    """Whether this is a Secret, a list of them, or a reference to a Secret in an event of mode Reference."""
+    return body.get("kind") in {"Secret", "SecretList"} and body.get("apiVersion", "v1") == "v1"
 
 
 def without_secrets(value: Any) -> Any:
     """Return a copy of an object, or of any JSON value, without what may be secret."""
     if isinstance(value, list):
         return [without_secrets(entry) for entry in value]
+    if isinstance(value, str):
+        return _PASSWORD.sub(LEFT_OUT, value)
     if not isinstance(value, dict):
         return value
-    removed = {"data", "stringData"} if is_secret(value) else {"managedFields"}
+    removed = {"data", "stringData", "items"} if is_secret(value) else {"managedFields"}
     return {name: _redacted(name, field) for name, field in value.items() if name not in removed}
 
 
@@ -63,6 +70,10 @@ def _redacted(name: str, value: Any) -> Any:
         return [_without_value(entry) for entry in value]
     if name in _COMMAND_LINES and isinstance(value, list):
         return [LEFT_OUT if isinstance(word, str) else without_secrets(word) for word in value]
+    if name == "volumeAttributes" and isinstance(value, dict):
+        return dict.fromkeys(value, LEFT_OUT)
+    if name == "terminated" and isinstance(value, dict) and "message" in value:
+        return without_secrets(value) | {"message": LEFT_OUT}
     return without_secrets(value)
 
 
