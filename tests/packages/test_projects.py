@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from datetime import datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -126,7 +127,8 @@ def test_func_settings(step: str) -> None:
     """Func leaves the request alone, and makes no triggers of its own: those have no retries."""
     func = staged_func(step)
     assert (func["runtime"], func["invoke"], func["specVersion"]) == ("python", "http", "0.36.0")
-    assert func["created"].year > 1, "func takes a project without a time for one that was not initialised"
+    created = datetime.fromisoformat(func["created"])
+    assert created.year > 1, "func takes a project without a time for one that was not initialised"
     assert "subscriptions" not in func["deploy"]
 
 
