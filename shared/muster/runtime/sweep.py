@@ -124,24 +124,28 @@ class Sweeps:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
         An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
-        dropped, so that the others are reached.
+        dropped, so that the others are reached. The remaining writes of an object follow after the other
+        objects, as far as there is time. They do not keep the round open, because what others lose in the
+        meantime is only seen by the next round.
         """
         reasons: Counter[str] = Counter()
         live = actions = 0
-        while subjects and live < self._limit and not cluster.time_is_over:
+        while (subjects or subjects.unfinished) and live < self._limit and not cluster.time_is_over:
+            is_last = not subjects
             subject, began = subjects.take(), time.monotonic()
             cluster.begin()
             outcome = self._outcome_by_lists(current.listed, subject)
             if outcome is None:
                 outcome = self._run(cluster, subject)
                 live += 1
-            if outcome.reason == Reason.DEADLINE_EXCEEDED and subject is not current.put_back:
+            late = outcome.reason == Reason.DEADLINE_EXCEEDED
+            if late and not is_last and subject is not current.put_back:
                 current.put_back = subject
                 subjects.put_back(subject)
                 break
             subjects.charge(subject, time.monotonic() - began)
             if outcome.reason == Reason.WRITE_LIMIT:
-                subjects.put_last(subject)  # its remaining writes follow after the other objects
+                subjects.put_last(subject)
             else:
                 current.gangs.add(outcome.gangs)
             self._on_outcome(outcome)
@@ -221,6 +225,9 @@ class _Turns:
     Args:
         subjects: the objects.
         start: a text that chooses the first namespace, and the first object of each.
+
+    Attributes:
+        unfinished: objects with writes that are left; they are taken last, and not counted.
     """
 
     def __init__(self, subjects: Iterable[Subject], start: str) -> None:
@@ -234,6 +241,7 @@ class _Turns:
         self._waiting = [(0, place, name) for place, name in enumerate(names)]
         self._charged: Counter[str] = Counter()
         self._next: Subject | None = None
+        self.unfinished: deque[Subject] = deque()
         self._number = sum(map(len, self._left.values()))
 
     def __len__(self) -> int:
@@ -241,6 +249,8 @@ class _Turns:
 
     def take(self) -> Subject:
         """The next object."""
+        if not self._number:
+            return self.unfinished.popleft()
         self._number -= 1
         if self._next is not None:
             subject, self._next = self._next, None
@@ -266,13 +276,8 @@ class _Turns:
         self._next = subject
 
     def put_last(self, subject: Subject) -> None:
-        """Put an object that was taken behind all others."""
-        self._number += 1
-        name = _namespace_of(subject)
-        self._left[name].append(subject)
-        if len(self._left[name]) == 1:
-            last = max((turns for turns, _, _ in self._waiting), default=0)
-            heapq.heappush(self._waiting, (last + 1, len(self._left), name))
+        """Take an object that was taken again when no other is left."""
+        self.unfinished.append(subject)
 
 
 def _namespace_of(subject: Subject) -> str:

@@ -207,7 +207,7 @@ def test_a_job_being_deleted_counts_in_full() -> None:
     "group",
     [
         pytest.param(a_pod_group(min_count=None), id="a basic group has no number"),
-        pytest.param(a_pod_group(NAME, being_deleted), id="one on its way out"),
+        pytest.param(a_pod_group(NAME, being_deleted), id="one that is being deleted, to a larger size"),
         pytest.param(
             a_pod_group(NAME, labelled({"app.kubernetes.io/managed-by": "someone"})),
             id="one that is not Muster's",
@@ -218,6 +218,14 @@ def test_groups_that_are_not_resized(group: Object) -> None:
     """Only live gangs of Muster's own are written."""
     given = observed(a_job(pods=4), workload=a_workload(a_gang("main", 4)), groups=[group])
     assert _sizes(given) == {}
+
+
+def test_a_group_that_is_being_deleted_shrinks() -> None:
+    """Its pods keep it, and the replacement of one of them would wait for others that have ended."""
+    group = a_pod_group(NAME, being_deleted, min_count=4)
+    assert _sizes(observed(a_job(pods=2), workload=a_workload(a_gang("main", 4)), groups=[group])) == {
+        NAME: 2
+    }
 
 
 def _home(text: str) -> tuple[PolicySource, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from time import sleep
 from typing import Any
 
@@ -13,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from muster.cluster import errors
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
-from muster.policy.model import NoOp
+from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.runtime import sweep
 from muster.runtime.handle import Handler
@@ -248,3 +249,28 @@ def test_an_object_that_takes_long_counts_as_many_turns() -> None:
     swept(a_handler(step, cluster, sweep_limit=9))
     looked_at = [call for call in cluster.calls if call.startswith("get")]
     assert sum("team-a/" in call for call in looked_at) == 7
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.06])
+def test_an_object_whose_writes_never_end_keeps_no_round_open(seconds: float) -> None:
+    """Whoever deletes its groups again and again would keep the lost events of others from being seen."""
+    rounds: list[int] = []
+
+    def responsible_for(_cluster: Any) -> list[ObjectRef]:
+        rounds.append(len(rounds))
+        return pods(2)
+
+    def plan(inputs: ObjectRef, _now: Any) -> Plan:
+        time.sleep(seconds)
+        return replace(DONE, reason=Reason.WRITE_LIMIT if inputs.name == "p0" else DONE.reason)
+
+    step = a_step(responsible_for=responsible_for, plan=plan, observe=_read)
+    handler = a_handler(step, sweep_limit=5 if not seconds else 1000, deadline_seconds=0.2)
+    for number in range(3):
+        swept(handler, str(number))
+    assert len(rounds) == 3
+
+
+def _read(bounded: Any, subject: ObjectRef) -> ObjectRef:
+    bounded.get(PODS, subject.name, subject.namespace)
+    return subject
