@@ -18,6 +18,7 @@ from tests.support.builders import (
     Object,
     a_child_job,
     a_gang,
+    a_job,
     a_jobset,
     a_namespace,
     a_pod_group,
@@ -175,3 +176,19 @@ def test_the_condition_says_so(
     assert mentions(results.message, *facts)
     assert ready or results.reason == Reason.UPSTREAM_GROUPS
     wording(results.message)
+
+
+def test_a_job_with_the_labels_of_a_jobset_gets_a_fallback_group() -> None:
+    """Copied from a child Job: stamp-pods names the group of its pods after that JobSet, which is gone."""
+    uid, name = "5ffa9a1b-0000-0000-0000-000000000000", "train"
+    job = a_job()
+    labels = {
+        group_labels.JOBSET_UID: uid,
+        group_labels.JOBSET_NAME: name,
+        group_labels.REPLICATED_JOB: "node",
+    }
+    job["spec"]["template"]["metadata"]["labels"] |= labels
+    given = observed(job, workload=a_workload(root=job), groups=[a_pod_group()], pods=pods_of(job))
+    assert needs_groups(given)
+    assert "PodGroup train-main-5ffa9a1b" in made(given)
+    assert not needs_groups(observed(a_job(), workload=a_workload(), pods=pods_of(a_job())))

@@ -108,10 +108,13 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
     """Whether some of an owner's pods may be stamped although Muster does not group their template.
 
     stamp-pods sees the labels of a pod, but not that the pod's Job is grouped upstream, nor that the
-    namespace lost its label since that Job was made.
+    namespace lost its label since that Job was made, nor that the labels are those of another owner.
     """
     unseen = {Reason.NOT_MARKED, Reason.UPSTREAM_GROUPS}
-    return any(pod_set.ungrouped in unseen for pod_set in resolved.pod_sets.pod_sets)
+    pod_sets = resolved.pod_sets.pod_sets
+    return fallback.has_labels_of_another(resolved) or any(
+        pod_set.ungrouped in unseen for pod_set in pod_sets
+    )
 
 
 def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -> Decision:
