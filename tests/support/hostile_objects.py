@@ -29,8 +29,16 @@ from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.owners.job import job_workload_name
 from muster.policy.sources.source import ANNOTATION
 from muster.simulator.direct import Direct
-from tests.support.builders import Object
+from tests.support.builders import (
+    Modifier,
+    Object,
+    a_jobset,
+    a_replicated_job,
+    annotated,
+    template_labelled,
+)
 
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 GROUPS = ("a", "b", "main", "trainer")
 NAME = "llama"
 MOST = 2**31 - 1
@@ -313,3 +321,47 @@ def _body(resource: Resource, name: str, spec: Any, **metadata: Any) -> Object:
 def _resource(body: Object) -> Resource:
     known = (CONFIGMAPS, JOBS, JOBSETS, PODS, TRAINING_RUNTIMES, TRAINJOBS, WORKLOADS)
     return next(resource for resource in known if resource.kind == body["kind"])
+
+
+def a_jobset_that_starts_in_turns(links: int, waiting: int) -> Object:
+    """Return a JobSet with a chain of groups that start one after another, and a group that never starts.
+
+    Args:
+        links: the length of the chain.
+        waiting: replicatedJobs of the group that never starts, because they wait for one another.
+    """
+    entries = [
+        *(_single(f"a{n}", PER_JOB, replicas=2) for n in range(links)),
+        *(_single(f"c{n}", after=(f"a{n}",)) for n in reversed(range(links))),
+        *(_single(f"b{n}", after=(f"c{n + 1}",) if n < links - 1 else ()) for n in range(links)),
+        *(
+            _single(f"w{n}", PER_JOB, replicas=waiting - n + 1, label="main", after=("w0",) if n else ())
+            for n in range(waiting)
+        ),
+    ]
+    for entry in entries[2 * links : 3 * links - 1]:
+        entry["dependsOn"][0]["status"] = "Ready"
+    chain = [
+        _gang_of_groups(f"link-{n}", 2, _basic(f"a{n}", per="Job"), _basic(f"b{n}"), _basic(f"c{n}"))
+        for n in range(links)
+    ]
+    boxes = [_basic(f"box-{n}", groups=chain[n * 8 : n * 8 + 8]) for n in range(-(-links // 8))]
+    top = _gang_of_groups("top", waiting + 1, {"name": "main", "per": "Job", **_gang(minCount=1)})
+    policy = json.dumps({"workload": {"groups": [top, *boxes]}})
+    return a_jobset(*entries, modifiers=[annotated({ANNOTATION: policy})])
+
+
+def _single(name: str, *modifiers: Modifier, label: str = "", **options: Any) -> Object:
+    return a_replicated_job(name, *modifiers, pods=1, label=label or name, **options)
+
+
+def _gang(**policy: int) -> Object:
+    return {"schedulingPolicy": {"gang": policy}}
+
+
+def _gang_of_groups(name: str, needed: int, *groups: Object) -> Object:
+    return {"name": name, **_gang(minGroupCount=needed), "groups": [*groups]}
+
+
+def _basic(name: str, **more: Any) -> Object:
+    return {"name": name, "schedulingPolicy": {"basic": {}}, **more}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from muster.objects.meta import ObjectRef
+from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Namespace, Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
@@ -33,7 +33,7 @@ from muster.policy.plans import (
     patch_pods,
     resize_gang,
 )
-from muster.policy.plans.orphans import Orphan, OrphanInputs
+from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.source import PolicySource
 from muster.policy.tree.members import LiveMembers
@@ -57,7 +57,7 @@ class Observed:
     pods: tuple[Pod, ...] = ()
     name_holder: OwnerObject | None = None
     scheduling: SchedulingApi = field(default_factory=SchedulingApi)
-    orphan: Orphan | None = None
+    orphan: KubernetesObject | None = None
     live_uids: frozenset[str] = frozenset()
     failed_create: str = ""
     runtime: Mapping[str, Any] | None = None

@@ -16,6 +16,7 @@ from muster.cli.output import echo, echo_data, output_option, step_shown
 from muster.cli.tables import fitted, terminal_columns
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
+from muster.objects.meta import read_time
 from muster.operator.status import ClusterStatus, Item, State, read_status
 
 HEADS = {State.WAITING: "WAITS", State.NO_GANG: "RUNS WITHOUT GANG"}
@@ -119,9 +120,10 @@ def _table(items: Sequence[Item], state: State) -> str:
 
 def _age(since: str, now: datetime) -> str:
     """Return the time since `since` in its two largest units, `3d4h` or `12m`; "-" if unknown."""
-    if not since:
+    began = read_time(since)
+    if began is None:
         return "-"
-    seconds = max(now - datetime.fromisoformat(since), timedelta()) // timedelta(seconds=1)
+    seconds = max(now - began, timedelta()) // timedelta(seconds=1)
     parts = []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         count, seconds = divmod(seconds, size)

@@ -36,6 +36,9 @@ _Key = tuple[str, str]
 _PAGE_OBJECTS = 16
 """Objects that are parsed at a time for one that goes through all of a kind."""
 
+_BeforeParsing = Callable[[str, str], None]
+"""Takes the JSON of an object and its namespace."""
+
 _FREE_BYTES = 512
 """Bytes of each object that do not count: as much is kept of one for which there is no room."""
 
@@ -103,9 +106,13 @@ class _Compressed(Mapping[_Key, Object]):
         self._texts[key] = compressor.compress(text) + compressor.flush()
 
     def __getitem__(self, key: _Key) -> Object:
-        text = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=self._first).decompress(self._texts[key])
-        body: Object = json.loads(text)
+        body: Object = json.loads(self.text(key))
         return body
+
+    def text(self, key: _Key) -> str:
+        """The JSON of an object."""
+        inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=self._first)
+        return inflater.decompress(self._texts[key]).decode()
 
     def __iter__(self) -> Iterator[_Key]:
         return iter(self._texts)
@@ -144,8 +151,15 @@ class _Table:
             return self._searched(namespace, labels, fields)
         return [key for key in indexed if namespace in {"", key[0]}]
 
-    def parsed(self, keys: Iterable[_Key]) -> Objects:
-        return [self._objects[key] for key in keys]
+    def parsed(self, keys: Iterable[_Key], before_each: _BeforeParsing | None = None) -> Objects:
+        """The objects; `before_each` may refuse one by an exception."""
+        bodies = []
+        for key in keys:
+            text = self._objects.text(key)
+            if before_each is not None:
+                before_each(text, key[0])
+            bodies.append(json.loads(text))
+        return bodies
 
     def _indexed(self, selector: str) -> Iterable[_Key] | None:
         label, equals, value = selector.partition(",")[0].partition("=")
@@ -176,6 +190,7 @@ class ListCache(ReadOnly):
 
     Attributes:
         cluster: the cluster to read; replaced by each sweep that continues the lists.
+        before_parsing: called before an object of `list` is parsed; an exception refuses the list.
         pages: the number of pages read.
     """
 
@@ -184,6 +199,7 @@ class ListCache(ReadOnly):
 
     def __init__(self, cluster: Cluster, listings: Iterable[Listing]) -> None:
         self.cluster = cluster
+        self.before_parsing: _BeforeParsing | None = None
         self.pages = 0
         self._to_read = deque(listings)
         self._token = ""
@@ -259,7 +275,7 @@ class ListCache(ReadOnly):
         """The listed objects that match the selectors; those of kinds that are not listed as of `as_of`."""
         table = self._table(resource)
         if table is not None:
-            return table.parsed(table.choose(namespace, labels, fields))
+            return table.parsed(table.choose(namespace, labels, fields), self.before_parsing)
         bodies: Objects = self._once(
             ("list", resource.plural, namespace, labels, fields),
             lambda: self.cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),

@@ -15,16 +15,16 @@ from muster.cluster import errors
 from muster.cluster.interface import Cluster, Object
 from muster.cluster.list_cache import Listing
 from muster.cluster.read import each, each_if_served
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
-from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.owners import KINDS, known_kind_of, parent_of
 from muster.policy.owners.kind import OwnerObject
-from muster.policy.plans.orphans import Orphan, OrphanInputs, is_orphan, owner_is_unknown, owner_uids
+from muster.policy.plans.orphans import OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
-_MADE: tuple[tuple[Resource, type[Orphan]], ...] = (
+_MADE: tuple[tuple[Resource, type[KubernetesObject]], ...] = (
     (POD_GROUPS, PodGroup),
     (COMPOSITE_POD_GROUPS, CompositePodGroup),
     (WORKLOADS, Workload),
@@ -74,10 +74,22 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
     for resource, view in _MADE:
         for body in each_if_served(cluster, resource, labels=f"{MANAGED_BY}={MUSTER}"):
             made = _readable(view, body)
-            if made is None or owner_is_unknown(made, not_served):
-                continue
-            if is_orphan(made, live):
-                yield OrphanInputs(made, live)
+            if made is not None and not owner_is_unknown(made, not_served) and is_orphan(made, live):
+                yield OrphanInputs(_without_details(made), live)
+
+
+def _without_details(made: KubernetesObject) -> KubernetesObject:
+    """The object as far as the plan of an orphan needs it: a sweep keeps all orphans until their turns."""
+    meta = made.metadata
+    labels = {label: meta.labels[label] for label in (MANAGED_BY, OWNER_UID) if label in meta.labels}
+    kept = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        deletion_timestamp=meta.deletion_timestamp,
+        labels=labels,
+    )
+    return KubernetesObject(api_version=made.api_version, kind=made.kind, metadata=kept)
 
 
 def objects_of(cluster: Cluster, *resources: Resource, labels: str = "") -> Iterator[ObjectRef]:

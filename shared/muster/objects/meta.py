@@ -173,15 +173,20 @@ def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> dateti
 
 
 def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -> datetime | None:
-    """When the condition of a type got this status; None if it has another or no lastTransitionTime.
-
-    A time that Python cannot read is none: the year 0 and leap seconds pass the validation of the API server.
-    """
+    """When the condition of a type got this status; None if it has another or no lastTransitionTime."""
     condition = find_condition(conditions, kind)
-    if condition is None or condition.get("status") != status or not condition.get("lastTransitionTime"):
+    if condition is None or condition.get("status") != status:
         return None
+    return read_time(condition.get("lastTransitionTime") or "")
+
+
+def read_time(text: str) -> datetime | None:
+    """The time of an RFC 3339 text; None without one, or if Python cannot read it.
+
+    The year 0 and leap seconds pass the validation of the API server.
+    """
     try:
-        time = datetime.fromisoformat(condition["lastTransitionTime"])
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
     return time if time.tzinfo else None

@@ -198,9 +198,9 @@ def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> I
         metadata.get("namespace", ""),
         f"{body['kind'].lower()}/{metadata['name']}",
         state,
-        condition.get("lastTransitionTime", ""),
-        condition.get("reason", ""),
-        condition.get("message", ""),
+        condition.get("lastTransitionTime") or "",
+        condition.get("reason") or "",
+        condition.get("message") or "",
     )
 
 
@@ -223,7 +223,7 @@ def _of_groups(groups: list[PodGroup], pods: _PodStates) -> Iterator[Item]:
         elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
             reason, message = group.refusal
             condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
-            since = condition.get("lastTransitionTime", "")
+            since = condition.get("lastTransitionTime") or ""
             yield Item(metadata.namespace, name, State.WAITING, since, reason, message)
 
 

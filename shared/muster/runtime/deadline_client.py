@@ -108,6 +108,10 @@ class DeadlineClient:
 
         return all_pages(page_at).objects
 
+    def count_text(self, text: str, namespace: str) -> None:
+        """Count an object of a namespace that a sweep kept as JSON, before it is parsed; see `list`."""
+        self._memory.add_text(text, namespace)
+
     def begin(self) -> None:
         """Begin to look at an object: from here on the memory of lists is limited."""
         self._memory.release()

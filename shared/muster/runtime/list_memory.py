@@ -106,7 +106,19 @@ class ListMemory:
         if most is not None and self._used + most <= FREE_BYTES:
             self._used += most
             return
-        self._used += sum(map(_estimated, objects))
+        self._use(sum(map(_estimated, objects)), namespace)
+
+    def add_text(self, text: str, namespace: str) -> None:
+        """Count an object of a namespace before its JSON is parsed.
+
+        Raises:
+            TooManyObjects: this event alone needs more than one namespace may have.
+            NoRoomForObjects: there is not as much left beside other events.
+        """
+        self._use(_estimated_of_text(text), namespace)
+
+    def _use(self, size: int, namespace: str) -> None:
+        self._used += size
         missing = self._used - FREE_BYTES - self._reserved.total()
         if missing <= 0:
             return
@@ -135,6 +147,9 @@ def _estimated(body: object) -> int:
     Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
     four bytes.
     """
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return _estimated_of_text(json.dumps(body, separators=(",", ":"), ensure_ascii=False))
+
+
+def _estimated_of_text(text: str) -> int:
     values = text.count(",") + text.count("{") + text.count("[")
     return sys.getsizeof(text) + BYTES_OF_VALUE * values + BYTES_OF_OBJECT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import sha256
@@ -26,6 +26,9 @@ ROUND_SECONDS = 30 * 60.0
 
 TURN_SECONDS = 0.01
 """The time of one turn of a namespace in a sweep. Reading and writing an object takes 5 to 20 ms."""
+
+NAMESPACE_SECONDS = 60.0
+"""The time of a round after which the objects of a namespace do not keep it open: 10,000 Jobs take 50 s."""
 
 _TEMPORARY = (errors.Unavailable, errors.TooManyRequests)
 """Errors after which the next sweep continues the list; after any other error it begins a new round."""
@@ -124,9 +127,9 @@ class Sweeps:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
         An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
-        dropped, so that the others are reached. The remaining writes of an object follow after the other
-        objects, as far as there is time. They do not keep the round open, because what others lose in the
-        meantime is only seen by the next round.
+        dropped, so that the others are reached. The remaining writes of an object, and the objects of a
+        namespace that has taken NAMESPACE_SECONDS, follow after the others, as far as there is time. They do
+        not keep the round open, because what others lose in the meantime is only seen by the next round.
         """
         reasons: Counter[str] = Counter()
         live = actions = 0
@@ -189,6 +192,7 @@ class _Round:
     def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
         """The objects that are left; None if the deadline passed before the lists were complete."""
         self.listed.cluster = cluster
+        self.listed.before_parsing = cluster.count_text
         if self._subjects is None:
             try:
                 while not self.listed.complete:
@@ -227,7 +231,8 @@ class _Turns:
         start: a text that chooses the first namespace, and the first object of each.
 
     Attributes:
-        unfinished: objects with writes that are left; they are taken last, and not counted.
+        unfinished: objects with writes that are left, and those of namespaces that have taken too long; they
+            are taken last, and not counted.
     """
 
     def __init__(self, subjects: Iterable[Subject], start: str) -> None:
@@ -240,6 +245,7 @@ class _Turns:
         names.rotate(-_stable_number(start, len(names)))
         self._waiting = [(0, place, name) for place, name in enumerate(names)]
         self._charged: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._next: Subject | None = None
         self.unfinished: deque[Subject] = deque()
         self._number = sum(map(len, self._left.values()))
@@ -267,8 +273,16 @@ class _Turns:
         return subject
 
     def charge(self, subject: Subject, seconds: float) -> None:
-        """Count the turns that an object took beyond its first."""
-        self._charged[_namespace_of(subject)] += int(seconds / TURN_SECONDS)
+        """Count the time that an object took, and the turns beyond its first."""
+        name = _namespace_of(subject)
+        self._charged[name] += int(seconds / TURN_SECONDS)
+        self._seconds[name] += seconds
+        if self._seconds[name] >= NAMESPACE_SECONDS and self._left.get(name):
+            self.unfinished += self._left[name]
+            self._number -= len(self._left[name])
+            self._left[name].clear()
+            self._waiting = [waiting for waiting in self._waiting if waiting[-1] != name]
+            heapq.heapify(self._waiting)
 
     def put_back(self, subject: Subject) -> None:
         """Make an object that was taken the next one."""

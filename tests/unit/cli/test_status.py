@@ -27,13 +27,15 @@ GATE = "muster.dev/pod-group"
 SINCE = "2026-11-21T08:00:00Z"
 
 
-def a_condition(kind: str, reason: str, message: str, status: str = "False") -> b.Modifier:
-    """A condition since eight o'clock."""
+def a_condition(
+    kind: str, reason: str, message: str, status: str = "False", since: str | None = SINCE
+) -> b.Modifier:
+    """A condition, usually since eight o'clock."""
     condition = {"type": kind, "status": status, "reason": reason, "message": message}
 
     def add(body: Any) -> None:
         body.setdefault("status", {}).setdefault("conditions", []).append(
-            condition | {"lastTransitionTime": SINCE}
+            condition | {"lastTransitionTime": since}
         )
 
     return add
@@ -76,6 +78,14 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
             [b.a_jobset(modifiers=[a_condition("PodGroupsReady", "TooManyGroups", "9 groups")])],
             [("jobset/llama", SINCE, "TooManyGroups")],
             id="an owner with a grouping failure shows the reason",
+        ),
+        pytest.param(
+            [
+                b.a_job(a_condition("muster.dev/PodGroupsReady", "TooManyGroups", "9", since=None)),
+                b.a_jobset(modifiers=[a_condition("PodGroupsReady", "TooManyGroups", "9")]),
+            ],
+            [("job/llama", "", "TooManyGroups"), ("jobset/llama", SINCE, "TooManyGroups")],
+            id="a time that is null sorts before others",
         ),
         pytest.param(
             [b.a_trainjob(a_condition("PodGroupsScheduled", "Scheduled", "all", status="True"))],
@@ -247,6 +257,9 @@ def test_other_namespaces_are_left_out_when_one_is_named() -> None:
         pytest.param("2026-11-21T07:59:48Z", "12s", id="seconds"),
         pytest.param("2026-11-21T07:48:00Z", "12m", id="minutes"),
         pytest.param("2026-11-18T03:59:59Z", "3d4h", id="the two largest units"),
+        pytest.param("0000-01-01T00:00:00Z", "-", id="a year that Python does not have"),
+        pytest.param("2016-12-31T23:59:60Z", "-", id="a leap second"),
+        pytest.param("2016-12-31T23:59:59", "-", id="no time zone"),
     ],
 )
 def test_age(since: str, age: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muster.cluster import sweep
-from muster.policy.plans.orphans import OrphanInputs
+from muster.policy.model import Plan
+from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from tests.support.builders import (
     a_child_job,
     a_job,
@@ -17,6 +18,7 @@ from tests.support.builders import (
     a_users_workload,
     a_workload,
     an_object,
+    annotated,
     being_deleted,
     bound,
     labelled,
@@ -68,6 +70,15 @@ class TestSweeps:
             "Job llama",
             "Workload left",
         ]
+
+    def test_little_is_kept_of_orphans(self) -> None:
+        """All of them are kept until their turns, and a tenant decides how large they are."""
+        large = [labelled({"muster.dev/owner-uid": "gone", "a": "a" * 63}), annotated({"a": "a" * 20_000})]
+        cluster = CountingSnapshot(a_workload(modifiers=large), a_pod_group("left", *large))
+        orphans = [found for found in sweep.owners_and_orphans(cluster) if isinstance(found, OrphanInputs)]
+        assert len(orphans) == 2
+        assert all(len(orphan.object.model_dump_json(exclude_unset=True)) < 500 for orphan in orphans)
+        assert all(isinstance(plan_orphan(orphan), Plan) for orphan in orphans)
 
     @pytest.mark.parametrize(
         ("not_served", "removed"),

@@ -249,6 +249,14 @@ def test_a_resumed_owner_is_placed_from_its_resumption() -> None:
     assert placements(resumed(bound_at(2010), bound_at(2011))) == [GangsPlaced("Job", 11)]
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_the_first_and_last_times_are_read(time: str) -> None:
+    """The API server accepts them in a condition that a user writes."""
+    lost = {"type": "muster.dev/PodGroupsScheduled", "status": "False", "lastTransitionTime": time}
+    job = with_status(conditions=[lost])
+    placements(with_pods(bound_at(30), bound_at(31), group=placed_at(30), job=job))
+
+
 def test_the_longest_wait_of_several_gangs_counts() -> None:
     """The second stage was placed 20 seconds after its Job was created, the first after 6."""
     second = tuple(pods_of(SECOND, created(1801), bound_at(1820)))

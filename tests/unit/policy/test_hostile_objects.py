@@ -16,9 +16,9 @@ from bench.world import STEPS
 from muster import steps
 from muster.cluster.snapshot import Snapshot
 from muster.objects.meta import KubernetesObject
-from muster.policy import group_labels
 from muster.policy.limits import DEFAULT_LIMITS as LIMITS
 from muster.policy.model import NoOp, Plan
+from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
@@ -29,14 +29,12 @@ from tests.support.builders import (
     a_namespace,
     a_replicated_job,
     annotated,
-    template_labelled,
 )
-from tests.support.hostile_objects import stored, tenants
+from tests.support.hostile_objects import PER_JOB, a_jobset_that_starts_in_turns, stored, tenants
 
 SECONDS = 0.1
 MEBIBYTES = 20
 NUMBERS = count()
-PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 BASIC = "workload: {groups: [{name: main, schedulingPolicy: {basic: {}}}]}"
 GROUPS_OF_GROUPS = "workload: {groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
 BOUNDED = settings(
@@ -105,6 +103,14 @@ def test_any_object_is_planned_in_little_memory(client: Direct, drawn: list[Obje
     for name in STEPS:
         for body in subjects(name, objects):
             assert _peak(name, cluster, body) < MEBIBYTES * 2**20, (name, body["kind"])
+
+
+def test_groups_that_start_one_after_another_are_planned_quickly() -> None:
+    """The start is simulated; each pod that comes would be tried again with each group."""
+    jobset = a_jobset_that_starts_in_turns(links=23, waiting=58)
+    cluster = Snapshot([a_namespace(), jobset])
+    assert planned("create_workload", cluster, jobset).reason == Reason.INVALID_POLICY
+    assert is_quick("create_workload", cluster, jobset)
 
 
 def _peak(name: str, cluster: Snapshot, body: Any) -> int:

@@ -14,6 +14,8 @@ import pytest
 from muster.cluster.answers import text_bytes
 from muster.cluster.interface import Object, Objects
 from muster.cluster.list_cache import Listing
+from muster.cluster.paging import Page
+from muster.cluster.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, PODS
 from muster.policy.limits import Limits
@@ -157,6 +159,29 @@ def test_each_object_of_a_sweep_has_the_whole_memory(lists: tuple[Listing, ...])
     assert handler.handle(headers, b"").status == 202
     assert len(seen) == 18
     assert "TooManyObjects" not in reason(handler)
+
+
+def test_what_a_sweep_kept_in_lists_counts_before_it_is_parsed() -> None:
+    """A plan from lists needs all pods of an owner at once; they take ten times their text."""
+    names = [{"name": f"pod-{number}", "namespace": POD.namespace} for number in range(80)]
+    pods = [{**tolerating(MIB // 4), "metadata": metadata} for metadata in names]
+    step = a_step(
+        observe=lambda cluster, subject: cluster.list(PODS, subject.namespace),
+        lists=(Listing(PODS, None),),
+        plan=lambda _pods, _now: NoOp(Reason.UP_TO_DATE, ""),
+        responsible_for=lambda _cluster: [POD],
+    )
+    cluster = Snapshot([])
+    cluster.page = lambda *_, **__: Page(pods)  # type: ignore[method-assign]
+    cluster.list = _refused  # type: ignore[method-assign]
+    handler = a_handler(step, cluster, limits=Limits(event_bytes=LIMIT))
+    headers, _ = an_event(type="dev.muster.sweep")
+    assert handler.handle(headers, b"").status == 202
+    assert "TooManyObjects" in reason(handler)
+
+
+def _refused(*_: Any, **__: Any) -> Objects:
+    raise AssertionError("listed live")
 
 
 def test_an_event_that_waits_keeps_no_data() -> None:

@@ -271,6 +271,32 @@ def test_an_object_whose_writes_never_end_keeps_no_round_open(seconds: float) ->
     assert len(rounds) == 3
 
 
+def test_a_namespace_that_takes_long_keeps_no_round_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that each take a second to plan would keep the lost events of others from being seen."""
+    monkeypatch.setattr("muster.runtime.sweep.NAMESPACE_SECONDS", 0.2)
+    hostile = [ObjectRef("v1", "Pod", "hostile", f"p{number}") for number in range(100)]
+    seen: list[list[ObjectRef]] = []
+
+    def responsible_for(_cluster: Any) -> list[ObjectRef]:
+        seen.append([])
+        return [*hostile, *pods(7)]
+
+    def plan(inputs: ObjectRef, _now: Any) -> NoOp:
+        seen[-1].append(inputs)
+        time.sleep(0.05 if inputs.namespace == "hostile" else 0)
+        return NoOp(Reason.UP_TO_DATE)
+
+    handler = a_handler(
+        a_step(responsible_for=responsible_for, plan=plan, observe=_read), deadline_seconds=0.5
+    )
+    for number in range(3):
+        swept(handler, str(number))
+    assert len(seen) == 3
+    assert all(set(pods(7)) < set(looked_at) for looked_at in seen)
+    assert len({first for first, *_ in seen}) > 1
+    assert {looked_at[-1].namespace for looked_at in seen} == {"hostile"}
+
+
 def _read(bounded: Any, subject: ObjectRef) -> ObjectRef:
     bounded.get(PODS, subject.name, subject.namespace)
     return subject

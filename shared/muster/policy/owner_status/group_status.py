@@ -115,7 +115,7 @@ def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Con
         for gang in gangs
         if gang.bound_at is not None
         and gang.since is not None
-        and (lost_at is None or gang.bound_at > lost_at - BINDING_TIME)
+        and (lost_at is None or lost_at - gang.bound_at < BINDING_TIME)
     ]
     return GangsPlaced(owner.kind, max(max(waits).total_seconds(), 0.0)) if waits else None
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from muster.objects.meta import ObjectRef
-from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
+from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.resources import WORKLOADS
 from muster.policy.group_labels import OWNER_UID, UID_CHARACTERS, is_musters
 from muster.policy.model import Action, Decision, NoOp, Plan, Verb
 from muster.policy.owners import kind_of, runs_as
 from muster.policy.reasons import Reason
-
-Orphan = Workload | CompositePodGroup | PodGroup
-"""An object of a kind that Muster makes for owners."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +22,11 @@ class OrphanInputs:
     """An object whose owner may be gone.
 
     Attributes:
-        object: the object, live.
+        object: a Workload, PodGroup or CompositePodGroup, live.
         live_uids: the UIDs of all owners of its namespace, by `owner_uids`.
     """
 
-    object: Orphan
+    object: KubernetesObject
     live_uids: frozenset[str]
 
     @property
@@ -55,16 +52,16 @@ def owner_uids(uids: Iterable[str]) -> frozenset[str]:
     return full | {uid[:UID_CHARACTERS] for uid in full}
 
 
-def is_orphan(made: Orphan, live_uids: frozenset[str]) -> bool:
+def is_orphan(made: KubernetesObject, live_uids: frozenset[str]) -> bool:
     """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
     if made.metadata.labels.get(OWNER_UID) not in live_uids:
         return True
-    if isinstance(made, Workload):
+    if made.kind == WORKLOADS.kind:
         return False
     return live_uids.isdisjoint(made.metadata.name.split("-"))
 
 
-def owner_is_unknown(made: Orphan, not_served: Collection[str]) -> bool:
+def owner_is_unknown(made: KubernetesObject, not_served: Collection[str]) -> bool:
     """Whether the owner's kind cannot be listed, as after an upgrade that dropped a version.
 
     An owner that was deleted and left the object behind is no longer referenced by it.

@@ -72,33 +72,50 @@ class _Node:
         above: the group of groups that it is in.
         needed: pods, or child groups, that must be there before it is placed.
         alike: how many child groups it counts as.
-        there: pods that exist, or child groups that are ready.
-        below: the replicatedJobs that have pods in it, as bits by index.
         children: the nodes below it.
         pods: pods that exist, by the index of their replicatedJob; empty for a group of groups.
-        waiting: batches that wait until it is ready.
+        there: pods that exist, or child groups that are ready, without the pods of the replicatedJobs that
+            have ended. By those that have ended, as bits by index, as far as `there_without` was asked.
+        waiting: batches that wait until it is ready, by the replicatedJobs that have ended before them.
     """
 
     group: Group
     above: _Node | None
     needed: int
     alike: int = 1
-    there: int = 0
-    below: int = 0
     children: list[_Node] = field(default_factory=list)
     pods: Counter[int] = field(default_factory=Counter)
-    waiting: list[_Waiting] = field(default_factory=list)
+    there: dict[int, int] = field(default_factory=dict)
+    waiting: defaultdict[int, list[_Waiting]] = field(default_factory=lambda: defaultdict(list))
 
     def there_without(self, ended: int) -> int:
         """The pods, or ready child groups, without the pods of replicatedJobs that have ended.
 
         The scheduler does not count the pods of those.
         """
-        if not self.below & ended:
-            return self.there
-        if self.pods:
-            return sum(pods for index, pods in self.pods.items() if not ended >> index & 1)
-        return sum(child.alike for child in self.children if child.there_without(ended) >= child.needed)
+        if ended not in self.there:
+            self.there[ended] = (
+                sum(child.alike for child in self.children if child.there_without(ended) >= child.needed)
+                + sum(pods for index, pods in self.pods.items() if not ended >> index & 1)
+            )  # fmt: skip
+        return self.there[ended]
+
+    def add(self, pods: int, index: int) -> Iterator[_Waiting]:
+        """Add pods of a replicatedJob; returns the batches that waited for the groups they complete."""
+        self.pods[index] += pods
+        for ended in self.there:
+            if not ended >> index & 1:
+                yield from self._grow(pods, ended)
+
+    def _grow(self, more: int, ended: int) -> Iterator[_Waiting]:
+        node: _Node | None = self
+        while node is not None and ended in node.there:
+            was_ready = node.there[ended] >= node.needed
+            node.there[ended] += more
+            if was_ready or node.there[ended] < node.needed:
+                return
+            yield from node.waiting.pop(ended, ())
+            more, node = node.alike, node.above
 
 
 @dataclass(eq=False)
@@ -114,8 +131,7 @@ class _Waiting:
 class _Startup:
     """The start of an owner: pods come, groups are placed, more pods come.
 
-    Each batch comes once, and is looked at again only when the group that it waits for is ready. Only batches
-    whose replicatedJob comes after others have ended are looked at each time that nothing else is left.
+    Each batch comes once, and is looked at again only when the group that it waits for is ready.
     """
 
     def __init__(self, tree: tuple[Group, ...], pod_sets: dict[int, PodSet]) -> None:
@@ -126,8 +142,6 @@ class _Startup:
         self._unplaced: Counter[int] = Counter()
         self._leaders: Counter[int] = Counter()
         self._placeable: deque[_Waiting] = deque()
-        self._after_ended: list[_Waiting] = []
-        self._existing = 0
         for root in tree:
             self._add(root, None)
         for waiting in self._batches:
@@ -142,36 +156,25 @@ class _Startup:
     def run(self) -> Deadlock | None:
         for index in list(self._unplaced):
             self._create(index)
-        count = -1
-        while count != self._existing:
-            count = self._existing
-            self._placeable += self._after_ended
-            self._after_ended = []
-            while self._placeable:
-                self._try(self._placeable.popleft())
+        while self._placeable:
+            self._try(self._placeable.popleft())
         blocked = next((waiting for waiting in self._batches if waiting.exists and not waiting.placed), None)
         return None if blocked is None else self._deadlock(blocked)
 
-    def _add(self, group: Group, above: _Node | None) -> int:
-        """Add the nodes of a group; returns the replicatedJobs that have pods in it, as bits by index."""
+    def _add(self, group: Group, above: _Node | None) -> None:
+        """Add the nodes of a group."""
         if group.children:
-            node = _Node(group, above, group.template_min_count if group.gang else 1, group.copies)
+            nodes = [_Node(group, above, group.template_min_count if group.gang else 1, group.copies)]
             for child in group.children:
-                node.below |= self._add(child, node)
-            nodes = [node]
+                self._add(child, nodes[0])
         else:
             nodes = []
             for batches, alike in group_compositions(group).items():
                 node = _Node(group, above, _pods_needed(group, batches), alike)
                 self._batches += (_Waiting(node, batch) for batch in sorted(batches))
-                node.below = sum({1 << batch.pod_set for batch in batches})
                 nodes.append(node)
-        below = 0
-        for node in nodes:
-            below |= node.below
-            if above is not None:
-                above.children.append(node)
-        return below
+        if above is not None:
+            above.children += nodes
 
     def _create(self, index: int) -> None:
         """Create the pods of a replicatedJob if all that it waits for has been placed."""
@@ -188,27 +191,15 @@ class _Startup:
 
     def _come(self, waiting: _Waiting) -> None:
         """The pods of a batch exist from now on; batches that wait for groups they complete can go on."""
-        self._existing += 1
         waiting.exists = True
         self._placeable.append(waiting)
-        node: _Node | None = waiting.node
-        waiting.node.pods[waiting.batch.pod_set] += waiting.batch.pods
-        more = waiting.batch.pods
-        while node is not None:
-            was_ready = node.there >= node.needed
-            node.there += more
-            if was_ready or node.there < node.needed:
-                return
-            self._placeable += node.waiting
-            node.waiting = []
-            more, node = node.alike, node.above
+        self._placeable += waiting.node.add(waiting.batch.pods, waiting.batch.pod_set)
 
     def _try(self, waiting: _Waiting) -> None:
         """Place a batch, or let it wait for the lowest group above it that has too few members."""
         node, index = self._unready(waiting), waiting.batch.pod_set
         if node is not None:
-            after_ended = node.below & self._pod_sets[index].ends_first
-            (self._after_ended if after_ended else node.waiting).append(waiting)
+            node.waiting[self._pod_sets[index].ends_first].append(waiting)
             return
         waiting.placed = True
         self._unplaced[index] -= 1
