@@ -16,11 +16,12 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.scheduling import CompositePodGroup, PodGroup
-from muster.policy.group_labels import GROUP
+from muster.policy.group_labels import GROUP, JOB_NAME
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, runs_as
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerObject
+from muster.policy.plans.manifests import FALLBACK
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 
@@ -66,8 +67,14 @@ def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
     runner = live.runner or live.owner
     if runner is None or not LABEL_VALUE.fullmatch(runner.metadata.name):
         return ()  # a name may be longer than a label
-    listed = cluster.list(PODS, runner.metadata.namespace, labels=_selector(runner))
-    return tuple(Pod.read(body) for body in listed)
+    older = runner.spec.template.metadata.labels.get(JOB_NAME, "") if isinstance(runner, Job) else ""
+    if older in {"", runner.metadata.name}:
+        listed = cluster.list(PODS, runner.metadata.namespace, labels=_selector(runner))
+        return tuple(Pod.read(body) for body in listed)
+    # A Job with manualSelector, whose pods may have the name of an older Job.
+    listed = cluster.list(PODS, runner.metadata.namespace, labels=f"{JOB_NAME}={older}")
+    pods, uid = map(Pod.read, listed), runner.metadata.uid
+    return tuple(pod for pod in pods if pod.metadata.controller and pod.metadata.controller.uid == uid)
 
 
 def pod_groups(
@@ -97,7 +104,9 @@ def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodG
 
 
 def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
-    """The pods that name a group: those of its owner, or labelled ones if it has none.
+    """The pods that name a group: those of its owner, or labelled ones if it has none or is a fallback group.
+
+    Pods of several owners may need the same fallback group.
 
     They are those in the API server's cache. One that is missing there, because the answer came from another
     API server than its event, keeps its gate until its own event comes, or the next sweep.
@@ -105,7 +114,7 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
     controller, namespace = group.metadata.controller, group.metadata.namespace
     labels = GROUP
     kind = None if controller is None else kind_of(controller)
-    if controller is not None and kind is not None:
+    if controller is not None and kind is not None and FALLBACK not in group.metadata.annotations:
         if not LABEL_VALUE.fullmatch(controller.name):
             return ()  # an ownerReference may have any text as name
         labels = f"{runs_as(kind).pod_label}={controller.name}"

@@ -20,6 +20,7 @@ from tests.support.builders import (
     a_pod,
     a_replicated_job,
     being_deleted,
+    labelled,
     pods_of,
     succeeded,
     template_labelled,
@@ -113,6 +114,13 @@ def test_members_still_to_run(job: Object, left: int) -> None:
 def test_succeeded_pods_are_done_before_the_job_status_counts_them(job: Object) -> None:
     """The Job controller notes it some time after the kubelet; in between no pod waits for them."""
     assert _to_run(job, [job], [a_pod(job, index, succeeded) for index in range(2)]) == {("main", ""): 4}
+
+
+@pytest.mark.parametrize("label", [group_labels.REPLICATED_JOB, group_labels.JOB_INDEX])
+def test_a_job_is_its_own_whatever_labels_it_was_copied_with(label: str) -> None:
+    """Otherwise its pods would count in full for ever."""
+    job = a_job(labelled({label: "1"}), with_status(completedIndexes="0"), pods=6)
+    assert _to_run(job, [job]) == {("main", ""): 5}
 
 
 def test_pods_that_succeeded_in_a_former_job_of_the_name_run_again() -> None:

@@ -147,6 +147,23 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
     return Reason.UPSTREAM_GROUPS if upstream else None
 
 
+def has_foreign_labels(pod_set: PodSet, owner: OwnerObject) -> bool:
+    """Whether stamp-pods names the groups of pods after labels that their own Job or JobSet did not write.
+
+    So if a Job was copied from a child Job of a JobSet with its labels, if its JobSet was deleted with
+    `--cascade=orphan`, if it has a manualSelector and the labels of an older Job, or if a template without
+    completion indexes was copied from a pod that had one.
+    """
+    labels, meta = pod_set.template.metadata.labels, owner.metadata
+    if group_labels.COMPLETION_INDEX in labels and not pod_set.indexed:
+        return True
+    return isinstance(owner, Job) and (
+        not labels.keys().isdisjoint((group_labels.JOBSET_UID, group_labels.JOB_INDEX))
+        or labels.get(group_labels.JOB_UID, meta.uid) != meta.uid
+        or labels.get(group_labels.JOB_NAME, meta.name) != meta.name
+    )
+
+
 def job_workload_name(job: ObjectRef) -> str:
     """The Workload of a plain Job, by the Job controller's own recipe, so that both find each other's.
 

@@ -13,6 +13,7 @@ from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
 from muster.policy.owners import kind_of, workload_name
+from muster.policy.owners.job import has_foreign_labels
 from muster.policy.owners.kind import NEVER, OwnerObject
 from muster.policy.plans import fallback
 from muster.policy.plans.manifests import create_event
@@ -111,9 +112,9 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
     namespace lost its label since that Job was made, nor that the labels are those of another owner.
     """
     unseen = {Reason.NOT_MARKED, Reason.UPSTREAM_GROUPS}
-    pod_sets = resolved.pod_sets.pod_sets
-    return fallback.has_labels_of_another(resolved) or any(
-        pod_set.ungrouped in unseen for pod_set in pod_sets
+    return any(
+        pod_set.ungrouped in unseen or has_foreign_labels(pod_set, resolved.owner)
+        for pod_set in resolved.pod_sets.pod_sets
     )
 
 

@@ -8,10 +8,10 @@ from datetime import datetime
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
-from muster.policy.group_labels import JOB_NAME, JOB_UID, JOBSET_UID, REPLICATED_JOB, stamped_name
+from muster.policy.group_labels import REPLICATED_JOB, stamped_name
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.owner_status.conditions import READY, Condition, conditions_patch
-from muster.policy.owners.job import Job
+from muster.policy.owners.job import has_foreign_labels
 from muster.policy.owners.kind import NEVER, OwnerObject, OwnerPodSets
 from muster.policy.plans import manifests
 from muster.policy.plans.emit_conditions import conditions_of
@@ -150,23 +150,6 @@ def _in_place_of_groups(
             yield _for_leaf(resolved.pod_sets, leaves[instance.group], instance.suffix, failure)
 
 
-def has_labels_of_another(resolved: ResolvedOwner) -> bool:
-    """Whether stamp-pods names the groups of a Job's pods after another owner.
-
-    So if the Job was copied from a child Job of a JobSet with its labels, if its JobSet was deleted with
-    `--cascade=orphan`, or if it has a manualSelector and the labels of an older Job.
-    """
-    job = resolved.owner
-    if not isinstance(job, Job):
-        return False
-    labels, meta = job.spec.template.metadata.labels, job.metadata
-    return (
-        JOBSET_UID in labels
-        or labels.get(JOB_UID, meta.uid) != meta.uid
-        or labels.get(JOB_NAME, meta.name) != meta.name
-    )
-
-
 def _for_strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[Action]:
     wanted = {name for _, name in resolved.pod_groups()}
     pod_sets = {pod_set.replicated_job: pod_set for pod_set in resolved.pod_sets.pod_sets}
@@ -177,7 +160,7 @@ def _for_strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[Actio
             continue
         message = (
             f"{pod_set.path} has labels of another owner, after which the groups of its pods are named"
-            if has_labels_of_another(resolved)
+            if has_foreign_labels(pod_set, resolved.owner)
             else f"{pod_set.path} is not grouped by Muster, but its pods are stamped"
         )
         yield _for_pod(resolved.root, pod, GroupingFailure(pod_set.ungrouped or Reason.NOT_MARKED, message))

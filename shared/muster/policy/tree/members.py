@@ -52,7 +52,7 @@ def members_to_run(
         pods: its pods.
     """
     jobs, pods = tuple(jobs), tuple(pods)
-    live = {_job_key(job): job for job in jobs if not job.being_deleted}
+    live = {_job_key(owner, job): job for job in jobs if not job.being_deleted}
     succeeded = _succeeded(pods)
     total: Counter[GroupInstance] = Counter()
     for pod_set in owner.pod_sets:
@@ -135,7 +135,10 @@ def _index_ranges(text: str) -> Iterator[range]:
         yield range(int(first), int(last or first) + 1)
 
 
-def _job_key(job: Job) -> tuple[str, int]:
+def _job_key(owner: OwnerPodSets, job: Job) -> tuple[str, int]:
+    """The replicatedJob and index of a Job; a Job of its own has none, whatever labels it was copied with."""
+    if not any(pod_set.replicated_job for pod_set in owner.pod_sets):
+        return "", 0
     labels = job.metadata.labels
     return labels.get(group_labels.REPLICATED_JOB, ""), group_labels.job_index(labels)
 
