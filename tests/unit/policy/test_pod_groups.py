@@ -157,7 +157,17 @@ def test_pod_groups_follow_the_stored_workload() -> None:
     assert _specs(observed(workload=a_workload(a_basic("main"))))["llama-main-33333333"][
         "schedulingPolicy"
     ] == {"basic": {}}
-    assert _min_counts(observed(workload=a_workload(a_gang("main", 1)))) == {"llama-main-33333333": 1}
+    pinned = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
+    sources = (PolicySource(PolicySourceKind.OWNER, "home", pinned),)
+    given = observed(workload=a_workload(a_gang("main", 1)), sources=sources)
+    assert _min_counts(given) == {"llama-main-33333333": 1}
+
+
+def test_a_jobset_that_is_made_again_gets_whole_gangs() -> None:
+    """The minCount of the template was lowered as pods of the former JobSet ended."""
+    jobset = a_jobset(a_replicated_job("workers"))
+    given = observed(jobset, workload=a_workload(a_gang("workers", 1), root=jobset))
+    assert _min_counts(given) == {"llama-workers-22222222": 2}
 
 
 def test_settings_of_a_template_are_copied() -> None:

@@ -18,18 +18,23 @@ from tests.support.builders import (
     NOW,
     Modifier,
     Object,
+    a_child_job,
     a_gang,
     a_job,
+    a_jobset,
     a_pod,
     a_pod_group,
+    a_replicated_job,
     a_workload,
     annotated,
     bound,
     gated,
     observed,
     placed,
+    pods_of,
     with_condition,
     with_spec,
+    with_status,
 )
 from tests.support.conditions import planned_conditions
 from tests.support.messages import mentions
@@ -152,6 +157,28 @@ def test_suspend_suspends_the_owner_once() -> None:
     again = plan_resize(given_waiting(LIMIT, "Suspend", owner=job), NOW)
     assert isinstance(again, NoOp)
     assert again.reason == Reason.UP_TO_DATE
+
+
+def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None:
+    """Otherwise the replacement of a pod of theirs would wait for pods that have ended."""
+    first, second = (a_replicated_job(name, pods=2) for name in ("a", "b"))
+    jobset = a_jobset(first, second)
+    half = a_child_job(jobset, "b", 0, with_status(succeeded=1, completedIndexes="0"))
+    jobs = [a_child_job(jobset, "a", 0), half]
+    groups = [a_pod_group(f"llama-{name}-22222222", at, root=jobset) for name, at in
+              (("a", refused(LIMIT)), ("b", placed))]  # fmt: skip
+    policy = f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: Suspend}}"
+    given = observed(
+        jobset,
+        jobs=jobs,
+        workload=a_workload(a_gang("a", 2), a_gang("b", 2), root=jobset),
+        groups=groups,
+        pods=[*pods_of(jobs[0], gated(), created(LIMIT)), *pods_of(half, bound)],
+        sources=(PolicySource(PolicySourceKind.OWNER, "home", policy),),
+    )
+    plan = plan_resize(given, NOW)
+    assert isinstance(plan, Plan)
+    assert [action.target.kind for action in plan.actions] == ["Event", "JobSet", "Workload", "PodGroup"]
 
 
 @pytest.mark.parametrize(

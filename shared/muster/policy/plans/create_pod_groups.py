@@ -19,6 +19,7 @@ from muster.objects.scheduling import (
 from muster.policy.group_labels import SINGLE, GroupInstance, belongs_to
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.plans import fallback, manifests
+from muster.policy.plans.min_counts import follows
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -101,7 +102,7 @@ def _wanted(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Iterator[Action]:
     """Every group of the stored Workload, parents before children."""
-    owner, own, hold = resolved.pod_sets, resolved.own is not None, resolved.policy.holds
+    owner, hold = resolved.pod_sets, resolved.policy.holds
     leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
     needed = members_to_run(owner, members.jobs)
     for template, above in workload.hierarchy():
@@ -125,7 +126,7 @@ def _wanted(
             name = owner.pod_group_name(leaf.name, suffix)
             created = create(
                 name=name,
-                policy=_policy(template, leaf, suffix, needed, own=own),
+                policy=_policy(resolved, template, leaf, suffix, needed),
                 priority_class=leaf.priority_class_at(suffix),
                 parent=resolved.name_above(above, leaf.name, suffix),
             )
@@ -174,15 +175,22 @@ def _policy_of_composite(template: CompositePodGroupTemplate, copy: Group | None
 
 
 def _policy(
-    template: PodGroupTemplate, leaf: Group, suffix: str, needed: Counter[GroupInstance], *, own: bool
+    resolved: ResolvedOwner,
+    template: PodGroupTemplate,
+    leaf: Group,
+    suffix: str,
+    needed: Counter[GroupInstance],
 ) -> SchedulingPolicy:
     """The template's policy, with a minCount no larger than the pods that will come.
 
     A user's own minCount is lowered only for a group that never has that many pods, such as the last block of
-    completion indexes.
+    completion indexes. Where Muster follows the pods, the template may have the minCount of a JobSet that had
+    fewer left to run and was then created again.
     """
     policy = template.scheduling_policy
     if policy.gang is None:
         return policy
+    own = resolved.own is not None
     pods = leaf.sizes[suffix] if own else needed[GroupInstance(leaf.name, suffix)]
-    return SchedulingPolicy(gang=Gang(min_count=max(1, min(policy.gang.min_count, pods))))
+    most = (leaf.pinned or pods) if follows(resolved) else policy.gang.min_count
+    return SchedulingPolicy(gang=Gang(min_count=max(1, min(most, pods))))

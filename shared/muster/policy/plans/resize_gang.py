@@ -63,9 +63,20 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:
     if isinstance(workload, NoOp):
         return workload
     timeout = scheduling_timeout(resolved, members, now)
-    if timeout is not None and timeout.then == "Suspend":
-        return _suspend(resolved.owner, timeout, now)
     given_up = timeout if timeout is not None and timeout.then == "Basic" else None
+    resized = _resize(resolved, members, workload, given_up)
+    if timeout is None or timeout.then != "Suspend":
+        return resized
+    suspended = _suspend(resolved.owner, timeout, now)
+    if isinstance(suspended, NoOp) or isinstance(resized, NoOp):
+        return resized if isinstance(suspended, NoOp) else suspended
+    return replace(suspended, actions=(*suspended.actions, *resized.actions), reply=resized.reply)
+
+
+def _resize(
+    resolved: ResolvedOwner, members: LiveMembers, workload: Workload, given_up: SchedulingTimeout | None
+) -> Decision:
+    """Set the wanted counts in the Workload's templates and in the groups."""
     names = given_up.groups if given_up else frozenset[str]()
     targets = wanted_min_counts(resolved, members, names) | wanted_min_group_counts(resolved, members, names)
     actions = (
@@ -86,7 +97,7 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:
 
 
 def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> Decision:
-    """Suspend an owner whose policy asks for it; an Event says if Muster may not.
+    """Suspend an owner whose policy asks for it; an Event says if Muster may not, and its groups are resized.
 
     The right to do so is in eventing/components/suspend-after-timeout.
     """
