@@ -8,12 +8,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import urllib3
+from pydantic_core import from_json
 
 from muster.cluster import errors
 from muster.cluster.interface import Object
 
 _WIDE_ESCAPE = re.compile(rb"\\u(?!00)")
 """The escape of a character beyond Latin-1; Go escapes U+2028."""
+
+_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+
+DEEPEST = 100
+"""The levels of an answer that are kept; a Job has about ten."""
 
 DENSE_OBJECTS, DENSE_VALUES = 100_000, 300_000
 """The most objects and values of a page; 500 usual pods have half as many."""
@@ -105,11 +111,37 @@ def is_dense(data: bytes) -> bool:
 
 
 def parsed(data: bytes) -> Any:
-    """The parsed JSON of an answer; its text if it is no JSON, or nested too deeply."""
+    """The parsed JSON of an answer; its text if it is no JSON.
+
+    Values below DEEPEST levels are null where there are more than pydantic reads (200): the API server stores
+    such managedFields of a user's object, and one would make the lists of all namespaces unreadable.
+    """
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return from_json(data)
+    except ValueError:
+        pass
+    try:
+        return json.loads(_without_deep_values(data))
+    except ValueError:
         return data.decode(errors="replace")
+
+
+def _without_deep_values(data: bytes) -> bytes:
+    """The JSON with null in place of values below DEEPEST levels; "" if its brackets are not in pairs."""
+    kept: list[bytes] = []
+    begin = depth = 0
+    for token in _STRING_OR_BRACKET.finditer(data):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+                if depth == DEEPEST + 1:
+                    kept.append(data[begin : token.start()])
+            case b"}" | b"]":
+                if depth == DEEPEST + 1:
+                    kept.append(b"null")
+                    begin = token.end()
+                depth -= 1
+    return b"" if depth else b"".join((*kept, data[begin:]))
 
 
 def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
@@ -27,8 +27,9 @@ ROUND_SECONDS = 30 * 60.0
 TURN_SECONDS = 0.01
 """The time of one turn of a namespace in a sweep. Reading and writing an object takes 5 to 20 ms."""
 
-NAMESPACE_SECONDS = 60.0
-"""The time of a round after which the objects of a namespace do not keep it open: 10,000 Jobs take 50 s."""
+SLOW_SECONDS, ALL_SLOW_SECONDS = 10.0, 60.0
+"""A namespace is slow once its objects have taken the first time in a round. Once all slow ones together have
+taken the second, they do not keep the round open. 10,000 Jobs of one namespace take 50 s."""
 
 _TEMPORARY = (errors.Unavailable, errors.TooManyRequests)
 """Errors after which the next sweep continues the list; after any other error it begins a new round."""
@@ -128,8 +129,8 @@ class Sweeps:
 
         An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
         dropped, so that the others are reached. The remaining writes of an object, and the objects of a
-        namespace that has taken NAMESPACE_SECONDS, follow after the others, as far as there is time. They do
-        not keep the round open, because what others lose in the meantime is only seen by the next round.
+        slow namespaces beyond ALL_SLOW_SECONDS, follow after the others, as far as there is time. They do not
+        keep the round open, because what others lose in the meantime is only seen by the next round.
         """
         reasons: Counter[str] = Counter()
         live = actions = 0
@@ -231,8 +232,8 @@ class _Turns:
         start: a text that chooses the first namespace, and the first object of each.
 
     Attributes:
-        unfinished: objects with writes that are left, and those of namespaces that have taken too long; they
-            are taken last, and not counted.
+        unfinished: objects with writes that are left, and those of slow namespaces; they are taken last, and
+            not counted.
     """
 
     def __init__(self, subjects: Iterable[Subject], start: str) -> None:
@@ -277,17 +278,23 @@ class _Turns:
         name = _namespace_of(subject)
         self._charged[name] += int(seconds / TURN_SECONDS)
         self._seconds[name] += seconds
-        if self._seconds[name] >= NAMESPACE_SECONDS and self._left.get(name):
-            self.unfinished += self._left[name]
-            self._number -= len(self._left[name])
-            self._left[name].clear()
-            self._waiting = [waiting for waiting in self._waiting if waiting[-1] != name]
-            heapq.heapify(self._waiting)
+        slow = {name: taken for name, taken in self._seconds.items() if taken >= SLOW_SECONDS}
+        if sum(slow.values()) >= ALL_SLOW_SECONDS:
+            self._put_last_all_of(slow)
 
     def put_back(self, subject: Subject) -> None:
         """Make an object that was taken the next one."""
         self._number += 1
         self._next = subject
+
+    def _put_last_all_of(self, namespaces: Collection[str]) -> None:
+        for name in namespaces:
+            left = self._left.get(name, deque())
+            self.unfinished += left
+            self._number -= len(left)
+            left.clear()
+        self._waiting = [waiting for waiting in self._waiting if waiting[-1] not in namespaces]
+        heapq.heapify(self._waiting)
 
     def put_last(self, subject: Subject) -> None:
         """Take an object that was taken again when no other is left."""

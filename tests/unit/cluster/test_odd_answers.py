@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from muster.cluster import connections, errors
+from muster.cluster.answers import DEEPEST, parsed
 from muster.cluster.client import Client
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
@@ -22,6 +23,17 @@ Call = Callable[[Client], Any]
 
 def _get(client: Client) -> Any:
     return client.get(PODS, "llama-0", "team-a")
+
+
+def test_values_that_are_nested_too_deeply_are_null() -> None:
+    """A tenant's managedFields, as kube-apiserver 1.37.1 stores them; the rest of the list is read."""
+    nested = '{"f:a":[' * 3000 + "1" + "]}" * 3000
+    hostile = f'{{"metadata": {{"name": "a\\"{{[", "managedFields": [{nested}]}}}}'
+    answer = parsed(f'{{"items": [{hostile}, {{"metadata": {{"name": "b"}}}}]}}'.encode())
+    assert [item["metadata"]["name"] for item in answer["items"]] == ['a"{[', "b"]
+    levels = json.dumps(answer["items"][0]).count("f:a")
+    assert DEEPEST / 2 - 5 < levels < DEEPEST / 2
+    assert isinstance(parsed(f'{{"items": {nested}'.encode()), str)
 
 
 @pytest.mark.parametrize(
