@@ -130,6 +130,14 @@ def test_pods_that_succeeded_in_a_former_job_of_the_name_run_again() -> None:
     assert _to_run(job, [job], [a_pod(former, 0, succeeded)]) == {("main", ""): 2}
 
 
+def test_pods_that_an_earlier_job_of_the_name_left_behind_are_not_missing() -> None:
+    """Deleted with propagation policy Orphan: they have no controller, and never join the new Job's gang."""
+    job = a_job(pods=2)
+    left = a_pod(job, 0, unstamped, labelled({group_labels.JOB_UID: "of-the-former"}))
+    left["metadata"]["ownerReferences"] = []
+    assert _to_run(job, [job], [left]) == {("main", ""): 2}
+
+
 def test_blocks_lose_their_own_indexes() -> None:
     """A completed index makes its block smaller, not the others."""
     job = a_job(BLOCKS_OF_TWO, with_status(completedIndexes="2-3"), pods=5)

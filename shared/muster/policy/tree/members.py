@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from muster.objects.meta import ObjectMeta
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy import group_labels
@@ -73,15 +74,19 @@ def members_to_run(
 def staying_pods(jobs: Iterable[Job], pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """The pods that are to run: neither they nor their Job have ended or are being deleted.
 
-    Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it.
+    Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it. Those that
+    an earlier Job of the name left behind have no controller, but the label of that Job's UID.
     """
     live = {job.metadata.uid for job in jobs if not job.being_deleted}
     return tuple(
-        pod
-        for pod in pods
-        if not (pod.finished or pod.being_deleted)
-        and (pod.metadata.controller is None or pod.metadata.controller.uid in live)
+        pod for pod in pods if not (pod.finished or pod.being_deleted) and _may_be_of(live, pod.metadata)
     )
+
+
+def _may_be_of(live_uids: Collection[str], pod: ObjectMeta) -> bool:
+    if pod.controller is not None:
+        return pod.controller.uid in live_uids
+    return pod.labels.get(group_labels.JOB_UID) in {None, *live_uids}
 
 
 def _members_left(
