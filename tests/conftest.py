@@ -21,6 +21,8 @@ MESSAGES = Path(__file__).with_name("messages.yaml")
 _EXPECTED: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 _SEEN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 
+_WAITS = "tests/unit/runtime/test_servers.py"
+
 Wording = Callable[[str], None]
 
 
@@ -36,6 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
     pinned: dict[str, list[str]] = yaml_files.load(MESSAGES.read_text()) if MESSAGES.exists() else {}
     config.stash[_EXPECTED] = pinned or {}
     config.stash[_SEEN] = {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the module that mostly waits, so that others run meanwhile."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_WAITS))
 
 
 def pytest_collection_finish() -> None:

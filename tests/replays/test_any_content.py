@@ -29,7 +29,7 @@ from tests.replays.test_forged_events import NOW
 
 STORIES = (*recorded.STORIES, "7-runtime-annotated")
 CHANGES = ("add", "update", "delete")
-EXAMPLES = 150
+EXAMPLES = 75
 """Events for each function; together they take a few seconds."""
 
 Path = tuple[str | int, ...]

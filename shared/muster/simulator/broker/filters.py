@@ -92,8 +92,11 @@ def _compare(dialect: str, expected: Mapping[str, str]) -> Judge | None:
     compare = _COMPARISONS[dialect]
 
     def judge(attributes: Attributes) -> Verdict:
-        found = {name: _lookup(attributes, name) for name in expected}
-        return all(actual is not None and compare(actual, expected[name]) for name, actual in found.items())
+        for name, value in expected.items():
+            actual = _lookup(attributes, name)
+            if actual is None or not compare(actual, value):
+                return False
+        return True
 
     return judge
 
