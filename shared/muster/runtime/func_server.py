@@ -58,11 +58,13 @@ class WholeReads(h11.Connection):
         """The next event; the data of several chunks is one event.
 
         Raises:
-            RemoteProtocolError: the client keeps to no protocol, or sends too many chunks.
+            RemoteProtocolError: the client keeps to no protocol, wants a tunnel, or sends too many chunks.
         """
         event = self._next.popleft() if self._next else self._parsed()
         if isinstance(event, h11.Request):
             self._chunks = self._size = 0
+            if event.method == b"CONNECT":  # h11 would make a tunnel of the connection, and hypercorn raise
+                raise h11.RemoteProtocolError("CONNECT", error_status_hint=405)
         if not isinstance(event, h11.Data):
             return event
         pieces = []

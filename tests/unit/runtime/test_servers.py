@@ -228,6 +228,8 @@ def test_little_is_read_of_a_connection_at_once(serve: Serve, clients: ExitStack
         pytest.param(b"GET /health/liveness HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
                      b"Upgrade: websocket\r\n\r\n", id="WebSocket without a key"),
         pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="HTTP/2 from the beginning"),
+        pytest.param(b"CONNECT /health/liveness HTTP/1.1\r\nHost: a\r\n\r\n", id="a tunnel"),
+        pytest.param(b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", id="a tunnel to another host"),
     ],
 )  # fmt: skip
 def test_upgrades_are_answered_as_plain_requests(
@@ -238,6 +240,7 @@ def test_upgrades_are_answered_as_plain_requests(
     received = served.exchange(request_)
     assert received.startswith(b"HTTP/1.")
     assert status(received) in {200, 400, 404, 405}
+    assert wait_until(lambda: not served.open_connections(), 3)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
