@@ -25,6 +25,7 @@ from muster.cluster.answers import (
     lines_of,
     object_of,
     parsed,
+    parsed_as_asked,
     text_bytes,
     texts_of,
     with_metadata,
@@ -195,7 +196,7 @@ class Client:
                 raise
             size = text_bytes(content)
             if most is None or (size <= most and not is_dense(content)):
-                return object_of("GET", path, status, parsed(content), headers), size
+                return object_of("GET", path, status, parsed_as_asked(content), headers), size
             self._pages.shrink(resource)
 
     def write(self, action: Action, manager: str) -> Object:
@@ -360,7 +361,7 @@ class Client:
     ) -> tuple[int, Any, Mapping[str, str]]:
         """Send a request; returns status, parsed body and headers, also of an error."""
         status, content, headers = self.receive(method, path, query, body, content_type)
-        return status, parsed(content), headers
+        return status, parsed_as_asked(content) if method == "GET" else parsed(content), headers
 
     def receive(
         self,

@@ -36,7 +36,7 @@ _Key = tuple[str, str]
 _PAGE_OBJECTS = 16
 """Objects that are parsed at a time for one that goes through all of a kind."""
 
-_BeforeParsing = Callable[[str, str], None]
+_BeforeParsing = Callable[[bytes, str], None]
 """Takes the JSON of an object and its namespace."""
 
 _FREE_BYTES = 512
@@ -109,10 +109,10 @@ class _Compressed(Mapping[_Key, Object]):
         body: Object = json.loads(self.text(key))
         return body
 
-    def text(self, key: _Key) -> str:
+    def text(self, key: _Key) -> bytes:
         """The JSON of an object."""
         inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=self._first)
-        return inflater.decompress(self._texts[key]).decode()
+        return inflater.decompress(self._texts[key])
 
     def __iter__(self) -> Iterator[_Key]:
         return iter(self._texts)

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from muster.cluster import deadline
+from muster.cluster.answers import parsed, parsing_with
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
 from muster.cluster.paging import Page, all_pages, without_containers
@@ -19,6 +20,12 @@ from muster.runtime.list_memory import ListMemory, SharedListMemory
 from muster.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
+
+LARGE_OBJECT = 64 * 1024
+"""Bytes of an object beyond which a GET counts as a list; a usual object has 5 KB."""
+
+LARGE_PAGE = 1024 * 1024
+"""Bytes of a page beyond which no other is parsed at the same time; 100 pods have 800 KB."""
 
 CallListener = Callable[[str, str, str], None]
 """Takes verb, resource (`jobs/status`) and result of a call: `ok`, the HTTP status of an error, or `none`."""
@@ -84,8 +91,19 @@ class DeadlineClient:
         return self.seconds_left <= 0
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """See `Cluster`."""
-        return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
+        """See `Cluster`; a large object counts as those of lists.
+
+        Raises:
+            TooManyObjects, NoRoomForObjects: see `list`.
+        """
+
+        def parse(content: bytes) -> Any:
+            if self._counts_lists and len(content) > LARGE_OBJECT:
+                self._memory.add_text(content, namespace)
+            return parsed(content)
+
+        with parsing_with(parse):
+            return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
@@ -99,16 +117,30 @@ class DeadlineClient:
         """
 
         def page_at(token: str) -> Page:
-            page = _light(
-                self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
-            )
+            with parsing_with(self._parse_page):
+                page = _light(
+                    self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
+                )
             if self._counts_lists:
                 self._memory.add(page.objects, namespace, page.size)
             return page
 
         return all_pages(page_at).objects
 
-    def count_text(self, text: str, namespace: str) -> None:
+    def _parse_page(self, content: bytes) -> Any:
+        """The answer with a page; of a large one only what is kept."""
+        if len(content) <= LARGE_PAGE:
+            return parsed(content)
+        with self._memory.shared.page:
+            answer = parsed(content)
+            items = answer.get("items") if isinstance(answer, dict) else None
+            if isinstance(items, list):
+                answer["items"] = [
+                    without_containers(item) if _has_metadata(item) else item for item in items
+                ]
+            return answer
+
+    def count_text(self, text: bytes, namespace: str) -> None:
         """Count an object of a namespace that a sweep kept as JSON, before it is parsed; see `list`."""
         self._memory.add_text(text, namespace)
 
@@ -176,6 +208,10 @@ class DeadlineClient:
             raise
         self._on_call(verb, resource, "404" if answer is None and verb == "get" else "ok")
         return answer
+
+
+def _has_metadata(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("metadata"), dict)
 
 
 def _light(page: Page) -> Page:

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from threading import Lock
 
+from muster.cluster.answers import text_bytes
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import Objects
 from muster.policy.limits import setting
@@ -38,10 +39,13 @@ class SharedListMemory:
 
     Attributes:
         of_a_namespace: the bytes that the events of one namespace may have.
+        page: held while a large page is parsed, so that there is one at a time: before it is counted it has
+            containers and volumes too, which are not kept.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.page = Lock()
         self.of_a_namespace = limit * 3 // 4
         self._lock = Lock()
         self._taken: Counter[str] = Counter()
@@ -81,12 +85,12 @@ class SharedListMemory:
 class ListMemory:
     """The memory that the lists of one event may take; not for several threads at once.
 
-    Args:
+    Attributes:
         shared: the memory that it shares with other events.
     """
 
     def __init__(self, shared: SharedListMemory) -> None:
-        self._shared = shared
+        self.shared = shared
         self._reserved: Counter[str] = Counter()
         self._used = 0
 
@@ -108,30 +112,31 @@ class ListMemory:
             return
         self._use(sum(map(_estimated, objects)), namespace)
 
-    def add_text(self, text: str, namespace: str) -> None:
-        """Count an object of a namespace before its JSON is parsed.
+    def add_text(self, text: bytes, namespace: str) -> None:
+        """Reserve memory for an object of a namespace before its JSON is parsed.
 
         Raises:
             TooManyObjects: this event alone needs more than one namespace may have.
             NoRoomForObjects: there is not as much left beside other events.
         """
-        self._use(_estimated_of_text(text), namespace)
+        values = text.count(b",") + text.count(b"{") + text.count(b"[")
+        self._use(_needed(text_bytes(text), values), namespace)
 
     def _use(self, size: int, namespace: str) -> None:
         self._used += size
         missing = self._used - FREE_BYTES - self._reserved.total()
         if missing <= 0:
             return
-        if self._reserved.total() + missing > self._shared.of_a_namespace:
-            raise TooManyObjects(f"the objects to look at need {self._shared.beyond_share}")
-        if not self._shared.take(namespace, missing):
-            raise NoRoomForObjects(f"the objects of all events in work need {self._shared.beyond_limit}")
+        if self._reserved.total() + missing > self.shared.of_a_namespace:
+            raise TooManyObjects(f"the objects to look at need {self.shared.beyond_share}")
+        if not self.shared.take(namespace, missing):
+            raise NoRoomForObjects(f"the objects of all events in work need {self.shared.beyond_limit}")
         self._reserved[namespace] += missing
 
     def release(self) -> None:
         """Give the memory back, for the next attempt or event."""
         for namespace, size in self._reserved.items():
-            self._shared.give_back(namespace, size)
+            self.shared.give_back(namespace, size)
         self._reserved.clear()
         self._used = 0
 
@@ -147,9 +152,9 @@ def _estimated(body: object) -> int:
     Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
     four bytes.
     """
-    return _estimated_of_text(json.dumps(body, separators=(",", ":"), ensure_ascii=False))
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return _needed(sys.getsizeof(text), text.count(",") + text.count("{") + text.count("["))
 
 
-def _estimated_of_text(text: str) -> int:
-    values = text.count(",") + text.count("{") + text.count("[")
-    return sys.getsizeof(text) + BYTES_OF_VALUE * values + BYTES_OF_OBJECT
+def _needed(text: int, values: int) -> int:
+    return text + BYTES_OF_VALUE * values + BYTES_OF_OBJECT

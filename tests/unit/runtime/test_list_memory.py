@@ -5,22 +5,29 @@ from __future__ import annotations
 import gc
 import json
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from kubernetes.client.configuration import Configuration
 
-from muster.cluster.answers import text_bytes
+from muster.cluster.answers import parsed, text_bytes
+from muster.cluster.client import Client
 from muster.cluster.interface import Object, Objects
 from muster.cluster.list_cache import Listing
 from muster.cluster.paging import Page
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, PODS
 from muster.policy.limits import Limits
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
+from muster.runtime import deadline_client
+from muster.runtime.deadline_client import LARGE_PAGE, DeadlineClient
 from muster.runtime.handle import Handler
 from muster.runtime.list_memory import (
     FREE_BYTES,
@@ -182,6 +189,57 @@ def test_what_a_sweep_kept_in_lists_counts_before_it_is_parsed() -> None:
 
 def _refused(*_: Any, **__: Any) -> Objects:
     raise AssertionError("listed live")
+
+
+class Answering(Client):
+    """A client that gets the same answer to all requests."""
+
+    answer = b""
+
+    def receive(self, *_: Any, **__: Any) -> tuple[int, bytes, Mapping[str, str]]:
+        """The answer."""
+        return 200, self.answer, {}
+
+
+def answering(body: Object) -> Versioned:
+    """A cluster that answers with an object, whatever is read."""
+    client = Answering(Configuration(host="http://127.0.0.1:1"))
+    client.answer = json.dumps(body).encode()
+    return Versioned(client)
+
+
+def test_large_objects_that_are_read_one_by_one_count_as_well() -> None:
+    """A Job, its Workload and eight groups may have a megabyte of labels each, which take twenty."""
+    labels = {f"{number:x}": "" for number in range(30_000)}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "llama", "labels": labels}}
+    cluster = DeadlineClient(answering(job), 10, memory=SharedListMemory(LIMIT))
+    cluster.begin()
+    assert cluster.get(JOBS, "llama", "team-a")
+    assert cluster.get(JOBS, "llama", "team-a")
+    with pytest.raises(TooManyObjects):
+        cluster.get(JOBS, "llama", "team-a")
+
+
+def test_large_pages_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes ten times its text until its containers are dropped and the rest is counted."""
+    page = {"metadata": {"resourceVersion": "1"}, "items": [{**BODY, "x": "x" * (LARGE_PAGE + 1)}]}
+    at_once: list[int] = []
+    running: list[int] = []
+
+    def slowly(content: bytes) -> Any:
+        running.append(1)
+        at_once.append(len(running))
+        time.sleep(0.02)
+        running.pop()
+        return parsed(content)
+
+    monkeypatch.setattr(deadline_client, "parsed", slowly)
+    shared = SharedListMemory(LIMIT)
+    clients = [DeadlineClient(answering(page), 10, memory=shared) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        listed = list(threads.map(lambda client: client.list(PODS, "team-a"), clients))
+    assert [len(objects) for objects in listed] == [1] * 4
+    assert at_once == [1] * 4
 
 
 def test_an_event_that_waits_keeps_no_data() -> None:
