@@ -21,6 +21,9 @@ from muster.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
 
+TURN_SECONDS = 0.25
+"""The time after which an event lets those of namespaces with less in work go first."""
+
 LARGE_OBJECT = 64 * 1024
 """Bytes of an object beyond which a GET counts as a list; a usual object has 5 KB."""
 
@@ -76,6 +79,9 @@ class DeadlineClient:
         self._on_call = on_call
         self._seconds = seconds
         self._end = time.monotonic() + seconds
+        self._pause: Callable[[float], bool] | None = None
+        self._turn_began = 0.0
+        self._pausing = Lock()
         self._calls_lock = Lock()
         self.calls = 0
         self.newest = False
@@ -149,6 +155,13 @@ class DeadlineClient:
         self._memory.release()
         self._counts_lists = True
 
+    def pause_with(self, pause: Callable[[float], bool]) -> None:
+        """Call `pause` before a call every TURN_SECONDS from now on, with the seconds until the deadline.
+
+        It may wait so long, and returns whether the event may go on.
+        """
+        self._pause, self._turn_began = pause, time.monotonic()
+
     def end(self) -> None:
         """Give the memory of the lists back."""
         self._memory.release()
@@ -194,6 +207,7 @@ class DeadlineClient:
         self._cluster.refresh()
 
     def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
+        self._let_others_work()
         if self.time_is_over:
             raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended after {self.calls} calls")
         with self._calls_lock:
@@ -208,6 +222,17 @@ class DeadlineClient:
             raise
         self._on_call(verb, resource, "404" if answer is None and verb == "get" else "ok")
         return answer
+
+    def _let_others_work(self) -> None:
+        """Pause if the turn is over; calls of other threads for the event wait as well."""
+        if self._pause is None or time.monotonic() - self._turn_began < TURN_SECONDS:
+            return
+        with self._pausing:
+            if time.monotonic() - self._turn_began < TURN_SECONDS:
+                return
+            if not self._pause(self.seconds_left):
+                raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended in a pause for others")
+            self._turn_began = time.monotonic()
 
 
 def _has_metadata(item: Any) -> bool:

@@ -71,6 +71,7 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
             inputs = step.inputs(cluster, subject)
         with spans("plan"):
             decision = step.plan(inputs, clock())
+        del inputs  # thousands of pods may take longer to write than to read
         if isinstance(decision, NoOp):
             kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
             return Outcome(kind, decision.reason, decision.message, ref, gangs=decision.gangs)
@@ -217,7 +218,8 @@ class Handler:
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
         try:
-            with self._workers.turns.turn(subject.namespace, cluster.seconds_left):
+            with self._workers.turns.turn(subject.namespace, cluster.seconds_left) as turn:
+                cluster.pause_with(turn.pause)
                 return self._run(cluster, subject)
         except NamespaceBusyError as error:
             return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)

@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from threading import Event, Lock
 
@@ -22,7 +23,9 @@ class NamespaceBusyError(Exception):
 class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
-    The events of one namespace may take all workers; one more works for the others. Of the places to wait one
+    The events of one namespace may take all workers; one more works for the others. If that one is taken too,
+    an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
+    there are workers, because they keep their memory. Of the places to wait one
     namespace may take three quarters, and its further events are sent back at once, so that a burst of one
     namespace leaves places for events of others.
 
@@ -36,6 +39,7 @@ class Turns:
         self._places = max(1, waiting * 3 // 4)
         self._lock = Lock()
         self._in_work: Counter[str] = Counter()
+        self._paused = 0
         self._waiting: dict[str, deque[Event]] = {}
         """Tickets by namespace, the one whose turn is next first; a ticket is set when its event may begin.
 
@@ -43,7 +47,7 @@ class Turns:
         """
 
     @contextmanager
-    def turn(self, namespace: str, seconds: float) -> Iterator[None]:
+    def turn(self, namespace: str, seconds: float) -> Iterator[Turn]:
         """Wait for a turn, and hold it.
 
         Args:
@@ -54,16 +58,51 @@ class Turns:
             NamespaceBusyError: the namespace has no place to wait, or got no turn in time.
         """
         ticket = self._ticket(namespace)
-        if not ticket.wait(seconds):
-            self._give_up(namespace, ticket, seconds)
+        if not ticket.wait(seconds) and self._withdraw(namespace, ticket):
+            raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
+        turn = Turn(self, namespace)
         try:
-            yield
+            yield turn
         finally:
             with self._lock:
-                self._in_work[namespace] -= 1
-                if not self._in_work[namespace]:
-                    del self._in_work[namespace]
+                if turn.held:
+                    self._end(namespace)
                 self._begin_next()
+
+    def pause(self, turn: Turn, seconds: float) -> bool:
+        """Let an event of a namespace with less in work begin, if one waits, and wait for a new turn.
+
+        Args:
+            turn: the turn; it is held again afterwards, unless there was none in time.
+            seconds: the longest wait.
+
+        Returns:
+            Whether the turn is held.
+        """
+        own, ticket = turn.namespace, Event()
+        with self._lock:
+            if self._paused >= self._workers or not any(map(partial(self._has_less, own), self._waiting)):
+                return True
+            self._paused += 1
+            self._end(own)
+            own_tickets = self._waiting.pop(own, deque())
+            own_tickets.appendleft(ticket)
+            self._waiting[own] = own_tickets  # behind the others
+            self._begin_next()
+        turn.held = ticket.wait(seconds) or not self._withdraw(own, ticket)
+        with self._lock:
+            self._paused -= 1
+        return turn.held
+
+    def _has_less(self, namespace: str, other: str) -> bool:
+        """Whether another namespace has no event in work, or at least two less."""
+        in_work = self._in_work[other]
+        return other != namespace and (not in_work or in_work < self._in_work[namespace] - 1)
+
+    def _end(self, namespace: str) -> None:
+        self._in_work[namespace] -= 1
+        if not self._in_work[namespace]:
+            del self._in_work[namespace]
 
     def _ticket(self, namespace: str) -> Event:
         with self._lock:
@@ -75,14 +114,14 @@ class Turns:
             self._begin_next()
             return ticket
 
-    def _give_up(self, namespace: str, ticket: Event, seconds: float) -> None:
-        """Withdraw a ticket, unless its event may begin after all."""
+    def _withdraw(self, namespace: str, ticket: Event) -> bool:
+        """Withdraw a ticket; False if its event may begin after all."""
         with self._lock:
             if ticket.is_set():
-                return
+                return False
             self._waiting[namespace].remove(ticket)
             self._drop_if_empty(namespace)
-        raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
+            return True
 
     def _begin_next(self) -> None:
         """Let events begin while a worker is free, one of each namespace in turn."""
@@ -99,6 +138,28 @@ class Turns:
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:
             del self._waiting[namespace]
+
+
+class Turn:
+    """The turn of an event.
+
+    Args:
+        turns: the turns that it is one of.
+        namespace: the namespace of the event's object.
+
+    Attributes:
+        namespace: that namespace.
+        held: whether the event may work.
+    """
+
+    def __init__(self, turns: Turns, namespace: str) -> None:
+        self._turns = turns
+        self.namespace = namespace
+        self.held = True
+
+    def pause(self, seconds: float) -> bool:
+        """Let others work and wait for the turn again, at most so many seconds; False if it was lost."""
+        return self._turns.pause(self, seconds)
 
 
 BYTES_A_SECOND = 4096

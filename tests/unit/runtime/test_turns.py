@@ -72,6 +72,50 @@ def test_a_burst_of_one_namespace_does_not_hold_up_another() -> None:
     assert seconds < 1
 
 
+def test_bursts_of_two_namespaces_do_not_hold_up_a_third() -> None:
+    """Events that remove two thousand gates each pause for it, and go on."""
+    step = a_step(plan=lambda subject, _now: many_writes(subject), execute=execute.each)
+    handler = a_handler(step, SlowCluster(), waiting=27, deadline_seconds=20)
+    with ThreadPoolExecutor(17) as senders:
+        bursts = [
+            senders.submit(handler.handle, *event_of(f"hostile-{number % 2}", number)) for number in range(6)
+        ]
+        time.sleep(0.5)
+        began = time.monotonic()
+        answer = handler.handle(*event_of("quiet", 0))
+        seconds = time.monotonic() - began
+        assert {burst.result().status for burst in bursts} == {200}
+    assert answer.status == 200
+    assert seconds < 1
+
+
+def many_writes(subject: ObjectRef) -> Plan:
+    """A plan that removes the gates of a large gang."""
+    count = 2000 if subject.namespace.startswith("hostile") else 1
+    return replace(groups_of(subject), actions=DONE.actions[:1] * count)
+
+
+def test_a_pause_ends_with_the_deadline() -> None:
+    """The event is delivered again; its turn is not held any more."""
+    turns = Turns(workers=1, waiting=8)
+    with turns.turn("hostile", 1) as turn, ThreadPoolExecutor(2) as others:
+        stop = threading.Event()
+        waiting = [others.submit(_hold, turns, name, stop) for name in ("quiet", "third")]
+        while sum(map(len, turns._waiting.values())) < 1:
+            time.sleep(0.001)
+        assert not turn.pause(0.05)
+        assert not turn.held
+        stop.set()
+        assert [done.result() for done in waiting] == [None, None]
+    assert not turns._in_work
+    assert turns._paused == 0
+
+
+def _hold(turns: Turns, namespace: str, stop: threading.Event) -> None:
+    with turns.turn(namespace, 5):
+        stop.wait(5)
+
+
 def test_the_writes_for_one_event_are_limited() -> None:
     """The answer asks for another delivery, and names the limit; what was written stays."""
     cluster = FakeCluster()
