@@ -255,6 +255,15 @@ GROUPS = [
 ]
 
 
+def test_the_condition_says_why_pods_keep_their_gate(wording: Wording) -> None:
+    """Those of a gang that was placed before wait for the others, of which one could not be created."""
+    given = observed(groups=[PLACED], pods=[a_pod(None, 0)], failed_create="exceeded quota")
+    status, reason, message = planned_conditions(given)["PodGroupsScheduled"]
+    assert (status, reason) == ("False", "SchedulingGated")
+    assert mentions(message, NAME, "1 of 2 pods exist", "exceeded quota")
+    wording(message)
+
+
 def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:
     """Pods that dependsOn holds back are reported; running ones are counted."""
     given = observed(

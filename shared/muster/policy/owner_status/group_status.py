@@ -120,8 +120,16 @@ def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Con
     return GangsPlaced(owner.kind, max(max(waits).total_seconds(), 0.0)) if waits else None
 
 
-def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
-    """The status of every PodGroup that an owner should have, by name."""
+def group_statuses(
+    resolved: ResolvedOwner, members: LiveMembers, held: Mapping[str, str] | None = None
+) -> dict[str, GroupStatus]:
+    """The status of every PodGroup that an owner should have, by name.
+
+    Args:
+        resolved: the owner.
+        members: its Jobs, pods and groups.
+        held: why patch_pods leaves Muster's gate on the pods of a PodGroup, by name.
+    """
     groups = {group.metadata.name: group for group in members.groups}
     fixed_in = "" if resolved.api.resizable else resolved.api.version
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
@@ -132,7 +140,9 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
         group = groups.get(name)
         too_few = too_few_pods(group, pods[name], needed[instance], fixed_in) if group and fixed_in else None
         lost = lost_members(group, pods[name], needed[instance], counted=lost_pods) if group else None
-        statuses[name] = too_few or lost or status_of(name, group, pods[name], needed[instance])
+        why_held = (held or {}).get(name, "")
+        status = status_of(name, group, pods[name], needed[instance], why_held=why_held)
+        statuses[name] = too_few or lost or status
     return statuses
 
 
@@ -163,7 +173,9 @@ def bound_alone(members: LiveMembers, now: datetime) -> set[str]:
     }
 
 
-def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -> GroupStatus:
+def status_of(
+    name: str, group: PodGroup | None, pods: list[Pod], needed: int, *, why_held: str = ""
+) -> GroupStatus:
     """The status of a group.
 
     Args:
@@ -171,6 +183,7 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
         group: the PodGroup; None if it does not exist.
         pods: pods stamped with the name.
         needed: pods that are still to run at once.
+        why_held: why Muster's gate is left on its pods; "" if it is about to be removed.
     """
     live, bound = _live(pods)
     counts = _counts(name, live, bound, needed)
@@ -184,8 +197,9 @@ def status_of(name: str, group: PodGroup | None, pods: list[Pod], needed: int) -
         return GroupStatus(reason, f"{counts}; {group.refusal[1] or group.refusal[0]}")
     gates = {gate for pod in live for gate in pod.gates}
     if gates:
-        others = ", ".join(sorted(gates - {GATE})) or "Muster's, about to be removed"
-        return GroupStatus(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others}")
+        musters = f"Muster's, kept: {why_held}" if why_held else "Muster's, about to be removed"
+        others = ", ".join(sorted(gates - {GATE}))
+        return GroupStatus(Reason.SCHEDULING_GATED, f"{counts}; scheduling gates: {others or musters}")
     if len(live) < max(needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{counts}; {len(live)} exist")
     refused = next(filter(None, map(refusal_of_pod, live)), None)

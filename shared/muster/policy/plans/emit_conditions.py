@@ -45,6 +45,7 @@ from muster.policy.owner_status.replaced_groups import without_replaced_groups
 from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans import manifests
+from muster.policy.plans.gate_release import reasons_to_hold
 from muster.policy.plans.min_counts import only_flags, wanted_min_counts
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
@@ -64,6 +65,8 @@ _WORTH_AN_EVENT = frozenset(
     }
 )
 """Reasons that get an Event when a condition changes to them."""
+
+_MAY_LACK_PODS = (Reason.WAITING_FOR_PODS, Reason.SCHEDULING_GATED)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
         return resolved
-    statuses = group_statuses(resolved, members)
+    statuses = group_statuses(resolved, members, reasons_to_hold(resolved, members))
     conditions = current_conditions(resolved, members, inputs.failed_create, now, statuses)
     ready, scheduled = conditions
     gangs = tuple(gang_statuses(resolved, members, _with_times(resolved, members, statuses, now)))
@@ -347,7 +350,7 @@ def _scheduled(states: list[GroupStatus], failed_create: str) -> Condition:
     waiting = [state for state in states if state.reason != Reason.SCHEDULED] or states
     messages = [state.message for state in sorted(waiting, key=lambda state: WORST_FIRST.index(state.reason))]
     message = f"{done} of {len(states)} groups scheduled; {'; '.join(messages)}"
-    if failed_create and any(state.reason == Reason.WAITING_FOR_PODS for state in states):
+    if failed_create and any(state.reason in _MAY_LACK_PODS for state in states):
         message += f"; pods could not be created: {failed_create}"
     return Condition(SCHEDULED, true=worst == Reason.SCHEDULED, reason=worst, message=message)
 

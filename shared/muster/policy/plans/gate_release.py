@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
-from muster.policy.group_labels import is_musters
+from muster.policy.group_labels import GATE, is_musters
 from muster.policy.model import NoOp
 from muster.policy.plans.min_counts import (
     follows,
@@ -58,6 +58,19 @@ def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[st
     check = _GateCheck(groups, tree.resolved, tree.members)
     reasons = ((group.metadata.name, check.reason_to_hold(group)) for group in groups)
     return {name: reason for name, reason in reasons if reason is not None}
+
+
+def reasons_to_hold(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, str]:
+    """Why pods of an owner keep their gates, as text by name of PodGroup."""
+    if not any(GATE in pod.gates for pod in members.pods):
+        return {}
+    composites = _by_name(members.composites)
+    by_root: defaultdict[str, list[PodGroup]] = defaultdict(list)
+    for group in members.groups:
+        by_root[_root_of(composites, group).metadata.name].append(group)
+    placed = [group for groups in by_root.values() if any(map(was_placed, groups)) for group in groups]
+    held = held_groups(placed, OwnerGroups(resolved, members))
+    return {name: reason.message for name, reason in held.items()}
 
 
 def was_placed(group: PodGroup) -> bool:
