@@ -24,6 +24,7 @@ from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
+from muster.policy.tree.policy_tree import LEVELS
 
 
 def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> LiveMembers:
@@ -34,8 +35,9 @@ def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | No
     """
     jobs = jobs_of(cluster, live)
     pods = pods_of(cluster, live)
-    above = composites(cluster, resolved) if isinstance(resolved, ResolvedOwner) else ()
-    return LiveMembers(jobs, pods, pod_groups(cluster, live, resolved, pods), above)
+    groups = pod_groups(cluster, live, resolved, pods)
+    above = composites(cluster, resolved, groups) if isinstance(resolved, ResolvedOwner) else ()
+    return LiveMembers(jobs, pods, groups, above)
 
 
 def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> LiveMembers:
@@ -46,7 +48,7 @@ def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> L
     """
     jobs = jobs_of(cluster, live, as_of=CACHED)
     groups = pod_groups(cluster, live, resolved, ())
-    return LiveMembers(jobs, (), groups, composites(cluster, resolved))
+    return LiveMembers(jobs, (), groups, composites(cluster, resolved, groups))
 
 
 def jobs_of(cluster: Cluster, live: LiveOwner, *, as_of: str = "") -> tuple[Job, ...]:
@@ -96,11 +98,28 @@ def pod_groups(
     return (*placed, *(PodGroup.read(body) for body in _named(cluster, POD_GROUPS, namespace, names)))
 
 
-def composites(cluster: Cluster, resolved: ResolvedOwner) -> tuple[CompositePodGroup, ...]:
-    """The CompositePodGroups that an owner should have, as far as they exist."""
-    names = set(resolved.composite_names()) if resolved.api.composites else set()
-    bodies = _named(cluster, COMPOSITE_POD_GROUPS, resolved.root.namespace, names)
-    return tuple(CompositePodGroup.read(body) for body in bodies)
+def composites(
+    cluster: Cluster, resolved: ResolvedOwner, groups: Iterable[PodGroup]
+) -> tuple[CompositePodGroup, ...]:
+    """The CompositePodGroups that an owner should have, or that are above its groups, as far as they exist.
+
+    After a change of its policy its groups may be in those of an earlier one.
+    """
+    if not resolved.api.composites:
+        return ()
+    names, known = set(resolved.composite_names()), set[str]()
+    names |= {group.spec.parent_composite_pod_group_name for group in groups}
+    found: list[CompositePodGroup] = []
+    for _ in range(LEVELS):
+        names -= known | {""}
+        if not names:
+            break
+        bodies = _named(cluster, COMPOSITE_POD_GROUPS, resolved.root.namespace, names)
+        above = [CompositePodGroup.read(body) for body in bodies]
+        found += above
+        known |= names
+        names = {composite.spec.parent_composite_pod_group_name for composite in above}
+    return tuple(found)
 
 
 def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:

@@ -30,6 +30,6 @@ def test_how_composites_are_read(replicas: int, reads: list[str]) -> None:
     _, bodies = created(jobset, POLICY)
     stranger = {**bodies[0], "metadata": {**bodies[0]["metadata"], "name": "another", "uid": "another-uid"}}
     cluster = CountingSnapshot(*bodies, stranger)
-    found = {group.metadata.name for group in members.composites(cluster, resolved)}
+    found = {group.metadata.name for group in members.composites(cluster, resolved, ())}
     assert found == {body["metadata"]["name"] for body in of_kind("CompositePodGroup", bodies)}
     assert [read.rsplit(" ", 1)[0] if read.startswith("get") else read for read in cluster.reads] == reads

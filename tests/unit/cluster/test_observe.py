@@ -339,6 +339,13 @@ class TestPods:
         assert [group.metadata.name for group in inputs.tree.members.composites] == [CHAT]
         assert (len(inputs.tree.members.jobs), len(inputs.pods)) == (2, 4)
 
+    def test_a_tree_of_a_former_policy(self) -> None:
+        """Its groups are placed together as before: their parents are read, whatever the policy says now."""
+        objects = [body for body in TREE if body["kind"] != "JobSet"]
+        inputs = PATCH_PODS.observe(CountingSnapshot(CHAT_JOBSET, *objects), ref(a_pod(PREFILL)))
+        assert {group.metadata.name for group in inputs.groups} == set(GROUPS.values())
+        assert [group.metadata.name for group in inputs.tree.members.composites] == [CHAT]
+
     def test_a_placed_gang_without_an_owner(self) -> None:
         """A PodGroup that a person made for labelled pods: they are let go though no owner can be read."""
         group = a_pod_group("llama-main-33333333", placed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
+    Modifier,
     Object,
     a_gang,
     a_job,
@@ -200,9 +202,9 @@ def test_a_users_composite_that_only_shares_a_name_with_a_group_label_does_not_f
 NAME = "llama-zone-33333333"
 
 
-def zone(groups: int) -> CompositePodGroup:
+def zone(groups: int, *modifiers: Modifier) -> CompositePodGroup:
     """The CompositePodGroup of the Job in blocks."""
-    return CompositePodGroup.read(a_composite(NAME, groups, root=blocks()))
+    return CompositePodGroup.read(a_composite(NAME, groups, *modifiers, root=blocks()))
 
 
 def test_a_nested_template_is_resized_in_place() -> None:
@@ -289,6 +291,16 @@ GOING = a_pod(blocks(5), 4, bound, being_deleted)
 def test_child_groups_that_ended_are_no_longer_waited_for(given: Observed, done: list[Any]) -> None:
     """Else the replacement of a pod in another child would never be placed; the spec itself never changes."""
     assert min_group_counts(given) == done
+
+
+def test_a_composite_that_a_finalizer_keeps_does_not_stop_its_groups_from_being_resized() -> None:
+    """It cannot be replaced before it is gone; to try would fail, and nothing after it would be written."""
+    given = replace(in_blocks("0,1", pods=[RUNNING]), composites=(zone(3, being_deleted),))
+    assert min_group_counts(given) == []
+    assert {action.target.kind for action in plan(plan_resize(given, NOW)).actions} == {
+        "Workload",
+        "PodGroup",
+    }
 
 
 def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> None:

@@ -191,7 +191,7 @@ def _refused(*_: Any, **__: Any) -> Objects:
     raise AssertionError("listed live")
 
 
-class Answering(Client):
+class SameAnswer(Client):
     """A client that gets the same answer to all requests."""
 
     answer = b""
@@ -203,7 +203,7 @@ class Answering(Client):
 
 def answering(body: Object) -> Versioned:
     """A cluster that answers with an object, whatever is read."""
-    client = Answering(Configuration(host="http://127.0.0.1:1"))
+    client = SameAnswer(Configuration(host="http://127.0.0.1:1"))
     client.answer = json.dumps(body).encode()
     return Versioned(client)
 

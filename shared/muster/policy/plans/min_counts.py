@@ -98,13 +98,16 @@ def wanted_min_group_counts(
 def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
     """Whether a gang of Muster's has another count than the wanted one; 0 wants none.
 
-    The count of a group that is being deleted is only lowered: its pods keep it (podgroup-protection), and
-    the replacement of one of them would wait for pods that have ended.
+    The count of a PodGroup that is being deleted is only lowered: its pods keep it (podgroup-protection), and
+    the replacement of one of them would wait for pods that have ended. A CompositePodGroup cannot be replaced
+    before it is gone, which a finalizer of a user may delay.
     """
     count = group.spec.scheduling_policy.needs
     if not is_musters(group.metadata.labels) or 0 in {count, wanted}:
         return False
-    return wanted < count if group.being_deleted else wanted != count
+    if group.being_deleted:
+        return isinstance(group, PodGroup) and wanted < count
+    return wanted != count
 
 
 def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
