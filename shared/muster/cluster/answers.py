@@ -1,30 +1,15 @@
-"""The answers of an API server: their JSON, their objects and errors, and the lines of a watch."""
+"""The answers of an API server: their objects and errors, and the lines of a watch."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import urllib3
-from pydantic_core import from_json
 
 from muster.cluster import errors
+from muster.cluster.answer_json import parsed
 from muster.cluster.interface import Object
-
-_WIDE_ESCAPE = re.compile(rb"\\u(?!00)")
-"""The escape of a character beyond Latin-1; Go escapes U+2028."""
-
-_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
-
-DEEPEST = 100
-"""The levels of an answer that are kept; a Job has about ten."""
-
-DENSE_OBJECTS, DENSE_VALUES = 100_000, 200_000
-"""The most objects and values of a page; 500 usual pods have two thirds of them."""
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
@@ -95,73 +80,6 @@ def texts_of(path: str, answer: Object, field: str, key: str) -> list[str]:
     if not all(isinstance(text, str) for text in texts):
         raise errors.Unavailable(f"{path}: the answer has no list of {field}")
     return texts
-
-
-def text_bytes(data: bytes) -> int:
-    """The most bytes that the text of an answer, or one of its strings, takes in memory.
-
-    Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
-    four bytes.
-    """
-    wide = not data.isascii() or _WIDE_ESCAPE.search(data)
-    return 4 * len(data) if wide else len(data)
-
-
-def is_dense(data: bytes) -> bool:
-    """Whether a page has far more values than one of 500 usual pods; parsed, each takes 60 to 240 bytes."""
-    return data.count(b"{") > DENSE_OBJECTS or data.count(b",") > DENSE_VALUES
-
-
-def parsed(data: bytes) -> Any:
-    """The parsed JSON of an answer; its text if it is no JSON.
-
-    Values below DEEPEST levels are null where there are more than pydantic reads (200): the API server stores
-    such managedFields of a user's object, and one would make the lists of all namespaces unreadable.
-    """
-    try:
-        return from_json(data)
-    except ValueError:
-        pass
-    try:
-        return json.loads(_without_deep_values(data))
-    except ValueError:
-        return data.decode(errors="replace")
-
-
-_parse: ContextVar[Callable[[bytes], Any]] = ContextVar("parse", default=parsed)
-
-
-@contextmanager
-def parsing_with(parse: Callable[[bytes], Any]) -> Iterator[None]:
-    """Let clients parse the objects that they read in the `with` block with `parse` in place of `parsed`."""
-    token = _parse.set(parse)
-    try:
-        yield
-    finally:
-        _parse.reset(token)
-
-
-def parsed_as_asked(data: bytes) -> Any:
-    """The parsed JSON of a GET or a page, by the function that `parsing_with` set."""
-    return _parse.get()(data)
-
-
-def _without_deep_values(data: bytes) -> bytes:
-    """The JSON with null in place of values below DEEPEST levels; "" if its brackets are not in pairs."""
-    kept: list[bytes] = []
-    begin = depth = 0
-    for token in _STRING_OR_BRACKET.finditer(data):
-        match token[0]:
-            case b"{" | b"[":
-                depth += 1
-                if depth == DEEPEST + 1:
-                    kept.append(data[begin : token.start()])
-            case b"}" | b"]":
-                if depth == DEEPEST + 1:
-                    kept.append(b"null")
-                    begin = token.end()
-                depth -= 1
-    return b"" if depth else b"".join((*kept, data[begin:]))
 
 
 def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -16,17 +16,14 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
+from muster.cluster.answer_json import is_dense, parsed, parsed_as_asked, text_bytes
 from muster.cluster.answers import (
     LONGEST_LINE,
     change_of,
     expect_object,
-    is_dense,
     items_of,
     lines_of,
     object_of,
-    parsed,
-    parsed_as_asked,
-    text_bytes,
     texts_of,
     with_metadata,
 )

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from muster.cluster import deadline
-from muster.cluster.answers import parsed, parsing_with
+from muster.cluster.answer_json import parsed, parsing_with
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
 from muster.cluster.paging import Page, all_pages, without_containers

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from threading import Lock
 
-from muster.cluster.answers import text_bytes
+from muster.cluster.answer_json import text_bytes
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import Objects
 from muster.policy.limits import setting

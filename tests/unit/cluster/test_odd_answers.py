@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from muster.cluster import connections, errors
-from muster.cluster.answers import DEEPEST, parsed
+from muster.cluster.answer_json import DEEPEST, parsed
 from muster.cluster.client import Client
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes

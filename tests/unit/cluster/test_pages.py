@@ -11,7 +11,7 @@ import pytest
 from bench import world
 from bench.world import STEPS, BenchmarkCluster
 from muster import steps
-from muster.cluster import answers, errors
+from muster.cluster import answer_json, errors
 from muster.cluster.client import Client
 from muster.cluster.list_cache import ListCache, Listing
 from muster.cluster.paging import PageSizes
@@ -77,7 +77,7 @@ def test_no_page_is_larger_than_twice_the_aim(server: ApiServer) -> None:
 
 def test_pages_of_many_small_values_are_smaller(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed they take fifteen times the bytes of the page."""
-    monkeypatch.setattr(answers, "DENSE_VALUES", 10 * SMALL)
+    monkeypatch.setattr(answer_json, "DENSE_VALUES", 10 * SMALL)
     client = NotingClient.for_server(server.url)
     assert len(client.list(JOBS)) == LARGE + SMALL
     assert client.limits[:2] == [500, 62]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kubernetes.client.configuration import Configuration
 
-from muster.cluster.answers import parsed, text_bytes
+from muster.cluster.answer_json import parsed, text_bytes
 from muster.cluster.client import Client
 from muster.cluster.interface import Object, Objects
 from muster.cluster.list_cache import Listing
