@@ -26,7 +26,7 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 # which begins with those that take longest. Bytecode is kept whatever the environment says: else all workers and
 # every process that a test starts compile the same five hundred modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
-test: $(READY) ## Run the tests that need Python only (two to three minutes)
+test: $(READY) ## Run the tests that need Python only (about two minutes)
 	$(PYTEST) -n 4 --dist loadscope --no-loadscope-reorder
 
 test-packages: $(READY) ## Test what users get: the command, the wheel, staged functions, a release (needs the package index)

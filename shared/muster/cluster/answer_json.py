@@ -67,8 +67,8 @@ def parsing_with(parse: Callable[[bytes], Any]) -> Iterator[None]:
         _parse.reset(token)
 
 
-def parsed_as_asked(data: bytes) -> Any:
-    """The parsed JSON of a GET or a page, by the function that `parsing_with` set."""
+def parse_answer(data: bytes) -> Any:
+    """Parse the JSON of a GET or a page with the function that `parsing_with` set, else with `parsed`."""
     return _parse.get()(data)
 
 

@@ -16,7 +16,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
-from muster.cluster.answer_json import is_dense, parsed, parsed_as_asked, text_bytes
+from muster.cluster.answer_json import is_dense, parse_answer, parsed, text_bytes
 from muster.cluster.answers import (
     LONGEST_LINE,
     change_of,
@@ -193,7 +193,7 @@ class Client:
                 raise
             size = text_bytes(content)
             if most is None or (size <= most and not is_dense(content)):
-                return object_of("GET", path, status, parsed_as_asked(content), headers), size
+                return object_of("GET", path, status, parse_answer(content), headers), size
             self._pages.shrink(resource)
 
     def write(self, action: Action, manager: str) -> Object:
@@ -358,7 +358,7 @@ class Client:
     ) -> tuple[int, Any, Mapping[str, str]]:
         """Send a request; returns status, parsed body and headers, also of an error."""
         status, content, headers = self.receive(method, path, query, body, content_type)
-        return status, parsed_as_asked(content) if method == "GET" else parsed(content), headers
+        return status, parse_answer(content) if method == "GET" else parsed(content), headers
 
     def receive(
         self,
