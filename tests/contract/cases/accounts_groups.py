@@ -24,6 +24,16 @@ CASES = case.all
 OLDER = ("1.36",)
 
 
+OTHER_OWNER = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "name": "theirs",
+    "uid": "11111111-2222-3333-4444-555555555555",
+    "blockOwnerDeletion": True,
+}
+"""Its deletion in the foreground would wait for that of a group, which pods may keep."""
+
+
 def _owner(api: Conversation, ns: str) -> Any:
     return api.must("POST", jobs(ns), job("owner"))
 
@@ -39,6 +49,9 @@ def _create_and_delete(api: Conversation, ns: str, version: str) -> None:
     unowned = musters(workload("unowned", version=version), owner)
     del unowned["metadata"]["ownerReferences"]
     assert refused(function.request("POST", workloads, unowned), "create-workload")
+    blocking = musters(pod_group("blocking", version=version), owner)
+    blocking["metadata"]["ownerReferences"].append(OTHER_OWNER)
+    assert refused(function.request("POST", pod_groups, blocking), "create-workload")
     api.must("POST", workloads, theirs)
     api.must("POST", pod_groups, pod_group("theirs", version=version))
     for path in (f"{workloads}/theirs", f"{pod_groups}/theirs"):
