@@ -49,7 +49,7 @@ MOMENTS = (
 )
 """Recorded clusters, each in a namespace of its own; in each some function has something to do."""
 
-EXAMPLES = 60
+EXAMPLES = 40
 """Events for each function; together they take a few seconds."""
 
 

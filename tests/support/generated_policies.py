@@ -31,7 +31,7 @@ from tests.support.planning import Observed, plan_pod_groups, plan_workload, res
 from tests.support.priorities import a_priority_class_view, of_class
 
 NOT_SLOW = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
