@@ -144,7 +144,7 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
 
 def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
     """The message of the latest FailedCreate Event of some Jobs: a full quota is reported nowhere else."""
-    uids = [job.metadata.uid for job in jobs]
+    uids = {job.metadata.uid: None for job in jobs}
     namespace = jobs[0].metadata.namespace
     # For each of these the API server reads all Events of the namespace.
     selectors = [f"involvedObject.uid={uid},reason=FailedCreate" for uid in uids]

@@ -8,6 +8,11 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
 
 
-def printable(text: str) -> str:
-    r"""Return a text with its control characters written as in Python: `\x1b` in place of ESC."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+def printable(text: str, limit: int | None = None) -> str:
+    r"""Return a text with its control characters written as in Python: `\x1b` in place of ESC.
+
+    Args:
+        text: the text.
+        limit: the most characters of the result; no more of the text are looked at.
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text[:limit])[:limit]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,3 +24,10 @@ def test_printed_text_has_no_control_character(text: str) -> None:
 def test_control_characters_are_named() -> None:
     """A reader sees what was there."""
     assert printable("a\x1b[31mb\nc\u202ed\x9b") == r"a\x1b[31mb\nc\u202ed\x9b"
+
+
+def test_no_more_than_the_limit_is_looked_at() -> None:
+    """A pod's condition may have 250 KB of control characters, and a gang has many pods."""
+    began = time.thread_time()
+    assert printable("\x1b" * 10_000_000, 10) == r"\x1b\x1b\x"
+    assert time.thread_time() - began < 0.5

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.policy.model import NoOp
+from muster.policy.model import NoOp, Plan
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -262,6 +263,16 @@ def test_the_condition_says_why_pods_keep_their_gate(wording: Wording) -> None:
     assert (status, reason) == ("False", "SchedulingGated")
     assert mentions(message, NAME, "1 of 2 pods exist", "exceeded quota")
     wording(message)
+
+
+def test_the_reply_repeats_no_more_than_the_condition() -> None:
+    """What others wrote about a pod may have a quarter of a megabyte."""
+    evicted = with_condition("DisruptionTarget", "True", "Drain", "\x1b" * 250_000)
+    lost = a_pod(None, 0, being_deleted, evicted)
+    plan = plan_conditions(observed(groups=[PLACED], pods=[lost, RUNNING[1]]), NOW)
+    assert isinstance(plan, Plan)
+    assert plan.reply is not None
+    assert len(plan.reply.data["message"]) == MESSAGE_LIMIT
 
 
 def test_a_later_stage_waits_for_its_pods(wording: Wording) -> None:

@@ -111,7 +111,7 @@ def _dated(
         "type": kind,
         "status": status,
         "reason": str(condition.reason),
-        "message": printable(condition.message)[:MESSAGE_LIMIT],
+        "message": printable(condition.message, MESSAGE_LIMIT),
         "lastTransitionTime": since,
     }
     return {**(before or {}), **entry}

@@ -22,6 +22,7 @@ from muster.policy.model import (
     WaitingGang,
 )
 from muster.policy.owner_status.conditions import (
+    MESSAGE_LIMIT,
     READY,
     SCHEDULED,
     Condition,
@@ -111,7 +112,7 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     reply = Reply(
         "scheduled" if scheduled.true else "waiting",
         resolved.root,
-        {"reason": scheduled.reason, "message": scheduled.message},
+        {"reason": scheduled.reason, "message": scheduled.message[:MESSAGE_LIMIT]},
     )
     actions = (patch, *_events(resolved, conditions, now))
     return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, actions, reply, requeue=requeue, gangs=report)

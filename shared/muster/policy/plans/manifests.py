@@ -91,7 +91,7 @@ def create_fallback_group(
         spec["preemptionPolicy"] = NEVER
     body = _pod_group(root, name, spec)
     body["metadata"]["annotations"] = {
-        FALLBACK: printable(f"{failure.reason}: {failure.message}")[:_MESSAGE_LIMIT]
+        FALLBACK: printable(f"{failure.reason}: {failure.message}", _MESSAGE_LIMIT)
     }
     return create(body)
 
@@ -117,7 +117,7 @@ def create_event(
         },
         "type": "Warning" if warning else "Normal",
         "reason": reason,
-        "message": printable(message)[:_MESSAGE_LIMIT],
+        "message": printable(message, _MESSAGE_LIMIT),
         "source": {"component": component},
         "reportingComponent": component,
         "reportingInstance": component,
