@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from tests.conftest import Wording
 from tests.support.builders import (
     a_job,
@@ -87,6 +88,19 @@ def test_a_gang_that_lost_members(
     assert condition == [status, reason]
     assert mentions(message, NAME, *facts)
     wording(message)
+
+
+def test_of_each_eviction_the_beginning_of_the_message_is_kept() -> None:
+    """Whoever may write the status of pods decides its length, and a gang has many pods."""
+    messages = [f"{number}{'x' * 230_000}" for number in range(4)]
+    evicted = [
+        a_pod(None, 1, bound, being_deleted, with_condition("DisruptionTarget", message=message))
+        for message in messages
+    ]
+    plan = planned(observed(groups=[PLACED], pods=[RUNNING[0], *evicted]))
+    assert "0xxx" in plan.message
+    assert "3xxx" in plan.message
+    assert len(plan.message) < 5 * MESSAGE_LIMIT
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ NOT_SCHEDULED = "PodGroupsNotScheduled"
 """Stands last, as True, where the last condition would be one of the two above and not True."""
 
 MESSAGE_LIMIT = 2048
+"""The most characters of a condition's message, and of an eviction's in it."""
 
 _MAY_STILL_BE_MADE = frozenset({Reason.WAITING_FOR_POD_GROUP, Reason.NOT_AS_CREATED, Reason.NOT_MUSTERS})
 """Reasons of a false PodGroupsReady for which Muster has not given up: it creates the group when it can."""

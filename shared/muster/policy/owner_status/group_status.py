@@ -12,7 +12,7 @@ from muster.objects.pods import Pod
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, REPLICATED_JOB
 from muster.policy.model import GangsPlaced
-from muster.policy.owner_status.conditions import SCHEDULED, Condition, condition_type
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT, SCHEDULED, Condition, condition_type
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerObject, PodSet
 from muster.policy.reasons import Reason
@@ -244,7 +244,8 @@ def lost_members(group: PodGroup, pods: list[Pod], needed: int, *, counted: bool
         return None
     gone = (pod for pod in pods if pod.finished or pod.being_deleted)
     targets = (find_condition(pod.status.conditions, "DisruptionTarget") for pod in gone)
-    causes = sorted({str(target["message"]) for target in targets if target and target.get("message")})
+    messages = [str(target["message"]) for target in targets if target and target.get("message")]
+    causes = sorted({message[:MESSAGE_LIMIT] for message in messages})
     if not (counted or causes):
         return None
     exist = "; ".join([f"{len(live)} exist", *causes])
