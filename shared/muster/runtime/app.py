@@ -47,7 +47,7 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
 
 def app_of(handler: Receiver, readiness: Readiness) -> Flask:
     """The app of a receiver."""
-    app = Flask(handler.name, static_folder=None)
+    app = _without_redirects(handler.name)
     limit = handler.settings.body_limit_bytes
     # Werkzeug silently cuts a body of unknown length at its maximum; one byte above the limit shows that.
     app.config["MAX_CONTENT_LENGTH"] = limit + 1
@@ -73,7 +73,7 @@ def app_of_all(paths: Sequence[str], recent: Callable[[], State], metrics: Seque
         recent: returns the readiness of all functions.
         metrics: the metrics of all functions.
     """
-    app = Flask("muster", static_folder=None)
+    app = _without_redirects("muster")
     named = ", ".join(f"/{path}" for path in paths)
     _add_probes(app, recent, metrics)
     _explain(
@@ -92,6 +92,13 @@ def by_path(apps: Mapping[str, WSGIApplication], others: WSGIApplication) -> WSG
         below = {"SCRIPT_NAME": f"{environ.get('SCRIPT_NAME', '')}/{first}", "PATH_INFO": f"/{rest}"}
         return apps[first]({**environ, **below}, start_response)
 
+    return app
+
+
+def _without_redirects(name: str) -> Flask:
+    """An app that takes an empty path as `/`; Flask would redirect, which no broker follows."""
+    app = Flask(name, static_folder=None)
+    app.url_map.strict_slashes = False
     return app
 
 

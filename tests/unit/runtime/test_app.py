@@ -56,6 +56,13 @@ def test_answer_without_body_has_no_content_type() -> None:
     assert answer.headers["Content-Length"] == "0"
 
 
+def test_an_empty_path_is_no_redirect() -> None:
+    """No broker follows one: the event would be lost."""
+    headers, body = an_event()
+    answer = a_client().post("/", headers=headers, data=body, environ_overrides={"PATH_INFO": ""})
+    assert answer.status_code == 200
+
+
 def test_retry_after_reaches_the_sender() -> None:
     """Retry-After and the reason are in the HTTP answer itself."""
     headers, body = an_event()
