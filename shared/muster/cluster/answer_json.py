@@ -20,7 +20,7 @@ DEEPEST = 100
 """The levels of an answer that are kept; a Job has about ten."""
 
 DENSE_OBJECTS, DENSE_VALUES = 100_000, 200_000
-"""The most objects and values of a page; 500 usual pods have two thirds of them."""
+"""The most objects and values of a page; 500 usual pods have three quarters of the values."""
 
 
 def text_bytes(data: bytes) -> int:
@@ -59,7 +59,7 @@ _parse: ContextVar[Callable[[bytes], Any]] = ContextVar("parse", default=parsed)
 
 @contextmanager
 def parsing_with(parse: Callable[[bytes], Any]) -> Iterator[None]:
-    """Let clients parse the objects that they read in the `with` block with `parse` in place of `parsed`."""
+    """Let clients parse the answers in the `with` block with `parse` in place of `parsed`."""
     token = _parse.set(parse)
     try:
         yield
@@ -68,7 +68,7 @@ def parsing_with(parse: Callable[[bytes], Any]) -> Iterator[None]:
 
 
 def parse_answer(data: bytes) -> Any:
-    """Parse the JSON of a GET or a page with the function that `parsing_with` set, else with `parsed`."""
+    """Parse the JSON of an answer with the function that `parsing_with` set, else with `parsed`."""
     return _parse.get()(data)
 
 

@@ -358,7 +358,7 @@ class Client:
     ) -> tuple[int, Any, Mapping[str, str]]:
         """Send a request; returns status, parsed body and headers, also of an error."""
         status, content, headers = self.receive(method, path, query, body, content_type)
-        return status, parse_answer(content) if method == "GET" else parsed(content), headers
+        return status, parse_answer(content), headers
 
     def receive(
         self,

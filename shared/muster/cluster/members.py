@@ -69,13 +69,14 @@ def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
     runner = live.runner or live.owner
     if runner is None or not LABEL_VALUE.fullmatch(runner.metadata.name):
         return ()  # a name may be longer than a label
-    older = runner.spec.template.metadata.labels.get(JOB_NAME, "") if isinstance(runner, Job) else ""
-    if older in {"", runner.metadata.name}:
-        listed = cluster.list(PODS, runner.metadata.namespace, labels=_selector(runner))
-        return tuple(Pod.read(body) for body in listed)
-    # A Job with manualSelector, whose pods may have the name of an older Job.
-    listed = cluster.list(PODS, runner.metadata.namespace, labels=f"{JOB_NAME}={older}")
-    pods, uid = map(Pod.read, listed), runner.metadata.uid
+    name = runner.spec.template.metadata.labels.get(JOB_NAME, "") if isinstance(runner, Job) else ""
+    own_name = name in {"", runner.metadata.name}
+    labels = _selector(runner) if own_name else f"{JOB_NAME}={name}"
+    pods = tuple(Pod.read(body) for body in cluster.list(PODS, runner.metadata.namespace, labels=labels))
+    if own_name:
+        return pods
+    # With manualSelector the pods may have the name of another Job, and be listed with that one's.
+    uid = runner.metadata.uid
     return tuple(pod for pod in pods if pod.metadata.controller and pod.metadata.controller.uid == uid)
 
 
@@ -144,7 +145,7 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
 
 def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
     """The message of the latest FailedCreate Event of some Jobs: a full quota is reported nowhere else."""
-    uids = {job.metadata.uid: None for job in jobs}
+    uids = dict.fromkeys(job.metadata.uid for job in jobs)
     namespace = jobs[0].metadata.namespace
     # For each of these the API server reads all Events of the namespace.
     selectors = [f"involvedObject.uid={uid},reason=FailedCreate" for uid in uids]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import nullcontext
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -124,9 +124,7 @@ class DeadlineClient:
 
         def page_at(token: str) -> Page:
             with parsing_with(self._parse_page):
-                page = _light(
-                    self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
-                )
+                page = self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
             if self._counts_lists:
                 self._memory.add(page.objects, namespace, page.size)
             return page
@@ -134,10 +132,8 @@ class DeadlineClient:
         return all_pages(page_at).objects
 
     def _parse_page(self, content: bytes) -> Any:
-        """The answer with a page; of a large one only what is kept."""
-        if len(content) <= LARGE_PAGE:
-            return parsed(content)
-        with self._memory.shared.page:
+        """The answer with a page, without containers; large ones are parsed one at a time."""
+        with self._memory.page_lock if len(content) > LARGE_PAGE else nullcontext():
             answer = parsed(content)
             items = answer.get("items") if isinstance(answer, dict) else None
             if isinstance(items, list):
@@ -237,7 +233,3 @@ class DeadlineClient:
 
 def _has_metadata(item: Any) -> bool:
     return isinstance(item, dict) and isinstance(item.get("metadata"), dict)
-
-
-def _light(page: Page) -> Page:
-    return replace(page, objects=[without_containers(body) for body in page.objects])

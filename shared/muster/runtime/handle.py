@@ -71,7 +71,7 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
             inputs = step.inputs(cluster, subject)
         with spans("plan"):
             decision = step.plan(inputs, clock())
-        del inputs  # thousands of pods may take longer to write than to read
+        del inputs  # megabytes, which the writes do not need
         if isinstance(decision, NoOp):
             kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
             return Outcome(kind, decision.reason, decision.message, ref, gangs=decision.gangs)

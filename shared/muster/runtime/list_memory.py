@@ -39,13 +39,13 @@ class SharedListMemory:
 
     Attributes:
         of_a_namespace: the bytes that the events of one namespace may have.
-        page: held while a large page is parsed, so that there is one at a time: before it is counted it has
-            containers and volumes too, which are not kept.
+        page_lock: held while a large page is parsed: until its containers are dropped and the rest counts,
+            it takes more memory than is reserved.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.page = Lock()
+        self.page_lock = Lock()
         self.of_a_namespace = limit * 3 // 4
         self._lock = Lock()
         self._taken: Counter[str] = Counter()
@@ -85,12 +85,16 @@ class SharedListMemory:
 class ListMemory:
     """The memory that the lists of one event may take; not for several threads at once.
 
-    Attributes:
+    Args:
         shared: the memory that it shares with other events.
+
+    Attributes:
+        page_lock: that of the shared memory.
     """
 
     def __init__(self, shared: SharedListMemory) -> None:
-        self.shared = shared
+        self._shared = shared
+        self.page_lock = shared.page_lock
         self._reserved: Counter[str] = Counter()
         self._used = 0
 
@@ -127,16 +131,16 @@ class ListMemory:
         missing = self._used - FREE_BYTES - self._reserved.total()
         if missing <= 0:
             return
-        if self._reserved.total() + missing > self.shared.of_a_namespace:
-            raise TooManyObjects(f"the objects to look at need {self.shared.beyond_share}")
-        if not self.shared.take(namespace, missing):
-            raise NoRoomForObjects(f"the objects of all events in work need {self.shared.beyond_limit}")
+        if self._reserved.total() + missing > self._shared.of_a_namespace:
+            raise TooManyObjects(f"the objects to look at need {self._shared.beyond_share}")
+        if not self._shared.take(namespace, missing):
+            raise NoRoomForObjects(f"the objects of all events in work need {self._shared.beyond_limit}")
         self._reserved[namespace] += missing
 
     def release(self) -> None:
         """Give the memory back, for the next attempt or event."""
         for namespace, size in self._reserved.items():
-            self.shared.give_back(namespace, size)
+            self._shared.give_back(namespace, size)
         self._reserved.clear()
         self._used = 0
 

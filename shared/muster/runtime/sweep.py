@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
@@ -128,9 +128,9 @@ class Sweeps:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
         An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
-        dropped, so that the others are reached. The remaining writes of an object, and the objects of a
+        dropped, so that the others are reached. The remaining writes of an object, and the objects of
         slow namespaces beyond ALL_SLOW_SECONDS, follow after the others, as far as there is time. They do not
-        keep the round open, because what others lose in the meantime is only seen by the next round.
+        keep the round open, because only the next round sees the events that others lose in the meantime.
         """
         reasons: Counter[str] = Counter()
         live = actions = 0
@@ -278,26 +278,29 @@ class _Turns:
         name = _namespace_of(subject)
         self._charged[name] += int(seconds / TURN_SECONDS)
         self._seconds[name] += seconds
-        slow = {name: taken for name, taken in self._seconds.items() if taken >= SLOW_SECONDS}
-        if sum(slow.values()) >= ALL_SLOW_SECONDS:
-            self._put_last_all_of(slow)
+        if self._seconds[name] >= SLOW_SECONDS and self._left.get(name):
+            self._limit_slow_namespaces()
 
     def put_back(self, subject: Subject) -> None:
         """Make an object that was taken the next one."""
         self._number += 1
         self._next = subject
 
-    def _put_last_all_of(self, namespaces: Collection[str]) -> None:
-        for name in namespaces:
+    def _limit_slow_namespaces(self) -> None:
+        """Move the objects of slow namespaces behind all others if these took ALL_SLOW_SECONDS together."""
+        slow = {name: taken for name, taken in self._seconds.items() if taken >= SLOW_SECONDS}
+        if sum(slow.values()) < ALL_SLOW_SECONDS:
+            return
+        for name in slow:
             left = self._left.get(name, deque())
             self.unfinished += left
             self._number -= len(left)
             left.clear()
-        self._waiting = [waiting for waiting in self._waiting if waiting[-1] not in namespaces]
+        self._waiting = [waiting for waiting in self._waiting if waiting[-1] not in slow]
         heapq.heapify(self._waiting)
 
     def put_last(self, subject: Subject) -> None:
-        """Take an object that was taken again when no other is left."""
+        """Take an object once more, after all others."""
         self.unfinished.append(subject)
 
 

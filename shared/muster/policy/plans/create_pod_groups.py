@@ -19,7 +19,7 @@ from muster.objects.scheduling import (
 from muster.policy.group_labels import SINGLE, GroupInstance, belongs_to
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.plans import fallback, manifests
-from muster.policy.plans.min_counts import follows
+from muster.policy.plans.min_counts import follows, min_count_of
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -192,5 +192,6 @@ def _policy(
         return policy
     own = resolved.own is not None
     pods = leaf.sizes[suffix] if own else needed[GroupInstance(leaf.name, suffix)]
-    most = (leaf.pinned or pods) if follows(resolved) else policy.gang.min_count
-    return SchedulingPolicy(gang=Gang(min_count=max(1, min(most, pods))))
+    if follows(resolved):
+        return SchedulingPolicy(gang=Gang(min_count=min_count_of(leaf, pods)))
+    return SchedulingPolicy(gang=Gang(min_count=max(1, min(policy.gang.min_count, pods))))

@@ -59,7 +59,7 @@ def wanted_min_counts(
         for suffix in leaf.sizes:
             name = resolved.pod_sets.pod_group_name(leaf.name, suffix)
             pods = needed[GroupInstance(leaf.name, suffix)]
-            target = max(1, min(pods, leaf.pinned or pods))
+            target = min_count_of(leaf, pods)
             group = existing.get(name)
             if group is not None and (name in timed_out or gave_up_waiting(group)):
                 targets[name] = 1
@@ -93,6 +93,11 @@ def wanted_min_group_counts(
                 target = current
             targets[name] = target
     return targets
+
+
+def min_count_of(leaf: Group, pods: int) -> int:
+    """The minCount of a gang of so many pods: all, or as pinned; at least 1."""
+    return max(1, min(pods, leaf.pinned or pods))
 
 
 def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:

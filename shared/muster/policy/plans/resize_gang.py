@@ -68,8 +68,11 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:
     if timeout is None or timeout.then != "Suspend":
         return resized
     suspended = _suspend(resolved.owner, timeout, now)
-    if isinstance(suspended, NoOp) or isinstance(resized, NoOp):
-        return resized if isinstance(suspended, NoOp) else suspended
+    if isinstance(suspended, NoOp):
+        return resized
+    if isinstance(resized, NoOp):
+        return suspended
+    # Muster may lack the right to suspend it: then its other gangs go on.
     return replace(suspended, actions=(*suspended.actions, *resized.actions), reply=resized.reply)
 
 
@@ -97,7 +100,7 @@ def _resize(
 
 
 def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> Decision:
-    """Suspend an owner whose policy asks for it; an Event says if Muster may not, and its groups are resized.
+    """Suspend an owner whose policy asks for it; an Event says if Muster may not.
 
     The right to do so is in eventing/components/suspend-after-timeout.
     """

@@ -94,10 +94,9 @@ class _Node:
         The scheduler does not count the pods of those.
         """
         if ended not in self.there:
-            self.there[ended] = (
-                sum(child.alike for child in self.children if child.there_without(ended) >= child.needed)
-                + sum(pods for index, pods in self.pods.items() if not ended >> index & 1)
-            )  # fmt: skip
+            ready = (child for child in self.children if child.there_without(ended) >= child.needed)
+            pods = sum(pods for index, pods in self.pods.items() if not ended >> index & 1)
+            self.there[ended] = pods + sum(child.alike for child in ready)
         return self.there[ended]
 
     def add(self, pods: int, index: int) -> Iterator[_Waiting]:
@@ -108,6 +107,7 @@ class _Node:
                 yield from self._grow(pods, ended)
 
     def _grow(self, more: int, ended: int) -> Iterator[_Waiting]:
+        """Count more pods, and then each group above that becomes ready; returns the batches that waited."""
         node: _Node | None = self
         while node is not None and ended in node.there:
             was_ready = node.there[ended] >= node.needed
