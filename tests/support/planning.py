@@ -76,6 +76,7 @@ class Observed:
             self.scheduling,
             self.workload,
             self.other_workloads,
+            self.name_holder,
             self.sources,
             self.limits,
         )
@@ -124,7 +125,7 @@ def plan_workload(given: Observed, now: datetime) -> Decision:
         return create_workload.plan_workload(OrphanInputs(given.orphan, given.live_uids), now)
     reads_classes = needs_priority_classes(given, to_make=True)
     resolved = resolve(given if reads_classes else replace(given, priority_classes=()))
-    inputs = create_workload.WorkloadInputs(given.live, resolved, name_holder=given.name_holder)
+    inputs = create_workload.WorkloadInputs(given.live, resolved)
     if create_workload.needs_members(inputs):
         inputs = replace(inputs, members=given.members)
     return create_workload.plan_workload(inputs, now)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from muster.cluster import execute, permissions, sweep
 from muster.cluster.interface import Cluster
 from muster.cluster.members import pod_groups, pods_of
-from muster.cluster.owner import name_holder, read_owner
+from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step, without_groups
@@ -28,7 +28,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs:
     """The owner and its groups; its pods and PodGroups only where fallback PodGroups may be needed."""
     live, resolved = read_owner(cluster, subject, classes=True, to_create=True)
-    inputs = WorkloadInputs(live, resolved, name_holder=name_holder(cluster, live))
+    inputs = WorkloadInputs(live, resolved)
     if not needs_members(inputs):
         return inputs
     pods = pods_of(cluster, live)

@@ -5,7 +5,7 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from muster.cluster import policy_sources, read
@@ -58,20 +58,6 @@ def read_owner(
     return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
 
 
-def name_holder(cluster: Cluster, live: LiveOwner) -> OwnerObject | None:
-    """The other owner, as it is now, for which Muster made the Workload of the owner's name, or None."""
-    workload, owner_object = live.workload, live.owner
-    if workload is None or owner_object is None:
-        return None
-    uid = workload.metadata.labels.get(OWNER_UID, "")
-    named = workload.spec.controller_ref
-    kind = owner_kind(named.api_group, named.kind)
-    if uid == owner_object.metadata.uid or kind is None:
-        return None
-    body = cluster.get(kind.resource, named.name, workload.metadata.namespace)
-    return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
-
-
 def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
     """The root owner of an object with everything that resolving it needs."""
     root = chain.root
@@ -101,11 +87,30 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
     live = replace(
         live,
         workload=workload,
-        other_workloads=tuple(Workload.read(body) for body in others),
+        other_workloads=tuple(Workload.read(body) for body in others if _may_name(body, root)),
+        name_holder=None if workload is None else _name_holder(cluster, workload, root),
     )
     if by_workload and not live.workloads:
         return live
     return replace(live, sources=policy_sources.effective(cluster, live))
+
+
+def _may_name(workload: Object, root: OwnerObject) -> bool:
+    """Whether a Workload's controllerRef has the name of an owner; True if its spec cannot be read."""
+    spec = workload.get("spec")
+    named = spec.get("controllerRef") if isinstance(spec, Mapping) else None
+    return not isinstance(named, Mapping) or named.get("name") == root.metadata.name
+
+
+def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
+    """The other owner, as it is now, for which Muster made the Workload of an owner's name, or None."""
+    uid = workload.metadata.labels.get(OWNER_UID, "")
+    named = workload.spec.controller_ref
+    kind = owner_kind(named.api_group, named.kind)
+    if uid in {"", root.metadata.uid} or kind is None:
+        return None
+    body = cluster.get(kind.resource, named.name, workload.metadata.namespace)
+    return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
 
 
 def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:

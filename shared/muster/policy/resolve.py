@@ -58,7 +58,8 @@ class LiveOwner:
         namespace: the namespace of the owner; None if it is gone.
         api: the versions of scheduling.k8s.io that the API server serves.
         workload: the Workload under the name that Muster gives it.
-        other_workloads: Workloads of the namespace that Muster did not make.
+        other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
+        name_holder: the other owner, if it still exists, that the Workload of its name is labelled for.
         sources: the policy sources of the owner, highest first.
         limits: what one owner may cost.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
@@ -72,6 +73,7 @@ class LiveOwner:
     api: SchedulingApi = field(default_factory=SchedulingApi)
     workload: Workload | None = None
     other_workloads: tuple[Workload, ...] = ()
+    name_holder: OwnerObject | None = None
     sources: tuple[PolicySource, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     as_of: str = ""
@@ -129,14 +131,23 @@ class ResolvedOwner:
 
     @property
     def why_no_groups(self) -> GroupingFailure | None:
-        """Its failure, or that a Workload which Muster did not create has its name; None if neither."""
-        workload = self.live.workload
+        """Its failure, or that another Workload has the name of its own; None if neither.
+
+        Two living owners never get a Workload of the same name from Muster: a TrainJob and a JobSet of one
+        name are the same owner, and the name of a Job's Workload has a hash of its UID. So a Workload with
+        Muster's labels whose owner lives and is not this one was labelled by someone else.
+        """
+        workload, holder = self.live.workload, self.live.name_holder
         if self.failure is not None or workload is None or self.own is not None:
             return self.failure
-        if is_musters(workload.metadata.labels):
+        if not is_musters(workload.metadata.labels):
+            named = workload.spec.controller_ref
+            held_by = f"controllerRef {named.kind} {named.name}"
+        elif holder is not None and not holder.being_deleted:
+            held_by = f"the labels of {holder.ref}"
+        else:
             return None
-        named = workload.spec.controller_ref
-        message = f"Workload {workload.metadata.name} exists and has controllerRef {named.kind} {named.name}"
+        message = f"Workload {workload.metadata.name} exists and has {held_by}"
         return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
 
     @property

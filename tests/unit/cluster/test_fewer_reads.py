@@ -1,8 +1,9 @@
-"""The reads that an event saves: a policy before a Workload, an object twice, the other pods of a group."""
+"""The reads and parsing that an event saves: a policy before a Workload, an object twice, pods of others."""
 
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef
@@ -18,12 +19,14 @@ from tests.support.builders import (
     a_namespace,
     a_pod,
     a_pod_group,
+    a_users_workload,
     a_workload,
     placed,
     ref,
 )
 from tests.unit.cluster.counting import CountingSnapshot
 
+CREATE_WORKLOAD = step_named("create_workload")
 CREATE_POD_GROUPS = step_named("create_pod_groups")
 EMIT_CONDITIONS = step_named("emit_conditions")
 PATCH_PODS = step_named("patch_pods")
@@ -136,3 +139,28 @@ def test_a_group_that_is_placed_is_read_once() -> None:
         members = EMIT_CONDITIONS.observe(cluster, changed(Happened.UPDATE, group)).members
         assert [found.metadata.name for found in members.groups] == ["llama-main-33333333"]
         assert cluster.reads.count("get PodGroup llama-main-33333333") == reads
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"), [pytest.param("other", 0, id="of another"), pytest.param("llama", 1, id="of it")]
+)
+def test_only_workloads_that_name_the_owner_are_parsed(name: str, parsed: int) -> None:
+    """A namespace may have thousands of others beside each of its Jobs."""
+    workload = a_users_workload() | {"spec": {"controllerRef": {"kind": "Job", "name": name}}}
+    inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), workload), ref(a_job()))
+    assert len(inputs.live.other_workloads) == parsed
+
+
+def test_a_workload_of_unknown_owner_is_parsed() -> None:
+    """A sweep keeps a text in place of a large spec; the error lets it read the owner and these live."""
+    workload = a_users_workload() | {"spec": "more than 30000 bytes"}
+    with pytest.raises(ValidationError):
+        CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), workload), ref(a_job()))
+
+
+def test_the_owner_that_a_users_own_workload_names_is_read_once() -> None:
+    """It has the name of Muster's, and no label with the UID of an owner to look for."""
+    job = a_job()
+    cluster = CountingSnapshot(job, a_users_workload(root=job, name=a_workload()["metadata"]["name"]))
+    CREATE_WORKLOAD.observe(cluster, ref(job))
+    assert cluster.reads.count("get Job llama") == 1

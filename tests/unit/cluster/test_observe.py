@@ -177,7 +177,7 @@ def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
     """The hot path: owner, namespace, Workloads and the policy sources."""
     cluster = CountingSnapshot(a_job())
     inputs = CREATE_WORKLOAD.observe(cluster, ref(a_job()))
-    assert (inputs.members, inputs.name_holder) == (None, None)
+    assert inputs.members is None
     assert "list Pod" not in cluster.reads
     assert not any("PodGroup" in call for call in cluster.reads)
 
@@ -219,7 +219,7 @@ def test_whether_the_owner_of_a_leftover_lives(
     reference = {"apiGroup": "trainer.kubeflow.org", "kind": "TrainJob", "name": "x"}
     leftover = a_workload(modifiers=[earlier, with_spec(controllerRef=reference)])
     inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), leftover, *objects), ref(a_job()))
-    assert (inputs.name_holder is not None) == lives
+    assert (inputs.live.name_holder is not None) == lives
 
 
 def test_a_strangers_workload_may_name_a_kind_unknown_to_us() -> None:
@@ -227,7 +227,7 @@ def test_a_strangers_workload_may_name_a_kind_unknown_to_us() -> None:
     reference = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "x"}
     stranger = a_workload(modifiers=[with_spec(controllerRef=reference)])
     inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), stranger), ref(a_job()))
-    assert inputs.name_holder is None
+    assert inputs.live.name_holder is None
 
 
 def test_many_groups_are_read_with_one_list() -> None:

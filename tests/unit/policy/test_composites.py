@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.objects.resources import SchedulingApi
-from muster.objects.scheduling import CompositePodGroup
+from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason
@@ -26,12 +26,14 @@ from tests.support.builders import (
     a_workload,
     being_deleted,
     bound,
+    labelled,
     observed,
     placed,
     template_labelled,
     template_spec,
     with_status,
 )
+from tests.support.conditions import planned_conditions
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_conditions, plan_pod_groups, plan_resize, plan_workload
 from tests.support.trees import a_composite, below
@@ -303,6 +305,25 @@ def test_a_composite_that_a_finalizer_keeps_does_not_stop_its_groups_from_being_
     }
 
 
+def test_a_fallback_group_does_not_count_for_the_composite_that_it_is_not_in() -> None:
+    """The API server refused the PodGroup of a new block: the others would wait for it for ever."""
+    given = in_blocks("", pods=[RUNNING])
+    outside = PodGroup.read(a_pod_group("llama-main-33333333-2", root=blocks(5), min_count=None))
+    assert min_group_counts(replace(given, groups=(*given.groups[:2], outside))) == [
+        ("delete", 0),
+        ("create", 2),
+    ]
+
+
+def test_a_composite_that_is_created_late_waits_only_for_the_groups_in_it() -> None:
+    """The policy was invalid or the API server refused the composite; two blocks have fallback groups."""
+    fallback = [a_pod_group(f"llama-main-33333333-{block}", min_count=None) for block in range(2)]
+    composite, group = plan(plan_pod_groups(seen(groups=fallback), NOW)).actions
+    assert composite.body is not None
+    assert composite.body["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 1}}
+    assert group.target.name == "llama-main-33333333-2"
+
+
 def test_the_composite_that_takes_the_place_is_the_same_but_for_its_number() -> None:
     """Owner, Workload, constraints and name as before; the deletion is of that very object."""
     delete, create = (
@@ -342,3 +363,22 @@ def test_a_missing_composite_is_reported_like_a_missing_group(wording: Wording) 
     assert ready["reason"] == Reason.WAITING_FOR_POD_GROUP
     assert mentions(ready["message"], "llama-zone-33333333")
     wording(ready["message"])
+
+
+@pytest.mark.parametrize(
+    ("groups", "status", "reason"),
+    [
+        pytest.param(3, "True", "PodGroupsExist", id="its groups can reach its minGroupCount: it is adopted"),
+        pytest.param(4, "False", "NotMusters", id="one more than it has child groups"),
+    ],
+)
+def test_a_users_composite_in_the_place_of_ours_is_reported(
+    groups: int, status: str, reason: str, wording: Wording
+) -> None:
+    """Muster does not change it, and the scheduler only says that it waits."""
+    foreign = zone(groups, labelled({"app.kubernetes.io/managed-by": "somebody"}))
+    children = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
+    ready = planned_conditions(seen(composites=(foreign,), groups=children))["PodGroupsReady"]
+    assert ready[:2] == (status, reason)
+    assert mentions(ready[2], "not created by Muster", NAME)
+    wording(ready[2])

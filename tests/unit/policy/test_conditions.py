@@ -6,7 +6,9 @@ import pytest
 
 from muster.policy.model import NoOp, Plan
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT
+from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
+from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
@@ -22,10 +24,13 @@ from tests.support.builders import (
     a_replicated_job,
     a_trainjob,
     a_users_workload,
+    a_workload,
     annotated,
     being_deleted,
     bound,
     gated,
+    labelled,
+    named,
     observed,
     placed,
     pods_of,
@@ -325,6 +330,16 @@ def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording
             "WorkloadDoesNotFit",
             ("mine", "main"),
             id="the groups cannot be had",
+        ),
+        pytest.param(
+            observed(
+                workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "another"})]),
+                name_holder=Job.read(a_job(named("other"))),
+                sources=(PolicySource(PolicySourceKind.OWNER, "home", "workload: {onFailure: Hold}"),),
+            ),
+            "WorkloadNameTaken",
+            ("llama-86f65b7bb7", "team-a/other"),
+            id="another living owner's Workload has the name, and the pods are held",
         ),
     ],
 )

@@ -19,7 +19,7 @@ from muster.objects.scheduling import (
 from muster.policy.group_labels import SINGLE, GroupInstance, belongs_to
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.plans import fallback, manifests
-from muster.policy.plans.min_counts import follows, min_count_of
+from muster.policy.plans.min_counts import follows, min_count_of, wanted_min_group_counts
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -105,14 +105,16 @@ def _wanted(
     owner, hold = resolved.pod_sets, resolved.policy.holds
     leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
     needed = members_to_run(owner, members.jobs)
+    group_counts = wanted_min_group_counts(resolved, members) if follows(resolved) else {}
     for template, above in workload.hierarchy():
         create = partial(manifests.create_group, owner.root, workload, template=template)
         if isinstance(template, CompositePodGroupTemplate):
             below = [leaves[name] for name in template.leaves() if name in leaves]
             for suffix, copy in _instances(resolved, template.name).items():
+                name = owner.pod_group_name(template.name, suffix)
                 created = create(
-                    name=owner.pod_group_name(template.name, suffix),
-                    policy=_policy_of_composite(template, copy),
+                    name=name,
+                    policy=_policy_of_composite(template, copy, group_counts.get(name)),
                     priority_class=_class_of(template, below),
                     parent=resolved.name_above(above, template.name, suffix),
                 )
@@ -165,10 +167,22 @@ def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Gr
     return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))
 
 
-def _policy_of_composite(template: CompositePodGroupTemplate, copy: Group | None) -> SchedulingPolicy:
-    """The template's policy, with a minGroupCount no larger than the groups of one of several instances."""
+def _policy_of_composite(
+    template: CompositePodGroupTemplate, copy: Group | None, followed: int | None
+) -> SchedulingPolicy:
+    """The template's policy, with a minGroupCount that the group can reach.
+
+    Args:
+        template: its template.
+        copy: it and the groups below it; None for a user's own template.
+        followed: the minGroupCount of its child groups that are to run; None if Muster does not follow them.
+    """
     gang = template.scheduling_policy.gang
-    if copy is None or copy.shape == SINGLE or gang is None or gang.min_group_count is None:
+    if gang is None or gang.min_group_count is None:
+        return template.scheduling_policy
+    if followed is not None:
+        return SchedulingPolicy(gang=Gang(min_group_count=followed))
+    if copy is None or copy.shape == SINGLE:
         return template.scheduling_policy
     groups = max(1, min(gang.min_group_count, copy.own_child_groups))
     return SchedulingPolicy(gang=Gang(min_group_count=groups))

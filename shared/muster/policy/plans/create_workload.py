@@ -11,10 +11,10 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
-from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.job import has_foreign_labels
-from muster.policy.owners.kind import NEVER, OwnerObject
+from muster.policy.owners.kind import NEVER
 from muster.policy.plans import fallback
 from muster.policy.plans.manifests import create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
@@ -37,13 +37,11 @@ class WorkloadInputs:
         live: the owner as read from the cluster.
         resolved: its groups, or why it is left alone.
         members: its pods and groups; None if no fallback PodGroup can be needed.
-        name_holder: the other owner, if it still exists, that the Workload of its name is labelled for.
     """
 
     live: LiveOwner
     resolved: ResolvedOwner | NoOp
     members: LiveMembers | None = None
-    name_holder: OwnerObject | None = None
 
 
 def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
@@ -55,7 +53,7 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
         return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved, now)
     if isinstance(resolved, NoOp):
         return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
-    failure = failure_of(resolved, inputs.name_holder)
+    failure = resolved.why_no_groups
     decision = (
         _for_owner(inputs, resolved, now)
         if failure is None
@@ -69,35 +67,14 @@ def needs_members(inputs: WorkloadInputs) -> bool:
     resolved = inputs.resolved
     if isinstance(resolved, NoOp):
         return _may_have_stamped_pods(inputs.live, resolved)
-    return _may_have_strays(resolved) or failure_of(resolved, inputs.name_holder) is not None
-
-
-def failure_of(resolved: ResolvedOwner, name_holder: OwnerObject | None = None) -> GroupingFailure | None:
-    """Why the owner's groups cannot be made, or that another Workload has the name; None if they can.
-
-    Two living owners never get a Workload of the same name from Muster: a TrainJob and a JobSet of one name
-    are the same owner, and the name of a Job's Workload has a hash of its UID. So a Workload with Muster's
-    labels whose owner lives and is not this one was labelled by someone else.
-
-    Args:
-        resolved: the owner and its groups.
-        name_holder: the other owner that the labels of its Workload name, if that still exists.
-    """
-    workload, failure = resolved.live.workload, resolved.why_no_groups
-    if failure is not None or workload is None or resolved.own is not None:
-        return failure
-    if name_holder is None or name_holder.being_deleted:
-        return None
-    message = f"Workload {workload.metadata.name} exists and has the labels of {name_holder.ref}"
-    return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
+    return _may_have_strays(resolved) or resolved.why_no_groups is not None
 
 
 def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
     """Whether pods of a skipped owner may be stamped all the same.
 
     NotMarked: the namespace lost its label, but Jobs of a JobSet that were labelled before still create
-        stamped
-    pods.
+    stamped pods.
     """
     kind = None if live.runner is None else kind_of(live.runner)
     if skipped.reason == Reason.NOT_MARKED:
@@ -156,10 +133,10 @@ def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Work
         return NoOp(Reason.BEING_DELETED, f"{workload.ref} is being deleted", requeue=True)
     if belongs_to(workload.metadata.labels, resolved.root.uid):
         return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists")
-    if inputs.name_holder is not None:
+    if inputs.live.name_holder is not None:
         return NoOp(
             Reason.WORKLOAD_NAME_TAKEN,
-            f"{workload.ref} belongs to {inputs.name_holder.ref}, which is being deleted",
+            f"{workload.ref} belongs to {inputs.live.name_holder.ref}, which is being deleted",
             requeue=True,
         )
     return Plan(

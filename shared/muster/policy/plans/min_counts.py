@@ -74,10 +74,12 @@ def wanted_min_group_counts(
     """The minGroupCount that each composite gang of the owner should have now, by its name.
 
     Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
-    children count again.
+    children count again. PodGroups that are not below it, such as fallback PodGroups, never count.
     """
     existing = {group.metadata.name: group for group in members.composites}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    for instance in _outside_composites(resolved, members):
+        del needed[instance]
     given_up = {group.metadata.name for group in members.groups if gave_up_waiting(group)} | set(timed_out)
     bound = {pod.pod_group_name for pod in members.staying if pod.bound}
     targets = {}
@@ -113,6 +115,26 @@ def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
     if group.being_deleted:
         return isinstance(group, PodGroup) and wanted < count
     return wanted != count
+
+
+def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[GroupInstance]:
+    """Yield the PodGroups that exist without the CompositePodGroup in which the tree has them.
+
+    They were created when their group could not be: the API server refused it, or the policy was invalid. The
+    parent of a group never changes.
+    """
+    above = {
+        child.name: group.name
+        for root in resolved.tree
+        for group in root.composites()
+        for child in group.children
+    }
+    groups = {group.metadata.name: group for group in members.groups}
+    for (name, suffix), pod_group in resolved.pod_groups() if above else ():
+        parent = resolved.name_above(above.get(name, ""), name, suffix)
+        group = groups.get(pod_group)
+        if group is not None and group.spec.parent_composite_pod_group_name != parent:
+            yield GroupInstance(name, suffix)
 
 
 def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
