@@ -144,6 +144,31 @@ def applied(api_version: str, subresource: str) -> Object:
     }
 
 
+def long_managed_fields(api_version: str) -> list[Object]:
+    """Return managedFields of more than 64 KiB."""
+    invented: Object = {"f:status": {f"f:field-{number:05}": {} for number in range(5000)}}
+    return [applied(api_version, "") | {"fieldsV1": invented}]
+
+
+def odd_groups(own: Object) -> list[Object]:
+    """Return a group or Workload of Muster's with metadata that no step writes."""
+    metadata = own["metadata"]
+    more: list[Object] = [
+        {"labels": {**metadata["labels"], **{f"example.com/{number}": "" for number in range(7)}}},
+        {"annotations": {f"example.com/{number}": "" for number in range(9)}},
+        {"annotations": {"muster.dev/stand-in": "x" * 65_537}},
+        {"ownerReferences": [*metadata["ownerReferences"], *(_secret(f"{number}") for number in range(2))]},
+        {"ownerReferences": [*metadata["ownerReferences"], _secret("x" * 254)]},
+        {"managedFields": long_managed_fields(own["apiVersion"])},
+    ]
+    return [{**own, "metadata": {**metadata, "name": "odd", **fields}} for fields in more]
+
+
+def _secret(name: str) -> Object:
+    """An ownerReference."""
+    return {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": f"uid-{name[:8]}"}
+
+
 def event(ns: str, about: Object, component: str) -> Object:
     """An Event as `create_event` of muster/policy/plans/manifests.py makes it."""
     moment = "2026-01-01T00:00:00Z"
@@ -190,7 +215,8 @@ def odd_events(own: Object) -> list[Object]:
         {"finalizers": ["example.com/never"]},
         {"annotations": {"a": "b"}},
         {"labels": {"a": "b"}},
-        {"ownerReferences": [{"apiVersion": "v1", "kind": "Secret", "name": "a", "uid": "b"}]},
+        {"ownerReferences": [_secret("a")]},
+        {"managedFields": long_managed_fields("v1")},
     ]
     odd += [{**own, "metadata": {**own["metadata"], **fields}} for fields in more]
     return [{**one, "metadata": {**one["metadata"]}} for one in odd]
@@ -210,7 +236,8 @@ def odd_dead_letters() -> list[Object]:
         {"finalizers": ["example.com/never"]},
         {"annotations": {"a": "b"}},
         {"labels": {**metadata["labels"], "grafana_dashboard": "1"}},
-        {"ownerReferences": [{"apiVersion": "v1", "kind": "Secret", "name": "a", "uid": "b"}]},
+        {"ownerReferences": [_secret("a")]},
+        {"managedFields": long_managed_fields("v1")},
     ]
     return [
         *({**letter, "metadata": {**metadata, **fields}} for fields in more),

@@ -123,7 +123,7 @@ def test_the_same_rule_is_the_same_text() -> None:
     }
     assert texts["emit-conditions"] < texts["create-workload"]
     assert texts["create-pod-groups"] < texts["create-workload"]
-    assert len(texts["resize-gang"] & texts["create-workload"]) == 5
+    assert len(texts["resize-gang"] & texts["create-workload"]) == 6
 
 
 def test_the_policies_and_the_plans_use_the_same_keys() -> None:

@@ -57,13 +57,14 @@ def test_runtimes_are_labelled(one_service: ObservedStack) -> None:
 
 def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> None:
     """Every step was at work, under its own name, and no request of the shared account was refused."""
-    assert one_service.stack.server is not None
-    agents = {agent for agent, _, _ in one_service.stack.server.calls()}
-    assert {f"muster-{name.replace('_', '-')}" for name in steps.step_names()} <= agents
+    server = one_service.stack.server
+    assert server is not None
     at_work = until(
         lambda: {activity.step for activity in one_service.activities} == set(steps.step_names()), 30
     )
     assert at_work, "not every step has been at work"
+    names = {f"muster-{name.replace('_', '-')}" for name in steps.step_names()}
+    assert until(lambda: names <= {agent for agent, _, _ in server.calls()}, 30)
     reasons = {activity.reason for activity in one_service.activities}
     assert reasons.isdisjoint({"Forbidden", "UnexpectedError", "NamespaceBusy"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import account, grant, merge, musters, refused, try_events
+from tests.contract.accounts import account, grant, merge, musters, odd_groups, refused, try_events
 from tests.contract.bodies import (
     Object,
     composite_group,
@@ -49,6 +49,9 @@ def _create_and_delete(api: Conversation, ns: str, version: str) -> None:
     unowned = musters(workload("unowned", version=version), owner)
     del unowned["metadata"]["ownerReferences"]
     assert refused(function.request("POST", workloads, unowned), "create-workload")
+    for path, body in ((workloads, workload), (pod_groups, pod_group)):
+        for misuse in odd_groups(musters(body("odd", version=version), owner)):
+            assert refused(function.request("POST", path, misuse), "create-workload"), misuse
     blocking = musters(pod_group("blocking", version=version), owner)
     blocking["metadata"]["ownerReferences"].append(OTHER_OWNER)
     assert refused(function.request("POST", pod_groups, blocking), "create-workload")
@@ -107,6 +110,8 @@ def groups_are_musters(api: Conversation, ns: str) -> None:
     function.must("POST", composites, musters(composite_group("ours"), owner))
     assert refused(function.request("POST", path, pod_group("theirs")), "create-pod-groups")
     assert refused(function.request("POST", composites, composite_group("theirs")), "create-pod-groups")
+    for misuse in odd_groups(musters(pod_group("odd"), owner)):
+        assert refused(function.request("POST", path, misuse), "create-pod-groups"), misuse
     for label in ("app.kubernetes.io/managed-by", "muster.dev/owner-uid"):
         stranger = musters(pod_group("stranger"), owner)
         stranger["metadata"]["labels"][label] = "12345678"
@@ -168,7 +173,8 @@ def why_a_gang_was_given_up_is_noted(api: Conversation, ns: str) -> None:
     ours = groups(ns, "podgroups", "ours")
     merge(function, ours, {"metadata": {"annotations": {"muster.dev/stand-in": "SchedulingTimedOut: a"}}})
     assert "muster.dev/stand-in" in api.must("GET", ours)["metadata"]["annotations"]
-    assert refused(merge(function, ours, {"metadata": {"annotations": {"a": "b"}}}), "resize-gang")
+    for misuse in ({"a": "b"}, {"muster.dev/stand-in": "x" * 1025}):
+        assert refused(merge(function, ours, {"metadata": {"annotations": misuse}}), "resize-gang"), misuse
     try_events(function, ns, owner, "resize-gang")
 
 
@@ -216,6 +222,8 @@ def composites_are_replaced(api: Conversation, ns: str) -> None:
     api.must("POST", path, composite_group("theirs"))
     assert refused(function.request("DELETE", f"{path}/theirs"), "resize-gang")
     assert refused(function.request("POST", path, composite_group("mine")), "resize-gang")
+    for misuse in odd_groups(musters(composite_group("odd"), owner)):
+        assert refused(function.request("POST", path, misuse), "resize-gang"), misuse
     unowned = musters(composite_group("unowned"), owner)
     del unowned["metadata"]["ownerReferences"]
     assert refused(function.request("POST", path, unowned), "resize-gang")

@@ -10,6 +10,7 @@ from tests.contract.accounts import (
     account,
     applied,
     dead_letter,
+    long_managed_fields,
     merge,
     odd_dead_letters,
     refused,
@@ -60,9 +61,8 @@ def managed_fields_stay_short(api: Conversation, ns: str) -> None:
     """patch-pods may not fill a pod by its managedFields, neither by many entries nor by a long one."""
     function, path = _patch_pods(api, ns), core(ns, "pods", "held")
     made = api.must("POST", core(ns, "pods"), gated("held", GATE))
-    invented: Object = {"f:status": {f"f:field-{number:05}": {} for number in range(5000)}}
     many = [applied("v1", f"invented-{number}") for number in range(1000)]
-    for entries in (many, [applied("v1", "") | {"fieldsV1": invented}]):
+    for entries in (many, long_managed_fields("v1")):
         misuse = {"metadata": {"managedFields": [*made["metadata"]["managedFields"], *entries]}}
         assert refused(merge(function, path, misuse), "patch-pods")
     function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)

@@ -193,6 +193,8 @@ def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
     for misuse in (
         with_image,
         _with_another_label,
+        _with_a_long_group,
+        _with_a_long_queue,
         _with_another_scheduler,
         _with_another_job,
         _with_jobs_in_another_order,
@@ -214,6 +216,14 @@ def with_image(runtime: Object) -> None:
 
 def _with_another_label(runtime: Object) -> None:
     pods_of(runtime)["metadata"]["labels"]["team"] = "b"
+
+
+def _with_a_long_group(runtime: Object) -> None:
+    pods_of(runtime)["metadata"]["labels"]["muster.dev/group"] = "x" * 64
+
+
+def _with_a_long_queue(runtime: Object) -> None:
+    runtime["spec"]["template"]["metadata"] = {"labels": {"kai.scheduler/queue": "x" * 64}}
 
 
 def _with_another_scheduler(runtime: Object) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from muster.policy.group_labels import GROUP_SIZE
 from muster.policy.model import Action, NoOp, Plan, Verb
 from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.plans.manifests import FALLBACK
@@ -32,6 +33,7 @@ from tests.support.builders import (
     observed,
     placed,
     pods_of,
+    template_labelled,
     with_condition,
     with_spec,
     with_status,
@@ -129,6 +131,21 @@ def test_basic_lowers_min_count_to_one_and_says_why_on_the_group() -> None:
     assert patch.body["spec"] == {"schedulingPolicy": {"gang": {"minCount": 1}}}
     assert patch.body["metadata"]["annotations"][FALLBACK].startswith("SchedulingTimedOut: ")
     assert patch.body["metadata"]["resourceVersion"] == "7"
+
+
+def test_why_it_was_given_up_is_cut() -> None:
+    """An owner may have hundreds of groups, and each would have the names of all."""
+    blocks, given = 64, given_waiting(LIMIT, "Basic")
+    job = a_job(template_labelled({GROUP_SIZE: "1"}), pods=blocks)
+    names = [f"{NAME}-{block}" for block in range(blocks)]
+    groups = [a_pod_group(name, refused(LIMIT), root=job, min_count=1) for name in names]
+    pods = [a_pod(job, block, created(LIMIT + 60), gated()) for block in range(blocks)]
+    workload = a_workload(a_gang("main", 1), root=job)
+    given = observed(job, workload=workload, groups=groups, pods=pods, sources=given.sources)
+    plan = plan_resize(given, NOW)
+    assert isinstance(plan, Plan)
+    patches = [action.body for action in plan.actions if action.target.kind == "PodGroup" and action.body]
+    assert {len(body["metadata"]["annotations"][FALLBACK]) for body in patches} == {1024}
 
 
 def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:

@@ -90,10 +90,13 @@ def create_fallback_group(
     if never_preempts:
         spec["preemptionPolicy"] = NEVER
     body = _pod_group(root, name, spec)
-    body["metadata"]["annotations"] = {
-        FALLBACK: printable(f"{failure.reason}: {failure.message}", _MESSAGE_LIMIT)
-    }
+    body["metadata"]["annotations"] = why_no_gang(failure.reason, failure.message)
     return create(body)
+
+
+def why_no_gang(reason: str, message: str) -> dict[str, str]:
+    """The annotation FALLBACK with a reason and a message, of 1,024 characters at most."""
+    return {FALLBACK: printable(f"{reason}: {message}", _MESSAGE_LIMIT)}
 
 
 def create_event(

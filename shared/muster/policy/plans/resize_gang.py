@@ -219,6 +219,6 @@ def _patched_groups(
             continue
         metadata: dict[str, Any] = {"resourceVersion": group.metadata.resource_version}
         if timed_out:
-            metadata["annotations"] = {manifests.FALLBACK: f"{Reason.SCHEDULING_TIMED_OUT}: {given_up}"}
+            metadata["annotations"] = manifests.why_no_gang(Reason.SCHEDULING_TIMED_OUT, str(given_up))
         body = {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": target}}}}
         yield Action(Verb.PATCH, group.ref, body, patch=PatchType.STRATEGIC)
