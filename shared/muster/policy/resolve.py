@@ -320,7 +320,10 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
     if isinstance(own, GroupingFailure):
         return _failed(identified, own)
     tree = own_tree(own, default_tree(identified.pod_sets))
-    failure = misfit(own, tree, identified.live.api)
+    composites = sum(isinstance(template, CompositePodGroupTemplate) for template, _ in own.hierarchy())
+    failure = misfit(own, tree, identified.live.api) or too_many_composites(
+        f"Workload {own.metadata.name}", composites, identified.live.limits
+    )
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure, own)
 
 
@@ -338,9 +341,8 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
-    too_many = too_many_composites(tree, live.limits)
-    if failure is None and too_many is not None:
-        failure = replace(too_many, message=f"{policy.where}: {too_many.message}")
+    composites = sum(len(group.instances) for root in tree for group in root.composites())
+    failure = failure or too_many_composites(f"{policy.where}: workload.groups", composites, live.limits)
     if any(group.children for group in tree) and not live.api.composites:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)

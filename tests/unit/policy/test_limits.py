@@ -18,8 +18,10 @@ from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
     NOW,
     Object,
+    a_basic,
     a_jobset,
     a_replicated_job,
+    a_users_workload,
     a_workload,
     observed,
     template_labelled,
@@ -130,6 +132,27 @@ def test_the_most_composite_groups() -> None:
     assert failure is not None
     assert failure.reason == Reason.TOO_MANY_GROUPS
     assert mentions(failure.message, "muster-policy", "workload.groups", 5, 4, setting("pod_groups"))
+
+
+def test_a_users_own_workload_lifts_no_limit() -> None:
+    """Eight composite templates, with eight more in each, three levels deep, are 584 CompositePodGroups."""
+    jobset = a_jobset(a_replicated_job("node", label="main"))
+    templates = [
+        {
+            "name": f"c{number}",
+            "schedulingPolicy": {"basic": {}},
+            "podGroupTemplates": [a_basic(f"g{number}")],
+        }
+        for number in range(5)
+    ]
+    templates[0]["podGroupTemplates"] = [a_basic("main")]
+    spec = with_spec(podGroupTemplates=None, compositePodGroupTemplates=templates)
+    own = a_users_workload(root=jobset)
+    spec(own)
+    for allowed, failure in ((10, None), (9, Reason.TOO_MANY_GROUPS)):
+        resolved = resolve(observed(jobset, others=[own], limits=Limits(pod_groups=allowed)))
+        assert isinstance(resolved, ResolvedOwner)
+        assert (resolved.failure.reason if resolved.failure else None) == failure
 
 
 def test_a_workload_with_musters_labels_lifts_no_limit() -> None:

@@ -62,14 +62,19 @@ def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | Non
     return _too_many(f"{shared} {members}", limits.pod_group_members, "pod_group_members")
 
 
-def too_many_composites(tree: tuple[Group, ...], limits: Limits) -> GroupingFailure | None:
-    """TooManyGroups if a policy asks for more CompositePodGroups than half the limit of PodGroups."""
-    composites = sum(len(group.instances) for root in tree for group in root.composites())
+def too_many_composites(where: str, composites: int, limits: Limits) -> GroupingFailure | None:
+    """TooManyGroups if an owner would get more CompositePodGroups than half the limit of PodGroups.
+
+    Args:
+        where: the policy, or the user's own Workload, that asks for them.
+        composites: their number.
+        limits: what one owner may cost.
+    """
     allowed = limits.pod_groups // 2
     if composites <= allowed:
         return None
     message = (
-        f"workload.groups: makes {composites} CompositePodGroups, but one owner can have {allowed}, "
+        f"{where}: makes {composites} CompositePodGroups, but one owner can have {allowed}, "
         f"half of {setting('pod_groups')}"
     )
     return GroupingFailure(Reason.TOO_MANY_GROUPS, message)
