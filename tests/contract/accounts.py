@@ -156,7 +156,8 @@ def odd_groups(own: Object) -> list[Object]:
     more: list[Object] = [
         {"labels": {**metadata["labels"], **{f"example.com/{number}": "" for number in range(7)}}},
         {"annotations": {f"example.com/{number}": "" for number in range(9)}},
-        {"annotations": {"muster.dev/stand-in": "x" * 65_537}},
+        {"annotations": {"muster.dev/stand-in": "x" * 2_049}},
+        {"annotations": {"muster.dev/pod-group-policy": "x" * 65_537}},
         {"ownerReferences": [*metadata["ownerReferences"], *(_secret(f"{number}") for number in range(2))]},
         {"ownerReferences": [*metadata["ownerReferences"], _secret("x" * 254)]},
         {"managedFields": long_managed_fields(own["apiVersion"])},
