@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as a shell has it: 128 + SIGINT."""
 
 
 def main() -> None:
     """Run the command; say which packages to install if they are missing."""
     try:
         from muster.cli import main as command  # noqa: PLC0415 - click may not be installed
+
+        command()
     except ModuleNotFoundError as error:
-        sys.exit(missing(error))
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    command()
+        sys.exit(_missing(error))
+    except KeyboardInterrupt:  # while modules are imported; muster.cli exits alike during a command
+        sys.exit(128 + signal.SIGINT)
 
 
-def missing(error: ModuleNotFoundError) -> str:
+def _missing(error: ModuleNotFoundError) -> str:
     """Return which package is missing, and the command that installs it.
 
     Raises:

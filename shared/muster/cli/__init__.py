@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,7 +13,6 @@ from typing import Any, NoReturn
 
 import click
 
-from muster.__main__ import INTERRUPTED, missing
 from muster.cli.output import echo
 
 COMMANDS = {
@@ -28,6 +28,9 @@ COMMANDS = {
     "run": "Run the whole local stack and watch gangs being scheduled.",
     "status": "List what waits in a cluster, since when, and why.",
 }
+
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit status after Ctrl-C, as a shell has it."""
 
 BUG = 70
 """The exit status of a bug in Muster (EX_SOFTWARE of sysexits.h)."""
@@ -73,8 +76,8 @@ class _Subcommands(click.Group):
         except BrokenPipeError:
             _discard_output()
             sys.exit(PIPE_CLOSED)
-        except ModuleNotFoundError as error:
-            sys.exit(missing(error))
+        except ModuleNotFoundError:  # the entry point says what to install
+            raise
         except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
             _report_bug(error)
             sys.exit(BUG)
