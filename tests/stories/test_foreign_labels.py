@@ -17,6 +17,7 @@ from tests.support.builders import (
     template_labelled,
     with_spec,
 )
+from tests.support.submitted import submitted
 
 OLDER = {JOB_NAME: "older", JOB_UID: "11111111-0000-0000-0000-000000000000"}
 NOT_INDEXED = with_spec(completionMode="NonIndexed")
@@ -35,15 +36,6 @@ def run(stack: RunningStack, namespace: str) -> bool:
     stack.sweep()
     pods = [pod for pod in stack.all("Pod", namespace) if "deletionTimestamp" not in pod["metadata"]]
     return bool(pods) and all(pod["spec"].get("nodeName") for pod in pods)
-
-
-def submitted(owner: Object) -> Object:
-    """The Job or JobSet as a user submits it, with containers that the API server accepts."""
-    entries = owner["spec"].get("replicatedJobs")
-    for job in [entry["template"] for entry in entries] if entries else [owner]:
-        container = {"name": "main", "image": "pause"}
-        job["spec"]["template"]["spec"] |= {"restartPolicy": "Never", "containers": [container]}
-    return {key: owner[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": "llama"}}
 
 
 @pytest.mark.parametrize(
