@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,15 @@ def test_values_that_are_nested_too_deeply_are_null() -> None:
     levels = json.dumps(answer["items"][0]).count("f:a")
     assert DEEPEST / 2 - 5 < levels < DEEPEST / 2
     assert isinstance(parsed(f'{{"items": {nested}'.encode()), str)
+
+
+def test_escapes_beside_deep_values_take_no_memory() -> None:
+    """One value is nested too deeply, another has a million escapes, with an end or cut off."""
+    page = b'{"deep": ' + b"[" * 300 + b"]" * 300 + b', "text": "' + b'\\"' * 1_000_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert parsed(page + b'"}')["text"] == '"' * 1_000_000
+    assert isinstance(parsed(page), str)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024  # in KiB
 
 
 @pytest.mark.parametrize(
