@@ -141,10 +141,10 @@ class Client:
             namespace = namespace or self._namespace
         query = {"labelSelector": labels, "fieldSelector": fields, "continue": token}
         path = resource.path(namespace=namespace)
-        answer, size = self._first_page(resource, path, query, "" if token else as_of)
+        answer, size = self._first_page(path, query, "" if token else as_of)
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items, metadata = items_of(path, answer)
-        self._pages.read(resource, len(items), size)
+        self._pages.read(path, len(items), size)
         return Page(
             [kind | item for item in items],
             metadata.get("continue") or "",
@@ -152,33 +152,31 @@ class Client:
             size,
         )
 
-    def _first_page(
-        self, resource: Resource, path: str, query: Mapping[str, str], as_of: str
-    ) -> tuple[Object, int]:
+    def _first_page(self, path: str, query: Mapping[str, str], as_of: str) -> tuple[Object, int]:
         """The answer with a page of a state, or of the newest state where that one is not to be had.
 
         An API server that keeps its resources in several etcds (`--etcd-servers-overrides`) has several
         counters of resourceVersions; after the first one that is too large none is sent any more.
         """
         if not (as_of and self._serves_as_of):
-            return self._page(resource, path, query)
+            return self._page(path, query)
         try:
             match = {} if as_of == CACHED else {"resourceVersionMatch": "Exact"}
-            return self._page(resource, path, {**query, "resourceVersion": as_of, **match})
+            return self._page(path, {**query, "resourceVersion": as_of, **match})
         except errors.Expired:
             pass
         except errors.VersionTooLarge:
             self._serves_as_of = False
-        return self._page(resource, path, query)
+        return self._page(path, query)
 
-    def _page(self, resource: Resource, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
+    def _page(self, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
         """The answer with a page and its `text_bytes`; a page that is too large is read in smaller parts.
 
         A page that comes too slowly is smaller the next time.
         """
         while True:
-            most = self._pages.most_bytes(resource)
-            limited = {"limit": str(self._pages.of(resource)), **query}
+            most = self._pages.most_bytes(path)
+            limited = {"limit": str(self._pages.of(path)), **query}
             try:
                 status, content, headers = self.receive(
                     "GET", path, limited, None, "application/json", most_bytes=most
@@ -186,15 +184,15 @@ class Client:
             except errors.AnswerTooLarge:
                 if most is None:
                     raise
-                self._pages.shrink(resource)
+                self._pages.shrink(path)
                 continue
             except errors.Unavailable:
-                self._pages.shrink(resource)
+                self._pages.shrink(path)
                 raise
             size = text_bytes(content)
             if most is None or (size <= most and not is_dense(content)):
                 return object_of("GET", path, status, parse_answer(content), headers), size
-            self._pages.shrink(resource)
+            self._pages.shrink(path)
 
     def write(self, action: Action, manager: str) -> Object:
         """Carry out one action, in the version that its target names; returns an object that was created.

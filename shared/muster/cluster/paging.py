@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.cluster import errors
-from muster.objects.resources import Resource
 from muster.policy.group_labels import GATE
 
 _GATE = {"name": GATE}
@@ -75,11 +74,16 @@ def _light(spec: Any) -> Any:
     return {name: _light(value) if name in nested else value for name, value in kept.items()}
 
 
+MOST_SIZES = 1_000
+"""The most collections whose page size is remembered; the others begin with the largest."""
+
+
 class PageSizes:
-    """The number of objects to ask for in the next page of each resource.
+    """The number of objects to ask for in the next page of each collection, by its URL path.
 
     Whoever may create objects decides how large they are: up to 1.5 MiB each, of which a page of 500 would
-    not fit into a function's memory. Threads may share it: the worst that a race costs is a page.
+    not fit into a function's memory. Small pages for one namespace must not slow down the lists of others.
+    Threads may share it: the worst that a race costs is a page.
 
     Args:
         most: the most objects in a page.
@@ -91,23 +95,33 @@ class PageSizes:
         self._page_bytes = page_bytes
         self._sizes: dict[str, int] = {}
 
-    def of(self, resource: Resource) -> int:
+    def of(self, path: str) -> int:
         """The number of objects to ask for."""
-        return self._sizes.get(resource.plural, self._most)
+        return self._sizes.get(path, self._most)
 
-    def most_bytes(self, resource: Resource) -> int | None:
+    def most_bytes(self, path: str) -> int | None:
         """The most bytes to read of the next page; None for a page of one object, which cannot be smaller."""
-        return 2 * self._page_bytes if self.of(resource) > 1 else None
+        return 2 * self._page_bytes if self.of(path) > 1 else None
 
-    def read(self, resource: Resource, objects: int, size: int) -> None:
+    def read(self, path: str, objects: int, size: int) -> None:
         """Note a page of so many objects and bytes: the next aims at `page_bytes`, and at most doubles."""
         if objects:
             aim = self._page_bytes * objects // size
-            self._sizes[resource.plural] = max(1, min(self._most, 2 * self.of(resource), aim))
+            self._note(path, min(2 * self.of(path), aim))
 
-    def shrink(self, resource: Resource) -> None:
+    def shrink(self, path: str) -> None:
         """Note a page that was too large, or too slow."""
-        self._sizes[resource.plural] = max(1, self.of(resource) // SHRINKAGE)
+        self._note(path, self.of(path) // SHRINKAGE)
+
+    def _note(self, path: str, size: int) -> None:
+        """Remember a size below the largest; of too many, forget the one that was noted first."""
+        if size >= self._most:
+            self._sizes.pop(path, None)
+            return
+        self._sizes[path] = max(1, size)
+        if len(self._sizes) > MOST_SIZES:
+            oldest = list(self._sizes)[0]  # noqa: RUF015 - an iterator fails when another thread adds one
+            self._sizes.pop(oldest, None)
 
 
 def all_pages(page_at: Callable[[str], Page]) -> Page:

@@ -14,7 +14,7 @@ from muster import steps
 from muster.cluster import answer_json, errors
 from muster.cluster.client import Client
 from muster.cluster.list_cache import ListCache, Listing
-from muster.cluster.paging import PageSizes
+from muster.cluster.paging import MOST_SIZES, PageSizes
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.sweep import groups_and_owners, owners
 from muster.objects.resources import JOBS
@@ -129,14 +129,34 @@ def test_a_page_at_most_doubles() -> None:
     """The objects of the next page may be larger than those of this one."""
     sizes = PageSizes(most=500, page_bytes=1000)
     for _ in range(3):
-        sizes.shrink(JOBS)
+        sizes.shrink("/jobs")
     grown = []
     for _ in range(4):
-        sizes.read(JOBS, objects=sizes.of(JOBS), size=10 * sizes.of(JOBS))
-        grown.append(sizes.of(JOBS))
+        sizes.read("/jobs", objects=sizes.of("/jobs"), size=10 * sizes.of("/jobs"))
+        grown.append(sizes.of("/jobs"))
     assert grown == [2, 4, 8, 16]
-    sizes.read(JOBS, objects=16, size=1600)
-    assert sizes.of(JOBS) == 10
+    sizes.read("/jobs", objects=16, size=1600)
+    assert sizes.of("/jobs") == 10
+
+
+def test_large_objects_of_a_namespace_make_no_pages_of_another_smaller(server: ApiServer) -> None:
+    """A tenant's large pods would turn each list of 500 usual ones into a hundred requests."""
+    client = NotingClient.for_server(server.url, page_bytes=256 * KIB)
+    client.page(JOBS, "team-a")
+    client.page(JOBS, "team-a")
+    client.page(JOBS, "team-b")
+    assert client.limits[0] == client.limits[-1] == 500
+    assert min(client.limits) < LARGE
+
+
+def test_few_page_sizes_are_remembered() -> None:
+    """Namespaces may come and go."""
+    sizes = PageSizes(most=500, page_bytes=1000)
+    for number in range(2 * MOST_SIZES):
+        sizes.shrink(f"/{number}")
+    assert sizes.of("/0") == 500
+    assert sizes.of(f"/{2 * MOST_SIZES - 1}") < 500
+    assert len(sizes._sizes) <= MOST_SIZES
 
 
 def kept(listing: Listing, body: Object, most_bytes: int = 2048) -> bytes:
