@@ -6,7 +6,8 @@ import pytest
 
 from muster.policy.model import Plan
 from muster.policy.reasons import Reason
-from tests.support.builders import NOW, a_job, a_pod_group, observed, pods_of
+from tests.support.builders import NOW, a_gang, a_job, a_pod_group, a_workload, observed, pods_of
+from tests.support.conditions import planned_conditions
 from tests.support.planning import plan_pods
 from tests.unit.policy.test_pods import GATE, lifted
 
@@ -35,3 +36,16 @@ def test_a_pod_of_many_labels_stays_gated() -> None:
     plan = plan_pods(observed(groups=[a_pod_group()], pods=pods), NOW)
     assert isinstance(plan, Plan)
     assert plan.actions == tuple(lifted(*pods[1:]))
+
+
+def test_the_condition_names_the_pod_that_stays_gated() -> None:
+    """Also where other pods of its group are without gates."""
+    pods = pods_of(a_job())
+    for pod in pods:
+        pod["spec"]["schedulingGates"] = [{"name": GATE}]
+    pods[0]["spec"]["tolerations"] = [{"key": f"key-{number}"} for number in range(501)]
+    job = a_job()
+    given = observed(job, workload=a_workload(a_gang("main", 2)), groups=[a_pod_group()], pods=pods)
+    _, reason, message = planned_conditions(given)["PodGroupsScheduled"]
+    assert reason == Reason.SCHEDULING_GATED
+    assert f"Pod team-a/{pods[0]['metadata']['name']}" in message

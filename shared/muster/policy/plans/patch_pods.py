@@ -12,13 +12,16 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
-from muster.policy.plans.gate_release import OwnerGroups, held_groups, in_tree, root_of, was_placed
+from muster.policy.plans.gate_release import (
+    COSTLY,
+    OwnerGroups,
+    held_groups,
+    in_tree,
+    is_costly,
+    root_of,
+    was_placed,
+)
 from muster.policy.reasons import Reason
-
-MOST_GATES, MOST_TOLERATIONS, MOST_LABELS = 16, 500, 500
-"""Pods with more keep their gate. The time that kube-apiserver 1.37.1 takes to change a pod grows with the
-square of their number: 5 s for 10,000 gates, 7 s for 10,000 tolerations, 2 s for 20,000 labels, which the
-admission policy of patch-pods goes through."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - e
     if inputs.awaited:
         return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {inputs.awaited} does not exist yet")
     all_gated, served = gated_pods(inputs.pods), inputs.api.served
-    gated = [pod for pod in all_gated if not _is_costly(pod)]
+    gated = [pod for pod in all_gated if not is_costly(pod)]
     if all_gated and not gated:
-        return NoOp(Reason.POD_TOO_LARGE, f"{all_gated[0].ref} has too many gates, tolerations or labels")
+        return NoOp(Reason.POD_TOO_LARGE, f"{all_gated[0].ref} {COSTLY}")
     without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
     if not without_group:
@@ -72,16 +75,6 @@ def needs_owner(group: PodGroup, pods: tuple[Pod, ...]) -> bool:
 def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
     """The pods that are to run and have Muster's gate."""
     return [pod for pod in pods if GATE in pod.gates and not (pod.finished or pod.being_deleted)]
-
-
-def _is_costly(pod: Pod) -> bool:
-    """Whether each change of a pod keeps the API server busy for long."""
-    spec, labels = pod.spec, pod.metadata.labels
-    return (
-        len(spec.scheduling_gates) > MOST_GATES
-        or len(spec.tolerations) > MOST_TOLERATIONS
-        or len(labels) > MOST_LABELS
-    )
 
 
 def remove_gate(pod: Pod) -> Action:
