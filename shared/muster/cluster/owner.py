@@ -5,7 +5,7 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from muster.cluster import policy_sources, read
@@ -16,6 +16,7 @@ from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, W
 from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
 from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import NoOp
+from muster.policy.own_workload import own_workload
 from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_skip, resolve
@@ -87,7 +88,7 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
     live = replace(
         live,
         workload=workload,
-        other_workloads=tuple(Workload.read(body) for body in others if _may_name(body, root)),
+        other_workloads=_naming(others, root),
         name_holder=None if workload is None else _name_holder(cluster, workload, root),
     )
     if by_workload and not live.workloads:
@@ -95,11 +96,39 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
     return replace(live, sources=policy_sources.effective(cluster, live))
 
 
-def _may_name(workload: Object, root: OwnerObject) -> bool:
-    """Whether a Workload's controllerRef has the name of an owner; True if its spec cannot be read."""
+def _naming(workloads: Iterable[Object], root: OwnerObject) -> tuple[Workload, ...]:
+    """The Workloads whose controllerRef names an owner; only the one that it uses has whole templates.
+
+    A Workload may have thousands of templates, and a namespace any number of Workloads.
+    """
+    naming = [body for body in workloads if _names(body, root)]
+    views = tuple(map(Workload.read, map(_with_template_names, naming)))
+    own = own_workload(root, views)
+    if not isinstance(own, Workload):
+        return views
+    whole = (body for body in naming if body["metadata"]["name"] == own.metadata.name)
+    return tuple(map(Workload.read, whole))
+
+
+def _names(workload: Object, root: OwnerObject) -> bool:
+    """Whether a Workload's controllerRef names an owner; True if its spec cannot be read."""
     spec = workload.get("spec")
-    named = spec.get("controllerRef") if isinstance(spec, Mapping) else None
-    return not isinstance(named, Mapping) or named.get("name") == root.metadata.name
+    if not isinstance(spec, Mapping):
+        return True
+    named = spec.get("controllerRef")
+    wanted = (known_kind_of(root).resource.group, root.kind, root.metadata.name)
+    return isinstance(named, Mapping) and tuple(map(named.get, ("apiGroup", "kind", "name"))) == wanted
+
+
+def _with_template_names(workload: Object) -> Object:
+    """A Workload with its controllerRef and, of its templates, the names of those of PodGroups."""
+    spec, names = workload["spec"], []
+    if not isinstance(spec, Mapping):
+        return workload
+    templates = spec.get("podGroupTemplates")
+    if isinstance(templates, list):
+        names = [{"name": entry.get("name", "")} for entry in templates if isinstance(entry, Mapping)]
+    return {**workload, "spec": {"controllerRef": spec["controllerRef"], "podGroupTemplates": names}}
 
 
 def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:

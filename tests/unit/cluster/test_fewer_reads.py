@@ -141,14 +141,37 @@ def test_a_group_that_is_placed_is_read_once() -> None:
         assert cluster.reads.count("get PodGroup llama-main-33333333") == reads
 
 
+JOB = {"apiGroup": "batch", "kind": "Job", "name": "llama"}
+
+
 @pytest.mark.parametrize(
-    ("name", "parsed"), [pytest.param("other", 0, id="of another"), pytest.param("llama", 1, id="of it")]
+    ("named", "parsed"),
+    [
+        pytest.param({**JOB, "name": "other"}, 0, id="of another"),
+        pytest.param({**JOB, "kind": "JobSet"}, 0, id="of another kind"),
+        pytest.param({**JOB, "apiGroup": "example.com"}, 0, id="of another group"),
+        pytest.param(None, 0, id="of none"),
+        pytest.param(JOB, 1, id="of it"),
+    ],
 )
-def test_only_workloads_that_name_the_owner_are_parsed(name: str, parsed: int) -> None:
+def test_only_workloads_that_name_the_owner_are_parsed(named: Object | None, parsed: int) -> None:
     """A namespace may have thousands of others beside each of its Jobs."""
-    workload = a_users_workload() | {"spec": {"controllerRef": {"kind": "Job", "name": name}}}
-    inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), workload), ref(a_job()))
+    spec = {"podGroupTemplates": [{"name": "main"}]} | ({"controllerRef": named} if named else {})
+    inputs = CREATE_WORKLOAD.observe(
+        CountingSnapshot(a_job(), a_users_workload() | {"spec": spec}), ref(a_job())
+    )
     assert len(inputs.live.other_workloads) == parsed
+
+
+@pytest.mark.parametrize(("number", "templates"), [(1, 2), (2, 0)])
+def test_templates_are_read_of_the_only_workload(number: int, templates: int) -> None:
+    """Of two for one owner none is used, and each may have thousands of templates."""
+    tree = {"name": "tree", "podGroupTemplates": [{"name": "main"}]}
+    spec = {"controllerRef": JOB, "compositePodGroupTemplates": [tree]}
+    workloads = [a_users_workload(name=f"own-{index}") | {"spec": spec} for index in range(number)]
+    inputs = CREATE_WORKLOAD.observe(CountingSnapshot(a_job(), *workloads), ref(a_job()))
+    found = inputs.live.other_workloads
+    assert [len(list(workload.hierarchy())) for workload in found] == [templates] * number
 
 
 def test_a_workload_of_unknown_owner_is_parsed() -> None:
