@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from muster.cluster import policy_sources, read
+from muster.cluster import errors, policy_sources, read
 from muster.cluster.interface import Cluster, Object
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
 from muster.objects.pods import Namespace
@@ -132,13 +132,21 @@ def _with_template_names(workload: Object) -> Object:
 
 
 def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
-    """The other owner, as it is now, for which Muster made the Workload of an owner's name, or None."""
+    """The other owner, as it is now, for which Muster made the Workload of an owner's name, or None.
+
+    Where its kind is not served it counts as existing: an API server may serve it in another version.
+    """
     uid = workload.metadata.labels.get(OWNER_UID, "")
     named = workload.spec.controller_ref
     kind = owner_kind(named.api_group, named.kind)
     if uid in {"", root.metadata.uid} or kind is None:
         return None
-    body = cluster.get(kind.resource, named.name, workload.metadata.namespace)
+    namespace = workload.metadata.namespace
+    try:
+        body = cluster.get(kind.resource, named.name, namespace)
+    except errors.ApiGone:
+        metadata = {"name": named.name, "namespace": namespace, "uid": uid}
+        body = {"apiVersion": kind.resource.api_version, "kind": named.kind, "metadata": metadata}
     return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
 
 
