@@ -26,14 +26,12 @@ from tests.support.builders import (
     a_workload,
     being_deleted,
     bound,
-    labelled,
     observed,
     placed,
     template_labelled,
     template_spec,
     with_status,
 )
-from tests.support.conditions import planned_conditions
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_conditions, plan_pod_groups, plan_resize, plan_workload
 from tests.support.trees import a_composite, below
@@ -363,22 +361,3 @@ def test_a_missing_composite_is_reported_like_a_missing_group(wording: Wording) 
     assert ready["reason"] == Reason.WAITING_FOR_POD_GROUP
     assert mentions(ready["message"], "llama-zone-33333333")
     wording(ready["message"])
-
-
-@pytest.mark.parametrize(
-    ("groups", "status", "reason"),
-    [
-        pytest.param(3, "True", "PodGroupsExist", id="its groups can reach its minGroupCount: it is adopted"),
-        pytest.param(4, "False", "NotMusters", id="one more than it has child groups"),
-    ],
-)
-def test_a_users_composite_in_the_place_of_ours_is_reported(
-    groups: int, status: str, reason: str, wording: Wording
-) -> None:
-    """Muster does not change it, and the scheduler only says that it waits."""
-    foreign = zone(groups, labelled({"app.kubernetes.io/managed-by": "somebody"}))
-    children = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
-    ready = planned_conditions(seen(composites=(foreign,), groups=children))["PodGroupsReady"]
-    assert ready[:2] == (status, reason)
-    assert mentions(ready[2], "not created by Muster", NAME)
-    wording(ready[2])

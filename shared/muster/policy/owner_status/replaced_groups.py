@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from muster.objects.scheduling import CompositePodGroup, PodGroup, PodGroupTemplate
-from muster.policy.group_labels import GroupInstance, belongs_to
+from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.policy.group_labels import belongs_to
 from muster.policy.owner_status.conditions import Condition
 from muster.policy.plans.manifests import FALLBACK
+from muster.policy.plans.wanted_groups import (
+    ExistingGroups,
+    WantedGroup,
+    child_groups,
+    existing_groups,
+    wanted_groups,
+)
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
@@ -24,40 +31,48 @@ class _ExistingGroup:
 
     Attributes:
         group: as it is.
+        wanted: as it should be.
         members: the most pods, or child groups with pods, that it can have.
+        has_root: whether the CompositePodGroups above it exist, up to one without a parent.
     """
 
     group: PodGroup | CompositePodGroup
+    wanted: WantedGroup
     members: int
+    has_root: bool
+
+    @property
+    def needs(self) -> int:
+        """Its minCount or minGroupCount; 0 if it is basic."""
+        return self.group.spec.scheduling_policy.needs
 
     @property
     def never_placed(self) -> str:
-        """Why its pods are never placed; "" if its members can reach its minimum."""
-        needed = self.group.spec.scheduling_policy.needs
-        if needed <= max(self.members, 1):
+        """Why its pods are never placed; "" if its members can reach its minimum below groups that exist."""
+        name, parent = self.group.metadata.name, self.group.spec.parent_composite_pod_group_name
+        if not self.has_root:
+            return (
+                f"{name} is below {parent}, and a CompositePodGroup there does not exist or is below itself"
+            )
+        if self.needs <= max(self.members, 1):
             return ""
-        count, members = "minCount", "pods"
-        if isinstance(self.group, CompositePodGroup):
-            count, members = "minGroupCount", "child groups"
-        return f"{self.group.metadata.name} has {count} {needed} and {self.members} {members}"
+        members = "child groups" if self.wanted.composite else "pods"
+        return f"{name} has {_count(self.wanted)} {self.needs} and {self.members} {members}"
 
 
 def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
     """The condition PodGroupsReady; False if a group was replaced by one that cannot stand for Muster's."""
     if not ready.true:
         return ready
-    pod_groups = dict(_existing_pod_groups(resolved, members))
-    existing = (*pod_groups.values(), *_existing_composites(resolved, members))
+    existing = tuple(_existing_groups(resolved, members))
     foreign = [entry for entry in existing if not belongs_to(entry.group.metadata.labels, resolved.root.uid)]
     if foreign:
         return _with_foreign_groups(resolved, foreign, ready)
-    workload = resolved.own or resolved.live.workload
-    templates = {} if workload is None else {entry.name: entry for entry, _ in workload.hierarchy()}
     changed = [
         difference
-        for instance, entry in pod_groups.items()
-        if instance.group in templates and FALLBACK not in entry.group.metadata.annotations
-        for difference in _differences(entry, templates[instance.group])
+        for entry in existing
+        if FALLBACK not in entry.group.metadata.annotations
+        for difference in _differences(entry)
     ]
     if not changed:
         return ready
@@ -65,25 +80,30 @@ def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready
     return replace(ready, true=False, reason=Reason.NOT_AS_CREATED, message=message)
 
 
-def _existing_pod_groups(
-    resolved: ResolvedOwner, members: LiveMembers
-) -> Iterator[tuple[GroupInstance, _ExistingGroup]]:
-    """Yield the PodGroups of the owner's groups, as far as they exist."""
-    groups = {group.metadata.name: group for group in members.groups}
-    most = {(leaf.name, suffix): pods for leaf in resolved.leaves() for suffix, pods in leaf.sizes.items()}
-    for instance, name in resolved.pod_groups():
-        if name in groups:
-            yield instance, _ExistingGroup(groups[name], most[instance])
+def _existing_groups(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[_ExistingGroup]:
+    """Yield the owner's groups as far as they exist; none while it has no Workload."""
+    workload = resolved.own or resolved.live.workload
+    if workload is None:
+        return
+    existing, wanted = existing_groups(members), tuple(wanted_groups(resolved, workload))
+    children = child_groups(wanted, existing)
+    for group in wanted:
+        if group.name in existing:
+            most = children[group.name] if group.composite else group.pods
+            found = existing[group.name]
+            yield _ExistingGroup(found, group, most, _has_root(found, existing))
 
 
-def _existing_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[_ExistingGroup]:
-    """Yield the CompositePodGroups of the groups of a policy, as far as they exist."""
-    composites = {group.metadata.name: group for group in members.composites}
-    for group in resolved.groups.values():
-        for suffix, copy in group.instances.items() if group.children else ():
-            name = resolved.pod_sets.pod_group_name(group.name, suffix)
-            if name in composites:
-                yield _ExistingGroup(composites[name], copy.own_child_groups)
+def _has_root(group: PodGroup | CompositePodGroup, existing: ExistingGroups) -> bool:
+    """Whether the parents of a group lead up to a group without a parent."""
+    seen, parent = set[str](), group.spec.parent_composite_pod_group_name
+    while parent:
+        above = existing.get(parent)
+        if parent in seen or not isinstance(above, CompositePodGroup):
+            return False
+        seen.add(parent)
+        parent = above.spec.parent_composite_pod_group_name
+    return True
 
 
 def _with_foreign_groups(
@@ -104,13 +124,21 @@ def _with_foreign_groups(
     return replace(ready, true=False, reason=Reason.NOT_MUSTERS, message=f"{message}; {'; '.join(never)}")
 
 
-def _differences(entry: _ExistingGroup, template: PodGroupTemplate) -> Iterator[str]:
-    """What no step of Muster would write: another policy, or a minCount above its template and its pods."""
-    name, policy = entry.group.metadata.name, entry.group.spec.scheduling_policy
-    stored = template.scheduling_policy
+def _differences(entry: _ExistingGroup) -> Iterator[str]:
+    """What no step of Muster would write: another policy or parent, or more than its template and members."""
+    name, wanted, spec = entry.group.metadata.name, entry.wanted, entry.group.spec
+    policy, stored = spec.scheduling_policy, wanted.template.scheduling_policy
     if (policy.gang is None) != (stored.gang is None):
         kinds = ("gang", "basic") if policy.gang is not None else ("basic", "gang")
         yield f"{name} is {kinds[0]}, its template {kinds[1]}"
-    elif policy.min_count > max(stored.min_count, entry.members, 1):
-        both = f"{name} has minCount {policy.min_count}, its template {stored.min_count}"
-        yield f"{both}, and {entry.members} pods"
+    elif entry.needs > max(stored.needs, entry.members, 1):
+        both = f"{name} has {_count(wanted)} {entry.needs}, its template {stored.needs}"
+        yield f"{both}, and {entry.members} {'child groups' if wanted.composite else 'pods'}"
+    if not wanted.is_below_parent(entry.group):
+        parent = spec.parent_composite_pod_group_name or "no CompositePodGroup"
+        yield f"{name} is below {parent}, its template below {wanted.parent or 'none'}"
+
+
+def _count(wanted: WantedGroup) -> str:
+    """The name of the field with a group's minimum."""
+    return "minGroupCount" if wanted.composite else "minCount"

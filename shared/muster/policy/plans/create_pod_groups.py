@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
-from muster.objects.scheduling import (
-    CompositePodGroupTemplate,
-    Gang,
-    PodGroupTemplate,
-    SchedulingPolicy,
-    Workload,
-)
-from muster.policy.group_labels import SINGLE, GroupInstance, belongs_to
+from muster.objects.scheduling import Gang, PodGroupTemplate, SchedulingPolicy, Workload
+from muster.policy.group_labels import GroupInstance, belongs_to
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.plans import fallback, manifests
 from muster.policy.plans.min_counts import follows, min_count_of, wanted_min_group_counts
+from muster.policy.plans.wanted_groups import child_groups, existing_groups, wanted_groups
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -66,7 +60,7 @@ def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
 def _create_missing(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Decision:
-    existing = {group.metadata.name: group for group in (*members.composites, *members.groups)}
+    existing = existing_groups(members)
     wanted = [*_wanted(resolved, members, workload, now), *_without_template(resolved, workload)]
     being_deleted = [
         action.target.name
@@ -103,36 +97,24 @@ def _wanted(
 ) -> Iterator[Action]:
     """Every group of the stored Workload, parents before children."""
     owner, hold = resolved.pod_sets, resolved.policy.holds
-    leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
     needed = members_to_run(owner, members.jobs)
-    group_counts = wanted_min_group_counts(resolved, members) if follows(resolved) else {}
-    for template, above in workload.hierarchy():
-        create = partial(manifests.create_group, owner.root, workload, template=template)
-        if isinstance(template, CompositePodGroupTemplate):
-            below = [leaves[name] for name in template.leaves() if name in leaves]
-            for suffix, copy in _instances(resolved, template.name).items():
-                name = owner.pod_group_name(template.name, suffix)
-                created = create(
-                    name=name,
-                    policy=_policy_of_composite(template, copy, group_counts.get(name)),
-                    priority_class=_class_of(template, below),
-                    parent=resolved.name_above(above, template.name, suffix),
-                )
-                needing = _pod_groups_below(below, copy)
-                yield fallback.if_refused(owner, created, needing, COMPONENT, now, hold=hold)
-            continue
-        leaf = leaves.get(template.name)
-        if leaf is None:
-            continue  # a template of the user's own Workload that no pod is stamped for
-        for suffix in leaf.sizes:
-            name = owner.pod_group_name(leaf.name, suffix)
-            created = create(
-                name=name,
-                policy=_policy(resolved, template, leaf, suffix, needed),
-                priority_class=leaf.priority_class_at(suffix),
-                parent=resolved.name_above(above, leaf.name, suffix),
-            )
-            yield fallback.if_refused(owner, created, ((leaf, suffix),), COMPONENT, now, hold=hold)
+    followed = wanted_min_group_counts(resolved, members) if follows(resolved) else {}
+    wanted = tuple(wanted_groups(resolved, workload))
+    children = child_groups(wanted, existing_groups(members))
+    for group in wanted:
+        template = group.template
+        created = manifests.create_group(
+            owner.root,
+            workload,
+            group.name,
+            template,
+            policy=_policy_of_composite(template, followed.get(group.name), children[group.name])
+            if group.composite
+            else _policy(resolved, template, *group.pod_groups[0], needed),
+            priority_class=group.priority_class,
+            parent=group.parent,
+        )
+        yield fallback.if_refused(owner, created, group.pod_groups, COMPONENT, now, hold=hold)
 
 
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
@@ -150,42 +132,21 @@ def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[A
             )
 
 
-def _class_of(template: PodGroupTemplate, below: list[Group]) -> str:
-    """The priority class of the pods below a composite; the scheduler compares both."""
-    return below[0].priority_class_name if below else template.priority_class_name
-
-
-def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
-    """The CompositePodGroups of a group by instance suffix; of a user's own template one, with all below."""
-    group = resolved.groups.get(name)
-    return {"": None} if group is None else group.instances
-
-
-def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Group, str], ...]:
-    """The PodGroups below a CompositePodGroup; all of the leaves' if that is None."""
-    sizes = {leaf.name: leaf.sizes for leaf in (leaves if copy is None else copy.leaves())}
-    return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))
-
-
 def _policy_of_composite(
-    template: CompositePodGroupTemplate, copy: Group | None, followed: int | None
+    template: PodGroupTemplate, followed: int | None, child_groups: int
 ) -> SchedulingPolicy:
     """The template's policy, with a minGroupCount that the group can reach.
 
     Args:
         template: its template.
-        copy: it and the groups below it; None for a user's own template.
         followed: the minGroupCount of its child groups that are to run; None if Muster does not follow them.
+        child_groups: its child groups with pods.
     """
     gang = template.scheduling_policy.gang
     if gang is None or gang.min_group_count is None:
         return template.scheduling_policy
-    if followed is not None:
-        return SchedulingPolicy(gang=Gang(min_group_count=followed))
-    if copy is None or copy.shape == SINGLE:
-        return template.scheduling_policy
-    groups = max(1, min(gang.min_group_count, copy.own_child_groups))
-    return SchedulingPolicy(gang=Gang(min_group_count=groups))
+    groups = min(gang.min_group_count, child_groups) if followed is None else followed
+    return SchedulingPolicy(gang=Gang(min_group_count=max(1, groups)))
 
 
 def _policy(

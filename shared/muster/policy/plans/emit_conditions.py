@@ -8,7 +8,7 @@ from datetime import datetime
 
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import POD_GROUPS
-from muster.objects.scheduling import ManagedPodGroup, PodGroup
+from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
 from muster.policy.group_labels import belongs_to
 from muster.policy.model import (
@@ -47,7 +47,8 @@ from muster.policy.owner_status.timeout import scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans import manifests
 from muster.policy.plans.gate_release import reasons_to_hold
-from muster.policy.plans.min_counts import only_flags, wanted_min_counts
+from muster.policy.plans.min_counts import only_flags, wanted_min_counts, wanted_min_group_counts
+from muster.policy.plans.wanted_groups import existing_groups
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
@@ -300,18 +301,18 @@ def _effect_on_pods(failure: GroupingFailure, *, held: bool) -> str:
 
 
 def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
-    """The condition, with the groups whose minCount does not follow their pods.
+    """The condition, with the groups whose minCount or minGroupCount does not follow their pods.
 
     Where minCount is immutable only growth is reported: a gang shrinks as its members finish.
     """
     flagged, version = only_flags(resolved), resolved.api.version
     if resolved.own is not None or not (flagged or not resolved.api.resizable):
         return ready
-    wanted = wanted_min_counts(resolved, members)
+    wanted = wanted_min_counts(resolved, members) | wanted_min_group_counts(resolved, members)
     differing = [
-        f"{group.metadata.name} has minCount {group.spec.scheduling_policy.min_count}, "
-        f"its pods need {wanted[group.metadata.name]}"
-        for group in members.groups
+        f"{group.metadata.name} has {_count(group)} {group.spec.scheduling_policy.needs}, "
+        f"its {'pods' if isinstance(group, PodGroup) else 'child groups'} need {wanted[group.metadata.name]}"
+        for group in existing_groups(members).values()
         if _differs(group, wanted.get(group.metadata.name, 0), lower_too=flagged)
     ]
     if not differing:
@@ -321,8 +322,12 @@ def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition)
     return replace(ready, reason=reason, message=f"{ready.message}; {cause}: {'; '.join(differing)}")
 
 
-def _differs(group: PodGroup, wanted: int, *, lower_too: bool) -> bool:
-    current = group.spec.scheduling_policy.min_count
+def _count(group: PodGroup | CompositePodGroup) -> str:
+    return "minCount" if isinstance(group, PodGroup) else "minGroupCount"
+
+
+def _differs(group: PodGroup | CompositePodGroup, wanted: int, *, lower_too: bool) -> bool:
+    current = group.spec.scheduling_policy.needs
     return wanted > current or (lower_too and 0 < wanted < current)
 
 

@@ -1,0 +1,109 @@
+"""The PodGroups and CompositePodGroups that an owner should have, by the templates of its Workload."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from muster.objects.scheduling import (
+    CompositePodGroup,
+    CompositePodGroupTemplate,
+    PodGroup,
+    PodGroupTemplate,
+    Workload,
+)
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.tree.groups import Group
+from muster.policy.tree.members import LiveMembers
+
+ExistingGroups = Mapping[str, PodGroup | CompositePodGroup]
+"""The groups of an owner that exist, by name."""
+
+
+@dataclass(frozen=True)
+class WantedGroup:
+    """A group that an owner should have.
+
+    Attributes:
+        name: its name.
+        template: its template.
+        parent: the name of the CompositePodGroup above it; "" at the top.
+        pod_groups: the group and instance suffix of itself, or of each PodGroup below it.
+        priority_class: of its pods; the scheduler compares both.
+    """
+
+    name: str
+    template: PodGroupTemplate
+    parent: str
+    pod_groups: tuple[tuple[Group, str], ...]
+    priority_class: str
+
+    @property
+    def composite(self) -> bool:
+        """Whether it is a CompositePodGroup."""
+        return isinstance(self.template, CompositePodGroupTemplate)
+
+    @property
+    def pods(self) -> int:
+        """The most pods that run in it at once."""
+        return sum(leaf.sizes[suffix] for leaf, suffix in self.pod_groups)
+
+    def is_below_parent(self, existing: PodGroup | CompositePodGroup) -> bool:
+        """Whether the group of its name has the parent that it should have, which never changes."""
+        return existing.spec.parent_composite_pod_group_name == self.parent
+
+
+def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[WantedGroup]:
+    """Yield the groups that the templates of an owner's Workload make, parents before children."""
+    leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
+    name_of = resolved.pod_sets.pod_group_name
+    for template, above in workload.hierarchy():
+        if isinstance(template, CompositePodGroupTemplate):
+            below = [leaves[name] for name in template.leaves() if name in leaves]
+            priority_class = below[0].priority_class_name if below else template.priority_class_name
+            for suffix, copy in _instances(resolved, template.name).items():
+                parent = resolved.name_above(above, template.name, suffix)
+                pod_groups = _pod_groups_below(below, copy)
+                yield WantedGroup(
+                    name_of(template.name, suffix), template, parent, pod_groups, priority_class
+                )
+        elif template.name in leaves:  # else of the user's own Workload, and no pod is stamped for it
+            leaf = leaves[template.name]
+            for suffix in leaf.sizes:
+                parent = resolved.name_above(above, leaf.name, suffix)
+                priority_class = leaf.priority_class_at(suffix)
+                yield WantedGroup(
+                    name_of(leaf.name, suffix), template, parent, ((leaf, suffix),), priority_class
+                )
+
+
+def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> Counter[str]:
+    """The number of child groups with pods by the name of their CompositePodGroup.
+
+    One that exists below another parent, or below none, such as a fallback PodGroup, does not count.
+    """
+    counts: Counter[str] = Counter()
+    for group in reversed(wanted):
+        filled = counts[group.name] if group.composite else group.pods
+        if filled and (group.name not in existing or group.is_below_parent(existing[group.name])):
+            counts[group.parent] += 1
+    return counts
+
+
+def existing_groups(members: LiveMembers) -> ExistingGroups:
+    """The PodGroups and CompositePodGroups of an owner by name; both kinds share no name."""
+    groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
+    return {group.metadata.name: group for group in groups}
+
+
+def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
+    """The CompositePodGroups of a group by instance suffix; of a user's own template one, with all below."""
+    group = resolved.groups.get(name)
+    return {"": None} if group is None else group.instances
+
+
+def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Group, str], ...]:
+    """The PodGroups below a CompositePodGroup; all of the leaves' if that is None."""
+    sizes = {leaf.name: leaf.sizes for leaf in (leaves if copy is None else copy.leaves())}
+    return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))
