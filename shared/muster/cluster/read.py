@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
 _View = TypeVar("_View", bound=KubernetesObject)
+_Item = TypeVar("_Item")
 
 
 def get(cluster: Cluster, view: type[_View], resource: Resource, ref: ObjectRef) -> _View | None:
@@ -31,18 +32,40 @@ def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *,
 
 
 def each(
-    cluster: RawCluster, resource: Resource, namespace: str = "", *, labels: str = ""
+    cluster: RawCluster, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = ""
 ) -> Iterator[Object]:
     """Yield all objects of a kind; only one page of them is parsed at a time.
 
     Raises:
         ApiGone: the cluster does not serve the kind.
     """
-    page = cluster.page(resource, namespace, labels=labels)
+    page = cluster.page(resource, namespace, labels=labels, fields=fields)
     yield from page.objects
     while page.token:
-        page = cluster.page(resource, namespace, labels=labels, token=page.token)
+        page = cluster.page(resource, namespace, labels=labels, fields=fields, token=page.token)
         yield from page.objects
+
+
+def collect(
+    cluster: RawCluster,
+    resource: Resource,
+    view: Callable[[Iterable[Object]], Iterable[_Item]],
+    namespace: str = "",
+    *,
+    labels: str = "",
+    fields: str = "",
+) -> list[_Item]:
+    """Return everything that `view` yields from the objects of a kind, with one page in memory at a time.
+
+    A list that expires before its last page is read once more from the beginning.
+
+    Raises:
+        ApiGone: the cluster does not serve the kind.
+    """
+    try:
+        return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
+    except errors.Expired:
+        return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
 
 
 def each_if_served(cluster: Cluster, resource: Resource, *, labels: str = "") -> Iterator[Object]:

@@ -10,9 +10,9 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar
 
-from muster.cluster.errors import ApiGone, Expired, Forbidden
+from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Object
-from muster.cluster.read import each
+from muster.cluster.read import collect
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
@@ -89,8 +89,8 @@ def read_status(
 ) -> ClusterStatus:
     """Return what waits or runs without a gang; "" means all namespaces.
 
-    A group or pod is only listed if the condition message of no owner names it: before emit_conditions has
-    run, or where that function is not installed.
+    A group or pod is only listed if the condition message of no owner in its namespace names it: before
+    emit_conditions has run, or where that function is not installed.
 
     Args:
         cluster: where to look.
@@ -104,10 +104,10 @@ def read_status(
     lister = _Lister(cluster, namespace, status.not_read, reading)
     pods = _PodStates(lister.list(PODS, partial(map, Pod.read), labels=GROUP))
     owners = [item for kind in KINDS for item in lister.list(kind.resource, partial(_of_owners, kind, pods))]
-    named = {name for owner in owners for name in _NAME.findall(owner.message)}
+    named = {(owner.namespace, name) for owner in owners for name in _NAME.findall(owner.message)}
     groups = lister.list(POD_GROUPS, partial(map, PodGroup.read))
     members = [*_of_groups(groups, pods), *_of_pods(pods.all, groups)]
-    unnamed = [member for member in members if member.name not in named]
+    unnamed = [member for member in members if (member.namespace, member.name) not in named]
     status.items = sorted(
         [*owners, *unnamed], key=lambda item: (item.namespace, item.since, item.what, item.reason)
     )
@@ -126,17 +126,10 @@ class _Lister:
     def list(
         self, resource: Resource, view: Callable[[Iterable[Object]], Iterable[_Found]], labels: str = ""
     ) -> list[_Found]:
-        """Return what a view finds in the objects of a kind, of which one page is in memory at a time.
-
-        That is nothing if the kind may not be listed, or is not installed. A list that expired before its
-        last page is read once more from the beginning.
-        """
+        """Return everything that `view` yields from a kind; nothing if it is forbidden or not installed."""
         self.reading(resource.plural)
         try:
-            try:
-                return list(view(each(self.cluster, resource, self.namespace, labels=labels)))
-            except Expired:
-                return list(view(each(self.cluster, resource, self.namespace, labels=labels)))
+            return collect(self.cluster, resource, view, self.namespace, labels=labels)
         except Forbidden as error:
             self.not_read[resource.plural] = error.message
         except ApiGone:

@@ -168,7 +168,7 @@ class Unlistable(Client):
 
     error: ClusterError
 
-    def list(self, *_: Any, **__: Any) -> Any:
+    def page(self, *_: Any, **__: Any) -> Any:
         """What the API server says instead."""
         raise self.error
 

@@ -91,6 +91,14 @@ def redrive(muster: Muster, world: RedriveCluster, *arguments: str) -> Result:
     return muster("redrive", "--kubeconfig", world.kubeconfig, *arguments)
 
 
+def test_a_row_is_short_whatever_a_sender_wrote(muster: Muster, world: RedriveCluster) -> None:
+    """The longest cell makes all rows as wide."""
+    world.store(id="2", kind="", subject="x" * 9_000, type="y" * 9_000)
+    result = redrive(muster, world)
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) < 1_000
+
+
 def test_the_list_names_the_function_and_its_answer(
     muster: Muster, world: RedriveCluster, wording: Wording
 ) -> None:

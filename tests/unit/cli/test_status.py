@@ -249,6 +249,17 @@ def test_other_namespaces_are_left_out_when_one_is_named() -> None:
     assert len(read_status(cluster, "team-a").items) == 1
 
 
+def test_a_condition_of_another_namespace_hides_no_group() -> None:
+    """A tenant has a say in the messages of his own owners, and groups of two namespaces may share a name."""
+    elsewhere = b.a_trainjob(a_condition("PodGroupsScheduled", "Unschedulable", f"{GROUP}: 0 of 2 bound"))
+    elsewhere["metadata"]["namespace"] = "team-b"
+    found = read_status(Snapshot([elsewhere, a_member()])).items
+    assert [(item.namespace, item.what) for item in found] == [
+        ("team-a", f"podgroup/{GROUP}"),
+        ("team-b", "trainjob/llama"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("since", "age"),
     [

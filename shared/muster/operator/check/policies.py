@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import POLICY_NAMESPACE, Object, RawCluster
+from muster.cluster.read import collect
 from muster.kustomize import Manifest, of_kind
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import (
@@ -33,6 +36,8 @@ from muster.policy.sources.source import (
 _RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 _OWNERS = (TRAINJOBS, JOBSETS, JOBS)
 
+_Item = TypeVar("_Item")
+
 
 def check_policies(cluster: RawCluster, namespace: str) -> Iterator[Finding]:
     """Yield a finding for each policy that is invalid or may not be read, and the number of valid ones.
@@ -45,17 +50,25 @@ def check_policies(cluster: RawCluster, namespace: str) -> Iterator[Finding]:
         ClusterError: the API server does not answer.
     """
     unread: list[Finding] = []
-    config_maps = list(_list(cluster, CONFIGMAPS, unread, fields=f"metadata.name={CONFIG_MAP}"))
+    config_maps = _collect(cluster, CONFIGMAPS, iter, unread, fields=f"metadata.name={CONFIG_MAP}")
     administrators = [body for body in config_maps if body["metadata"]["namespace"] == namespace]
     locks = [source for body in administrators for source in locked_fields(body)]
     if isinstance(resolve_policy(tuple(locks)), InvalidPolicy):
         yield from _invalid(locks[0], (), Level.FAIL)
         locks = []
     valid = len(locks)
-    for source, level in _sources(cluster, config_maps, namespace, unread):
-        broken = list(_invalid(source, locks, level))
-        valid += not broken
-        yield from broken
+    in_config_maps = partial(_of_config_map, administrators=namespace)
+    checked = [*_checked(locks, Level.FAIL, in_config_maps, config_maps)]
+    for resource in _RUNTIMES:
+        view = partial(_checked, locks, Level.FAIL, sources_of_runtime)
+        checked += _collect(cluster, resource, view, unread)
+    for resource in _OWNERS:
+        checked += _collect(cluster, resource, partial(_checked, locks, Level.WARN, _of_owner), unread)
+    for finding in checked:
+        if finding is None:
+            valid += 1
+        else:
+            yield finding
     yield from unread
     yield from _misplaced_locks(config_maps, namespace)
     yield Finding(Level.OK, "policies", f"{valid} are valid")
@@ -70,24 +83,37 @@ def policy_namespace(objects: Sequence[Manifest]) -> str:
     return POLICY_NAMESPACE
 
 
-def _sources(
-    cluster: RawCluster, config_maps: Sequence[Object], administrators: str, unread: list[Finding]
-) -> Iterator[tuple[PolicySource, Level]]:
-    """Yield every policy with the level of a finding about it: FAIL where it concerns several owners."""
-    for body in config_maps:
-        own = body["metadata"]["namespace"] == administrators
-        kind = PolicySourceKind.CLUSTER if own else PolicySourceKind.NAMESPACE
-        yield from ((source, Level.FAIL) for source in source_of_config_map(body, kind))
-    for resource in _RUNTIMES:
-        for body in _list(cluster, resource, unread):
-            yield from ((source, Level.FAIL) for source in sources_of_runtime(body))
-    for resource in _OWNERS:
-        for body in _list(cluster, resource, unread):
-            text = (body["metadata"].get("annotations") or {}).get(ANNOTATION)
-            if text is not None:
-                ref = KubernetesObject.read(body).ref
-                where = f"annotation {ANNOTATION} of {ref}"
-                yield PolicySource(PolicySourceKind.OWNER, where, text), Level.WARN
+def _of_config_map(body: Object, administrators: str) -> Iterable[PolicySource]:
+    """The policies in a ConfigMap; `administrators` is the namespace of the one for the whole cluster."""
+    own = body["metadata"]["namespace"] == administrators
+    return source_of_config_map(body, PolicySourceKind.CLUSTER if own else PolicySourceKind.NAMESPACE)
+
+
+def _of_owner(body: Object) -> Iterator[PolicySource]:
+    """Yield the policy in the annotation of an owner, if it has one."""
+    text = (body["metadata"].get("annotations") or {}).get(ANNOTATION)
+    if text is not None:
+        where = f"annotation {ANNOTATION} of {KubernetesObject.read(body).ref}"
+        yield PolicySource(PolicySourceKind.OWNER, where, text)
+
+
+def _checked(
+    locks: Sequence[PolicySource],
+    level: Level,
+    sources: Callable[[Object], Iterable[PolicySource]],
+    bodies: Iterable[Object],
+) -> Iterator[Finding | None]:
+    """Yield the finding about each policy in some objects; None if it is valid.
+
+    Args:
+        locks: the locked fields.
+        level: of a finding; FAIL where a policy concerns several owners.
+        sources: returns the policies in an object.
+        bodies: the objects.
+    """
+    for body in bodies:
+        for source in sources(body):
+            yield next(_invalid(source, locks, level), None)
 
 
 def _invalid(source: PolicySource, locks: Sequence[PolicySource], level: Level) -> Iterator[Finding]:
@@ -107,15 +133,20 @@ def _misplaced_locks(config_maps: Sequence[Object], administrators: str) -> Iter
                 yield Finding(Level.WARN, source.where, message)
 
 
-def _list(
-    cluster: RawCluster, resource: Resource, unread: list[Finding], *, fields: str = ""
-) -> list[Object]:
-    """Return all objects of a kind; none if it is not served, or, with a finding, if they may not be read."""
+def _collect(
+    cluster: RawCluster,
+    resource: Resource,
+    view: Callable[[Iterable[Object]], Iterable[_Item]],
+    unread: list[Finding],
+    *,
+    fields: str = "",
+) -> list[_Item]:
+    """Return everything that `view` yields from the objects of a kind.
+
+    The list is empty if the kind is not served and, with a finding, if it may not be read.
+    """
     try:
-        return [
-            {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-            for body in cluster.list(resource, fields=fields)
-        ]
+        return collect(cluster, resource, view, fields=fields)
     except ApiGone:
         return []
     except Forbidden as error:

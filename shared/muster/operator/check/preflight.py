@@ -10,6 +10,7 @@ from typing import Any
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
+from muster.cluster.read import each
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import (
     JOBS,
@@ -145,7 +146,8 @@ def _stored_groups(client: Client) -> Finding:
     cluster = Versioned(client)
     try:
         for resource in (WORKLOADS, POD_GROUPS):
-            cluster.list(resource)
+            for _ in each(cluster, resource):
+                pass
     except ClusterError as error:
         if "is registered for version" not in error.message:
             return Finding(Level.WARN, about, f"cannot be listed: {error.message}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from muster.cluster.interface import Cluster
-from muster.cluster.read import list_if_served
+from muster.cluster.read import collect, each_if_served, list_if_served
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
@@ -105,12 +106,11 @@ def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:
     """Return the names of unbound pods with Muster's gate, and of those whose PodGroup does not exist."""
     existing = {
         (group["metadata"]["namespace"], group["metadata"]["name"])
-        for group in list_if_served(cluster, POD_GROUPS)
+        for group in each_if_served(cluster, POD_GROUPS)
     }
     gated, orphaned = [], []
     # All pods are listed, since a gated pod waits even if its group label was removed.
-    for body in cluster.list(PODS):
-        pod = Pod.read(body)
+    for pod in collect(cluster, PODS, partial(map, Pod.read)):
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         if pod.finished or pod.bound:
             continue
