@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -142,7 +142,15 @@ class PodGroupStatus(View):
 
 
 class PodGroup(KubernetesObject):
-    """A PodGroup."""
+    """A PodGroup.
+
+    Attributes:
+        minimum_field: the field of its scheduling policy that says how many members it needs.
+        member_kind: what that field counts, for messages.
+    """
+
+    minimum_field: ClassVar[str] = "minCount"
+    member_kind: ClassVar[str] = "pods"
 
     spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
     status: PodGroupStatus = Field(default_factory=PodGroupStatus)
@@ -179,6 +187,9 @@ class ManagedPodGroup(PodGroup):
 
 class CompositePodGroup(KubernetesObject):
     """A CompositePodGroup; its spec is immutable, and no controller writes its status in 1.37."""
+
+    minimum_field: ClassVar[str] = "minGroupCount"
+    member_kind: ClassVar[str] = "child groups"
 
     spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
 

@@ -49,15 +49,15 @@ class _ExistingGroup:
     @property
     def never_placed(self) -> str:
         """Why its pods are never placed; "" if its members can reach its minimum below groups that exist."""
-        name, parent = self.group.metadata.name, self.group.spec.parent_composite_pod_group_name
+        group, name = self.group, self.group.metadata.name
+        parent = group.spec.parent_composite_pod_group_name
         if not self.has_root:
             return (
                 f"{name} is below {parent}, and a CompositePodGroup there does not exist or is below itself"
             )
         if self.needs <= max(self.members, 1):
             return ""
-        members = "child groups" if self.wanted.composite else "pods"
-        return f"{name} has {_count(self.wanted)} {self.needs} and {self.members} {members}"
+        return f"{name} has {group.minimum_field} {self.needs} and {self.members} {group.member_kind}"
 
 
 def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
@@ -132,13 +132,8 @@ def _differences(entry: _ExistingGroup) -> Iterator[str]:
         kinds = ("gang", "basic") if policy.gang is not None else ("basic", "gang")
         yield f"{name} is {kinds[0]}, its template {kinds[1]}"
     elif entry.needs > max(stored.needs, entry.members, 1):
-        both = f"{name} has {_count(wanted)} {entry.needs}, its template {stored.needs}"
-        yield f"{both}, and {entry.members} {'child groups' if wanted.composite else 'pods'}"
+        both = f"{name} has {entry.group.minimum_field} {entry.needs}, its template {stored.needs}"
+        yield f"{both}, and {entry.members} {entry.group.member_kind}"
     if not wanted.is_below_parent(entry.group):
         parent = spec.parent_composite_pod_group_name or "no CompositePodGroup"
         yield f"{name} is below {parent}, its template below {wanted.parent or 'none'}"
-
-
-def _count(wanted: WantedGroup) -> str:
-    """The name of the field with a group's minimum."""
-    return "minGroupCount" if wanted.composite else "minCount"

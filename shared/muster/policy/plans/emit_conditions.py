@@ -310,8 +310,8 @@ def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition)
         return ready
     wanted = wanted_min_counts(resolved, members) | wanted_min_group_counts(resolved, members)
     differing = [
-        f"{group.metadata.name} has {_count(group)} {group.spec.scheduling_policy.needs}, "
-        f"its {'pods' if isinstance(group, PodGroup) else 'child groups'} need {wanted[group.metadata.name]}"
+        f"{group.metadata.name} has {group.minimum_field} {group.spec.scheduling_policy.needs}, "
+        f"its {group.member_kind} need {wanted[group.metadata.name]}"
         for group in existing_groups(members).values()
         if _differs(group, wanted.get(group.metadata.name, 0), lower_too=flagged)
     ]
@@ -320,10 +320,6 @@ def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition)
     cause = "onScale is Flag" if flagged else f"minCount is immutable in {version}"
     reason = Reason.SCALING_FLAGGED if flagged else Reason.GANG_SIZE_FIXED
     return replace(ready, reason=reason, message=f"{ready.message}; {cause}: {'; '.join(differing)}")
-
-
-def _count(group: PodGroup | CompositePodGroup) -> str:
-    return "minCount" if isinstance(group, PodGroup) else "minGroupCount"
 
 
 def _differs(group: PodGroup | CompositePodGroup, wanted: int, *, lower_too: bool) -> bool:
