@@ -66,10 +66,10 @@ def exported_samples() -> dict[str, set[str]]:
     gangs = GangTally()
     gangs.add(GangReport(1, (WaitingGang(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY))
     metrics.swept_all(now, gangs)
-    metrics.reached(GangGivenUp(Reason.INVALID_POLICY))
+    metrics.milestone_reached(GangGivenUp(Reason.INVALID_POLICY))
     metrics.swept(Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED))
     metrics.called("get", "pods", "ok")
-    metrics.buried("500")
+    metrics.dead_letter_stored("500")
     families = text_string_to_metric_families(metrics.exposition().decode())
     return {sample.name: set(sample.labels) for family in families for sample in family.samples}
 

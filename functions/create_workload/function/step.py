@@ -20,14 +20,14 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """TrainJob add, and update while it has no groups; JobSet add, Job add, as they lead to their owner."""
-    foreign = not_for_step(event, TrainJob={ADD, UPDATE}, JobSet={ADD}, Job={ADD})
-    return foreign or without_groups(event)
+    """Return the added TrainJob, JobSet or Job, or a TrainJob updated before PodGroupsReady; else a NoOp."""
+    skipped = not_for_step(event, TrainJob={ADD, UPDATE}, JobSet={ADD}, Job={ADD})
+    return skipped or without_groups(event)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs:
-    """The owner and its groups; its pods and PodGroups only where fallback PodGroups may be needed."""
-    live, resolved = read_owner(cluster, subject, classes=True, to_create=True)
+    """Return the owner and its groups; with pods and PodGroups if fallback PodGroups may be needed."""
+    live, resolved = read_owner(cluster, subject, to_create=True)
     inputs = WorkloadInputs(live, resolved)
     if not needs_members(inputs):
         return inputs

@@ -30,10 +30,10 @@ class AddedGroup(ObjectRef):
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     """PodGroup add and update; Job and JobSet update at a suspension, a resumption, a restart or a loss."""
-    foreign = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
+    skipped = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
     ref = event.ref
-    if foreign is not None:
-        return foreign
+    if skipped is not None:
+        return skipped
     if ref.kind == POD_GROUPS.kind and event.happened == ADD:
         return AddedGroup(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
     if event.object is None or ref.kind == POD_GROUPS.kind:

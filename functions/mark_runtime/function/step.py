@@ -21,9 +21,9 @@ RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     """TrainingRuntime and ClusterTrainingRuntime add and update, unless its labels are right already."""
-    foreign = not_for_step(event, TrainingRuntime={ADD, UPDATE}, ClusterTrainingRuntime={ADD, UPDATE})
-    if foreign is not None or event.object is None:
-        return foreign or event.ref
+    skipped = not_for_step(event, TrainingRuntime={ADD, UPDATE}, ClusterTrainingRuntime={ADD, UPDATE})
+    if skipped is not None or event.object is None:
+        return skipped or event.ref
     return up_to_date(event.object) or event.ref
 
 

@@ -32,11 +32,11 @@ class AddedPod(ObjectRef):
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """PodGroup add and update; Pod add, with Muster's gate; CompositePodGroup add, where one was replaced."""
-    foreign = not_for_step(event, PodGroup={ADD, UPDATE}, CompositePodGroup={ADD}, Pod={ADD})
+    """Return the PodGroup, CompositePodGroup or gated Pod of the event; a NoOp if no pod can wait for it."""
+    skipped = not_for_step(event, PodGroup={ADD, UPDATE}, CompositePodGroup={ADD}, Pod={ADD})
     ref = event.ref
-    if foreign is not None or event.object is None:
-        return foreign or ref
+    if skipped is not None or event.object is None:
+        return skipped or ref
     if ref.kind == PODS.kind:
         pod = Pod.read(event.object)
         if GATE not in pod.gates:
@@ -53,7 +53,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
-    """A PodGroup and its pods, or a pod and its PodGroup; all that is placed with them where it matters."""
+    """Return a PodGroup and its pods or a pod and its PodGroup; if `needs_owner`, all groups of its tree."""
     if subject.kind == COMPOSITE_POD_GROUPS.kind:
         return _observe_composite(cluster, subject)
     if subject.kind == PODS.kind:
@@ -112,7 +112,7 @@ STEP = Step(
     predicate=predicate,
     observe=observe,
     plan=plan_pods,
-    execute=execute.each,
+    execute=execute.in_parallel,
     responsible_for=sweep.gated_pods,
     lists=(sweep.WAITING_PODS, Listing(POD_GROUPS, PodGroup)),
     lists_tell_all=False,  # only the pods that wait are listed

@@ -1,1 +1,1 @@
-"""The only room that talks to an API server: observe, execute, and the errors they meet."""
+"""Read and write Kubernetes objects; the only package that imports `kubernetes`."""

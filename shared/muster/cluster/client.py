@@ -153,7 +153,7 @@ class Client:
         )
 
     def _first_page(self, path: str, query: Mapping[str, str], as_of: str) -> tuple[Object, int]:
-        """The answer with a page of a state, or of the newest state where that one is not to be had.
+        """Return page and size at resourceVersion `as_of`, or of the newest state if the server lacks it.
 
         An API server that keeps its resources in several etcds (`--etcd-servers-overrides`) has several
         counters of resourceVersions; after the first one that is too large none is sent any more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 
@@ -44,7 +45,7 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     return replace(plan, actions=tuple(done))
 
 
-def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
+def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Carry out every action of a plan, some at the same time, also after failures of others.
 
     An object that is gone is no error.
@@ -76,25 +77,17 @@ def each(cluster: Cluster, plan: Plan, manager: str) -> Plan:
 
 
 def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
+    """Carry out an action, or those of its `if_refused`, which an earlier delivery may have done already."""
     try:
         cluster.write(action, manager)
-    except _REFUSALS as error:
+    except errors.ClusterError as error:
         if action.optional:
             return []
-        if not action.if_refused:
+        if not (action.if_refused and isinstance(error, _REFUSALS)):
             raise
-        fallbacks = [quoting(fallback, error.message) for fallback in action.if_refused]
-        return [done for fallback in fallbacks for done in _carry_out_fallback(cluster, fallback, manager)]
-    except errors.ClusterError:
-        if not action.optional:
-            raise
-        return []
+        done: list[Action] = []
+        for fallback in action.if_refused:
+            with suppress(errors.AlreadyExists):
+                done += _carry_out(cluster, quoting(fallback, error.message), manager)
+        return done
     return [action]
-
-
-def _carry_out_fallback(cluster: Cluster, action: Action, manager: str) -> list[Action]:
-    """Carry out an action of `if_refused`, which an earlier delivery may have done already."""
-    try:
-        return _carry_out(cluster, action, manager)
-    except errors.AlreadyExists:
-        return []

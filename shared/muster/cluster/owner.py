@@ -39,10 +39,10 @@ def read_owner(
     Args:
         cluster: where to read.
         subject: an owner, a Job or JobSet of one, or a Workload, group or pod made for one.
-        classes: whether PriorityClasses are read where they can change the result.
-        to_create: whether groups are going to be created, which say whether their class preempts.
+        classes: whether PriorityClasses are read where they can change the groups.
+        to_create: whether groups will be created: PriorityClasses are read for their preemptionPolicy, too.
         by_workload: whether the policy matters only once there is a Workload; without one it is not read.
-        skip: decides from a PodGroup and its owner, if the subject is a PodGroup, whether more is read.
+        skip: for a PodGroup as subject: returns the reason to read nothing more about its owner, or None.
     """
     chain = _climb(cluster, subject)
     if skip is not None and chain.root is not None and isinstance(chain.subject, ManagedPodGroup):
@@ -53,7 +53,7 @@ def read_owner(
     identified = identify(live)
     if isinstance(identified, NoOp):
         return live, identified
-    if not (classes and identified.needs_priority_classes(to_create=to_create)):
+    if not (classes or to_create) or not identified.needs_priority_classes(to_create=to_create):
         return live, resolve(identified)
     listed = cluster.list(PRIORITY_CLASSES, as_of=live.as_of)
     return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
@@ -97,7 +97,7 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
 
 
 def _naming(workloads: Iterable[Object], root: OwnerObject) -> tuple[Workload, ...]:
-    """The Workloads whose controllerRef names an owner; only the one that it uses has whole templates.
+    """Return the user's own Workload of an owner; else those that name the owner, with template names only.
 
     A Workload may have thousands of templates, and a namespace any number of Workloads.
     """
@@ -132,7 +132,7 @@ def _with_template_names(workload: Object) -> Object:
 
 
 def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
-    """The other owner, as it is now, for which Muster made the Workload of an owner's name, or None.
+    """Return the owner that the Workload's labels and controllerRef name, if it exists and is not `root`.
 
     Where its kind is not served it counts as existing: an API server may serve it in another version.
     """
@@ -151,7 +151,7 @@ def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> Own
 
 
 def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
-    """The namespace of an owner, by which mark-jobs may label its templates; by its name alone for a Job.
+    """Return the owner's Namespace, or None if it is gone; for a Job only its name, without a read.
 
     A Job has its final labels. In a namespace that is being deleted the API server refuses all new objects.
     """
@@ -168,7 +168,7 @@ class _Chain:
     """The objects from a subject up to its root owner; None where there is none.
 
     Attributes:
-        subject: the pod, group or Workload that the event was about; None for an owner.
+        subject: the pod, group, Workload or child Job of the event; None for a root owner and its JobSet.
         root: the root owner.
         runner: the object that makes its Jobs or pods.
     """
@@ -211,7 +211,7 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
 
 
 def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObject | None:
-    """The object that an owner runs as has its name; that of an earlier owner of this name is not it."""
+    """Return the JobSet that has the TrainJob's name and is controlled by it, or None."""
     runner_kind = runs_as(kind)
     body = cluster.get(runner_kind.resource, root.metadata.name, root.metadata.namespace)
     runner = runner_kind.view.read(body) if body else None

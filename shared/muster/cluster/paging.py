@@ -61,7 +61,7 @@ def without_containers(body: Any) -> Any:
 
 
 def _light(spec: Any) -> Any:
-    """A spec without these fields, and so the specs of the templates in it."""
+    """Return a spec and its nested specs without LEFT_OUT, and with at most GATES gates beside Muster's."""
     if isinstance(spec, list):
         return [_light(entry) for entry in spec]
     if not isinstance(spec, dict):

@@ -28,17 +28,17 @@ def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
     """
     if live.owner is None:
         return ()
-    if live.workload is not None and live.workload_is_ours:
-        return source_of_workload(live.workload)
+    if live.musters_workload is not None:
+        return source_of_workload(live.musters_workload)
     sources: list[PolicySource] = []
-    for source in every(cluster, live.owner, live.runner):
+    for source in of_owner(cluster, live.owner, live.runner):
         sources.append(source)
         if source.kind != PolicySourceKind.LOCKED:
             break
     return tuple(sources)
 
 
-def every(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -> Iterator[PolicySource]:
+def of_owner(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -> Iterator[PolicySource]:
     """All policy sources of an owner, highest first; each is read when it is asked for.
 
     Above all others is a runtime that leaves the groups to upstream; then come the locked fields, which apply

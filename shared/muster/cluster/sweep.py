@@ -24,7 +24,7 @@ from muster.policy.owners import KINDS, known_kind_of, parent_of
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans.orphans import OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
-_MADE: tuple[tuple[Resource, type[KubernetesObject]], ...] = (
+_CREATED_BY_MUSTER: tuple[tuple[Resource, type[KubernetesObject]], ...] = (
     (POD_GROUPS, PodGroup),
     (COMPOSITE_POD_GROUPS, CompositePodGroup),
     (WORKLOADS, Workload),
@@ -39,8 +39,8 @@ _View = TypeVar("_View", bound=KubernetesObject)
 
 def groups_and_owners() -> tuple[Listing, ...]:
     """Lists of everything Muster makes, then of all owners."""
-    made = (Listing(resource, view) for resource, view in _MADE)
-    return (*made, *(Listing(kind.resource, kind.view, needless=_is_needless) for kind in KINDS))
+    created = (Listing(resource, view) for resource, view in _CREATED_BY_MUSTER)
+    return (*created, *(Listing(kind.resource, kind.view, needless=_is_needless) for kind in KINDS))
 
 
 def _is_needless(owner: OwnerObject) -> bool:
@@ -71,16 +71,16 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
     """
     yield from owners(cluster)
     live, not_served = _live_owners(cluster)
-    for resource, view in _MADE:
+    for resource, view in _CREATED_BY_MUSTER:
         for body in each_if_served(cluster, resource, labels=f"{MANAGED_BY}={MUSTER}"):
-            made = _readable(view, body)
-            if made is not None and not owner_is_unknown(made, not_served) and is_orphan(made, live):
-                yield OrphanInputs(_without_details(made), live)
+            created = _readable(view, body)
+            if created is not None and not owner_is_unknown(created, not_served) and is_orphan(created, live):
+                yield OrphanInputs(_without_details(created), live)
 
 
-def _without_details(made: KubernetesObject) -> KubernetesObject:
+def _without_details(created: KubernetesObject) -> KubernetesObject:
     """The object as far as the plan of an orphan needs it: a sweep keeps all orphans until their turns."""
-    meta = made.metadata
+    meta = created.metadata
     labels = {label: meta.labels[label] for label in (MANAGED_BY, OWNER_UID) if label in meta.labels}
     kept = ObjectMeta(
         name=meta.name,
@@ -89,11 +89,11 @@ def _without_details(made: KubernetesObject) -> KubernetesObject:
         deletion_timestamp=meta.deletion_timestamp,
         labels=labels,
     )
-    return KubernetesObject(api_version=made.api_version, kind=made.kind, metadata=kept)
+    return KubernetesObject(api_version=created.api_version, kind=created.kind, metadata=kept)
 
 
 def objects_of(cluster: Cluster, *resources: Resource, labels: str = "") -> Iterator[ObjectRef]:
-    """Every object of some kinds that a label selector matches."""
+    """Yield a reference to every object of these kinds that the label selector matches."""
     for resource in resources:
         for body in each_if_served(cluster, resource, labels=labels):
             yield _ref(body)

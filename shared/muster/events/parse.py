@@ -1,7 +1,7 @@
 """Parsing of events: the change of an object, a sweep, or another event.
 
 Types and data as Knative's ApiServerSource sends them (knative/eventing v0.47,
-pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the with_object object,
+pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the whole object,
 `dev.knative.apiserver.ref.*` its apiVersion, kind, namespace and name.
 """
 

@@ -24,7 +24,7 @@ ADD, UPDATE = Happened.ADD, Happened.UPDATE
 
 
 def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None:
-    """NotForThisStep, or None if the event is among those of the step, by kind: `Job={ADD, UPDATE}`.
+    """Return None if the event is accepted, else NotForThisStep; `accepted` is by kind: `Job={ADD, UPDATE}`.
 
     Kinds are distinguished by API group: other projects have a Job, a Workload and a PodGroup too (Volcano,
     Kueue, coscheduling, KAI).
@@ -58,7 +58,7 @@ def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
-    """As `owner_to_group`; not for an update of an owner whose condition says that its groups exist.
+    """Return `owner_to_group`'s result, but UpToDate for an update whose PodGroupsReady is True already.
 
     A Workload that was deleted by hand is created again by a sweep, as are its groups.
     """
@@ -92,7 +92,7 @@ def resized(event: ResourceEvent) -> ObjectRef | NoOp:
     kind = kind_of(event.ref)
     if isinstance(subject, NoOp) or event.object is None or kind is None:
         return subject
-    if kind.view.read(event.object).has_first_size:
+    if kind.view.read(event.object).has_original_size:
         return NoOp(Reason.UP_TO_DATE, f"{event.ref} has the size that it was created with")
     return subject
 

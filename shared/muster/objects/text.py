@@ -1,4 +1,4 @@
-"""Text that people read, without what a terminal would obey."""
+"""Escape the control characters of text that is printed or stored for people to read."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class GangGivenUp:
 
 
 Milestone = GangsPlaced | GangGivenUp
-"""What a write tells of an owner's gangs for the first time."""
+"""A placement, or a gang that was given up: metrics count it once the write that reports it succeeded."""
 
 
 @dataclass(frozen=True)

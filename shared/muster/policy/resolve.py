@@ -1,4 +1,4 @@
-"""From what was read of an owner to its groups: once per event, before the plan.
+"""Resolve the groups of an owner from the objects that were read; called once per event, before the plan.
 
 An owner is left alone (a NoOp with the reason, from `identify`), grouped (a ResolvedOwner), or cannot be
 grouped although its pods are stamped (a ResolvedOwner with a `failure`: its pods get fallback PodGroups, or
@@ -48,7 +48,7 @@ from muster.policy.tree.validation import (
 
 @dataclass(frozen=True)
 class LiveOwner:
-    """What was read to resolve an owner.
+    """The objects of the cluster from which the groups of an owner are resolved.
 
     Attributes:
         subject: the object that the event was about.
@@ -59,7 +59,7 @@ class LiveOwner:
         api: the versions of scheduling.k8s.io that the API server serves.
         workload: the Workload under the name that Muster gives it.
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
-        name_holder: the other owner, if it still exists, that the Workload of its name is labelled for.
+        name_holder: another existing owner whose UID is in the labels of `workload`; None if there is none.
         sources: the policy sources of the owner, highest first.
         limits: what one owner may cost.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
@@ -81,18 +81,16 @@ class LiveOwner:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """The Workloads of the namespace that may be the user's own for the owner."""
+        """Return the Workloads that may be the user's own: `other_workloads`, and `workload` if it exists."""
         return self.other_workloads if self.workload is None else (*self.other_workloads, self.workload)
 
     @property
-    def workload_is_ours(self) -> bool:
-        """Whether the Workload was made by Muster for this owner."""
+    def musters_workload(self) -> Workload | None:
+        """The Workload, if Muster created it for this owner."""
         workload, owner = self.workload, self.owner
-        return (
-            workload is not None
-            and owner is not None
-            and belongs_to(workload.metadata.labels, owner.metadata.uid)
-        )
+        if workload is None or owner is None or not belongs_to(workload.metadata.labels, owner.metadata.uid):
+            return None
+        return workload
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ class ResolvedOwner:
 
     @property
     def why_no_groups(self) -> GroupingFailure | None:
-        """Its failure, or that another Workload has the name of its own; None if neither.
+        """Why the owner gets no groups: its failure, or that its Workload's name is taken; None if neither.
 
         Two living owners never get a Workload of the same name from Muster: a TrainJob and a JobSet of one
         name are the same owner, and the name of a Job's Workload has a hash of its UID. So a Workload with
@@ -225,9 +223,9 @@ class IdentifiedOwner:
         """Whether the values of PriorityClasses can change the result; settled once the Workload exists.
 
         Args:
-            to_create: whether groups are going to be created, which say whether their class preempts.
+            to_create: whether groups will be created, which repeat the preemptionPolicy of their class.
         """
-        if self.live.workload_is_ours:
+        if self.live.musters_workload is not None:
             return False
         if to_create and not isinstance(self.own, Workload) and self.live.api.served:
             return True
@@ -310,7 +308,7 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
 
 
 def _failed(identified: IdentifiedOwner, failure: GroupingFailure) -> ResolvedOwner:
-    """The owner with the groups that its labels name, which cannot be made."""
+    """Return an owner whose groups cannot be made, with the groups that its labels name and the failure."""
     tree = default_tree(identified.pod_sets)
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure)
 
@@ -328,7 +326,7 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
 
 
 def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
-    """The groups of the policy; those that the labels name, with a failure, if it cannot be used."""
+    """Return the owner with its policy's groups; with its labels' and a failure if the policy is unusable."""
     live, policy = identified.live, identified.policy
     if isinstance(policy, InvalidPolicy):
         return replace(_failed(identified, policy.failure), policy=policy.policy)
@@ -337,7 +335,7 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     if isinstance(tree, GroupingFailure):
         held = policy.locks is not None and policy.locks.hold_invalid
         return replace(_failed(identified, tree), policy=replace(policy, held=held))
-    failure = validate_tree(tree, kept=live.workload_is_ours)
+    failure = validate_tree(tree, kept=live.musters_workload is not None)
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
@@ -374,7 +372,7 @@ def _grouped_upstream(owner: OwnerObject) -> NoOp | None:
 
 
 def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
-    """The reason to leave alone an owner none of whose pod templates names a group."""
+    """Return the reason to skip the owner if no pod template has group labels, else None."""
     if any(pod_set.labels for pod_set in pod_sets.pod_sets):
         return None
     controller = owner.metadata.controller
@@ -385,6 +383,6 @@ def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
             f"and its pod template has no label {group_labels.GROUP}",
         )
     reasons = {pod_set.ungrouped for pod_set in pod_sets.pod_sets if pod_set.ungrouped}
-    telling = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
-    reason = min(telling) if telling else Reason.NOT_MARKED
+    specific = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
+    reason = min(specific) if specific else Reason.NOT_MARKED
     return NoOp(reason, f"{pod_sets.named_by} has no pod template that Muster groups")

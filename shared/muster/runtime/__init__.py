@@ -1,1 +1,1 @@
-"""The only room that speaks HTTP: a step becomes a Flask app here."""
+"""Serve steps over HTTP; the only package that imports Flask."""

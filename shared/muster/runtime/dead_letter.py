@@ -132,7 +132,7 @@ class DeadLetters:
         self.metrics.answered(None, outcome, seconds, self._clock())
         fields: dict[str, Any] = logs.claimed(headers)
         if letter is not None:
-            self.metrics.buried(letter.code)
+            self.metrics.dead_letter_stored(letter.code)
             attributes = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
             fields = {name: logs.claim(value) for name, value in attributes.items()}
             fields |= {"dead_letter": letter.name, "failed": letter.function, "code": letter.code}

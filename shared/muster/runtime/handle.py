@@ -193,7 +193,7 @@ class Handler:
                     about = logs.about(event)
                     subject = _subject(self.step, event)
                     event = _without_data(event)  # the event may have to wait
-                outcome = self._outcome(event, subject, cluster)
+                outcome = self._outcome(subject, cluster)
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
@@ -210,11 +210,11 @@ class Handler:
         self._report(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def _outcome(self, event: Event, subject: ObjectRef | NoOp, cluster: DeadlineClient) -> Outcome:
-        if isinstance(event, Sweep):
+    def _outcome(self, subject: ObjectRef | Sweep | NoOp, cluster: DeadlineClient) -> Outcome:
+        if isinstance(subject, Sweep):
             cluster.newest = True
-            delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
-            return self._sweeps.sweep(cluster, event, delay)
+            delay = jitter(subject, self.step, self.settings.sweep_jitter_seconds)
+            return self._sweeps.sweep(cluster, subject, delay)
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
         try:
@@ -227,7 +227,7 @@ class Handler:
     def _run(self, cluster: DeadlineClient, subject: Subject) -> Outcome:
         outcome = run_step(self.step, cluster, subject, self._clock, self._spans, before_try=cluster.begin)
         for milestone in outcome.milestones:
-            self.metrics.reached(milestone)
+            self.metrics.milestone_reached(milestone)
         return outcome
 
     def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
@@ -259,14 +259,14 @@ def _without_data(event: Event) -> Event:
     return event
 
 
-def _subject(step: Step, event: Event) -> ObjectRef | NoOp:
-    """The object to run a step on for an event, or the reason to do nothing.
+def _subject(step: Step, event: Event) -> ObjectRef | Sweep | NoOp:
+    """Return the object to run a step on for an event, a sweep as it is, or the reason to do nothing.
 
     Raises:
         UnreadableEvent: the event's data has a field of a wrong type, or lacks one.
     """
     if isinstance(event, Sweep):
-        return NoOp(Reason.NOT_FOR_THIS_STEP, "type sweep")
+        return event
     try:
         return step.subject_of(event)
     except ValidationError as error:

@@ -153,7 +153,7 @@ class Metrics:
             for kind in KINDS:  # rate() ignores the first value of a series
                 self._placements.labels(self._function, kind.resource.kind)
 
-    def reached(self, milestone: Milestone) -> None:
+    def milestone_reached(self, milestone: Milestone) -> None:
         """Count a placement, or that a gang was given up."""
         match milestone:
             case GangsPlaced(kind=kind, seconds=seconds):
@@ -165,7 +165,7 @@ class Metrics:
         """Count a call to the API server."""
         self._calls.labels(self._function, verb, resource, status).inc()
 
-    def buried(self, code: str) -> None:
+    def dead_letter_stored(self, code: str) -> None:
         """Count a dead letter, by the HTTP status of its function's answer; "" if there was none."""
         self._dead_letters.labels(self._function, code or "none").inc()
 
@@ -265,7 +265,7 @@ def _by_reason(counts: Mapping[str, int], before: Mapping[str, float]) -> Mappin
 
 
 def _known(reason: str) -> str:
-    """A reason of Muster; `other` for a word of a step of one's own, or of an annotation."""
+    """Return the reason if it is one of `Reason`, else `other`."""
     return str(reason) if str(reason) in _REASONS else OTHER
 
 

@@ -51,7 +51,7 @@ class Outcome:
         retry_after: the API server's Retry-After in seconds; None if it sent none.
         error: the exception, for its trace in the log.
         gangs: the gangs of the owner, if the step reports on them.
-        milestones: what the writes told of its gangs for the first time.
+        milestones: placements and given-up gangs that the writes reported, for metrics.
     """
 
     kind: OutcomeKind

@@ -1,4 +1,4 @@
-"""The interface between the Flask app and whatever handles its events."""
+"""The interface that the Flask app calls: a step's `Handler`, or `DeadLetters`."""
 
 from __future__ import annotations
 

@@ -94,5 +94,5 @@ def _together(states: Mapping[str, State]) -> State:
     messages = {message for _, message in states.values()}
     if len(messages) == 1:
         return ready, messages.pop()
-    told = (f"{path_of(name)}: {message}" for name, (_, message) in states.items() if message != "OK")
-    return ready, "; ".join(told)
+    lines = (f"{path_of(name)}: {message}" for name, (_, message) in states.items() if message != "OK")
+    return ready, "; ".join(lines)

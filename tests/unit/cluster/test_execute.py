@@ -252,7 +252,7 @@ OTHER_UID = errors.Invalid('Pod "llama-0" is invalid: metadata.uid: Invalid valu
 
 def _lift(**failures: Exception) -> tuple[WriteRecorder, Plan]:
     cluster = WriteRecorder(**{name.replace("_", "-"): error for name, error in failures.items()})
-    return cluster, execute.each(cluster, LIFT_ALL, "muster-patch-pods")
+    return cluster, execute.in_parallel(cluster, LIFT_ALL, "muster-patch-pods")
 
 
 class MeetingWrites(WriteRecorder):
@@ -271,16 +271,16 @@ class MeetingWrites(WriteRecorder):
 def test_each_carries_out_four_actions_at_the_same_time() -> None:
     """A gang waits for its last gate, and each removal for the API server."""
     assert DEFAULT_LIMITS.gates_at_once == 4
-    assert len(execute.each(MeetingWrites(4), LIFT_ALL, "muster-patch-pods").actions) == 4
+    assert len(execute.in_parallel(MeetingWrites(4), LIFT_ALL, "muster-patch-pods").actions) == 4
     with pytest.raises(threading.BrokenBarrierError):
-        execute.each(MeetingWrites(5), LIFT_ALL, "muster-patch-pods")
+        execute.in_parallel(MeetingWrites(5), LIFT_ALL, "muster-patch-pods")
 
 
 def test_each_tries_every_action() -> None:
     """One gated pod holds back its whole group, so no error stops the others; the first one is raised."""
     cluster = WriteRecorder(**{"llama-0": errors.Conflict("first"), "llama-2": errors.Unavailable("second")})
     with pytest.raises(errors.Conflict, match="first"):
-        execute.each(cluster, LIFT_ALL, "muster-patch-pods")
+        execute.in_parallel(cluster, LIFT_ALL, "muster-patch-pods")
     assert sorted(_names(cluster)) == ["llama-1", "llama-3"]
 
 

@@ -229,7 +229,7 @@ def test_all_sources_are_listed_highest_first() -> None:
     cluster = Snapshot([RUNTIME, CONFIG_MAP])
     live, _ = read_owner(Snapshot([a_namespace(), ON_TRAINJOB, a_jobset_of_trainjob()]), ref(ON_TRAINJOB))
     assert live.owner is not None
-    kinds = [source.kind for source in policy_sources.every(cluster, live.owner, live.runner)]
+    kinds = [source.kind for source in policy_sources.of_owner(cluster, live.owner, live.runner)]
     assert kinds == [
         PolicySourceKind.OWNER,
         PolicySourceKind.RUNTIME,

@@ -162,7 +162,7 @@ def test_a_workload_with_musters_labels_lifts_no_limit() -> None:
     world = observed(jobset, workload=a_workload(root=jobset), sources=(stored,), limits=Limits(pod_groups=9))
     resolved = resolve(world)
     assert isinstance(resolved, ResolvedOwner)
-    assert resolved.live.workload_is_ours
+    assert resolved.live.musters_workload is not None
     assert resolved.failure is not None
     assert resolved.failure.reason == Reason.TOO_MANY_GROUPS
 

@@ -74,7 +74,7 @@ def test_a_burst_of_one_namespace_does_not_hold_up_another() -> None:
 
 def test_bursts_of_two_namespaces_do_not_hold_up_a_third() -> None:
     """Events that remove two thousand gates each pause for it, and go on."""
-    step = a_step(plan=lambda subject, _now: many_writes(subject), execute=execute.each)
+    step = a_step(plan=lambda subject, _now: many_writes(subject), execute=execute.in_parallel)
     handler = a_handler(step, SlowCluster(), waiting=27, deadline_seconds=20)
     with ThreadPoolExecutor(17) as senders:
         bursts = [

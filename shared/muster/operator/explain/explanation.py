@@ -123,7 +123,7 @@ def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> Explanation:
 def _policies(cluster: Cluster, live: LiveOwner) -> Iterator[PolicySource]:
     """Yield where a policy for the owner is written, without the locked fields."""
     if live.owner is not None:
-        written = sources.every(cluster, live.owner, live.runner)
+        written = sources.of_owner(cluster, live.owner, live.runner)
         yield from (source for source in written if source.kind != PolicySourceKind.LOCKED)
 
 

@@ -152,7 +152,7 @@ def _describe(group: Group) -> str:
 
 
 def _counted_by(group: Group) -> list[str]:
-    """Return what the CompositePodGroups of a group are counted by; nothing for one of all."""
+    """Return `one per Job` or `one per block ...` for a group with several CompositePodGroups, else []."""
     if not group.children or group.shape == SINGLE:
         return []
     blocks = f"block of {group.shape.size} completion indexes" if group.shape.size else ""

@@ -18,7 +18,7 @@ from muster.policy.reasons import Reason
 READY = "PodGroupsReady"
 SCHEDULED = "PodGroupsScheduled"
 NOT_SCHEDULED = "PodGroupsNotScheduled"
-"""Stands last, as True, where the last condition would be one of the two above and not True."""
+"""Written last, with status True, where the last condition would be one of the two above and not True."""
 
 MESSAGE_LIMIT = 2048
 """The most characters of a condition's message, and of an eviction's in it."""
@@ -38,7 +38,7 @@ class Condition:
 
 
 def why_given_up(ready: Condition) -> str:
-    """Why an owner gets no gang, or lacks one, by its PodGroupsReady; "" if it gets all of its gangs."""
+    """Return the reason of PodGroupsReady if Muster has given up a gang of the owner, else ""."""
     return "" if ready.true or ready.reason in _MAY_STILL_BE_MADE else ready.reason
 
 
@@ -83,7 +83,7 @@ def _newly_given_up(owner: OwnerObject, conditions: tuple[Condition, ...]) -> It
 def _is_misplaced(
     owner: OwnerObject, ours: Sequence[Mapping[str, Any]], foreign: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Whether another condition than the last of the list has to be the last.
+    """Whether the owner's last condition is not the one that `kubectl get` has to show.
 
     The State column of `kubectl get trainjobs` is the type of the last condition, whatever its status
     (api/v1alpha1 of Trainer v2.3.0). It is the Trainer's condition wherever the Trainer has written one. It

@@ -97,7 +97,7 @@ def gang_statuses(
 
 
 def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Condition) -> GangsPlaced | None:
-    """The longest wait of an owner's gangs if PodGroupsScheduled turns True, else None.
+    """Return GangsPlaced with the longest wait of a gang if PodGroupsScheduled turns True, else None.
 
     Gangs that stayed placed while others of the owner were restarted do not count again.
 
@@ -155,7 +155,7 @@ def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
 
 
 def bound_alone(members: LiveMembers, now: datetime) -> set[str]:
-    """The groups of which pods were bound some time ago, and the scheduler wrote no status.
+    """Return the names of PodGroups without a status whose pods were bound over five seconds ago.
 
     A scheduler with the feature gates places a group and then binds its pods; one without binds each pod by
     itself.
@@ -260,7 +260,7 @@ def _is_gang(resolved: ResolvedOwner, leaf: Group, group: PodGroup | None) -> bo
 
 
 def _replicated_jobs_if_later(pod_sets: Iterable[PodSet]) -> tuple[str, ...]:
-    """The replicatedJobs of a group if all of them wait for others; else none."""
+    """Return the names of a group's replicatedJobs if each waits for another one; else an empty tuple."""
     sets = tuple(pod_sets)
     return tuple(one.replicated_job for one in sets) if all(one.waits_for for one in sets) else ()
 
@@ -320,7 +320,7 @@ def _counts(name: str, live: list[Pod], bound: int, needed: int) -> str:
 
 
 def _placed_after_refusals(group: PodGroup, live: list[Pod], bound: int) -> bool:
-    """Whether the scheduler placed the gang after it refused its pods, and has not bound all of them yet.
+    """Whether the scheduler is still binding a gang whose pods it refused before it placed the gang.
 
     It writes PodScheduled of each pod as it binds the pod; until then the pod has the refusal of before.
     """

@@ -1,4 +1,4 @@
-"""PodGroups and CompositePodGroups that are not, or not as, Muster created them.
+"""Find PodGroups and CompositePodGroups that Muster did not create, or that differ from what it created.
 
 Whoever may write groups can put another in place. Its pods may never be placed, and Muster does not change
 a group that it did not create.
@@ -48,7 +48,7 @@ class _ExistingGroup:
 
     @property
     def never_placed(self) -> str:
-        """Why its pods are never placed; "" if its members can reach its minimum below groups that exist."""
+        """Why the scheduler can never place its pods; "" if it can."""
         group, name = self.group, self.group.metadata.name
         parent = group.spec.parent_composite_pod_group_name
         if not self.has_root:
@@ -125,7 +125,7 @@ def _with_foreign_groups(
 
 
 def _differences(entry: _ExistingGroup) -> Iterator[str]:
-    """What no step of Muster would write: another policy or parent, or more than its template and members."""
+    """Yield each difference from its template: gang or basic, a too high minimum, another parent."""
     name, wanted, spec = entry.group.metadata.name, entry.wanted, entry.group.spec
     policy, stored = spec.scheduling_policy, wanted.template.scheduling_policy
     if (policy.gang is None) != (stored.gang is None):

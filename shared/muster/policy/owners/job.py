@@ -67,7 +67,7 @@ class Job(OwnerObject):
         return is_true(self.status.conditions, "Failed")
 
     @property
-    def has_first_size(self) -> bool:
+    def has_original_size(self) -> bool:
         """Whether its spec was never changed, none of its pods has ended, and no restart made it."""
         status = self.status
         ended = status.succeeded + status.failed + status.terminating > 0
@@ -148,7 +148,7 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
 
 
 def has_foreign_labels(pod_set: PodSet, owner: OwnerObject) -> bool:
-    """Whether stamp-pods names the groups of pods after labels that their own Job or JobSet did not write.
+    """Whether the template's labels, which stamp-pods reads, name another Job, JobSet or completion index.
 
     So if a Job was copied from a child Job of a JobSet with its labels, if its JobSet was deleted with
     `--cascade=orphan`, if it has a manualSelector and the labels of an older Job, or if a template without
@@ -165,7 +165,7 @@ def has_foreign_labels(pod_set: PodSet, owner: OwnerObject) -> bool:
 
 
 def job_workload_name(job: ObjectRef) -> str:
-    """The Workload of a plain Job, by the Job controller's own recipe, so that both find each other's.
+    """Return the name that the Job controller gives to the Workload of a Job, so that each finds the other's.
 
     Source: computeWorkloadName in pkg/controller/job/job_scheduling_manager.go, Kubernetes v1.37.1: the job's
     name, cut to leave room, and the safely encoded FNV-1a hash of `(types.UID)` followed by the UID.

@@ -75,7 +75,7 @@ class JobSet(OwnerObject):
     status: JobSetStatus = Field(default_factory=JobSetStatus)
 
     @property
-    def has_first_size(self) -> bool:
+    def has_original_size(self) -> bool:
         """Whether its spec was never changed, it was never restarted, and no Job of it has ended.
 
         Pods that ended in a Job that runs on are in the updates of that Job.
@@ -129,7 +129,7 @@ def _is_exclusive(annotations: Mapping[str, str]) -> bool:
 
 
 def _with_theirs(named: list[tuple[int, str]], earlier: list[int], status: str = "") -> int:
-    """The replicatedJobs that an entry names with a status, and those of all earlier entries it names.
+    """Return the replicatedJobs, as bits, that an entry waits for, directly or through the entries it names.
 
     Args:
         named: index and status of each entry that it names.

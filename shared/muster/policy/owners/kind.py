@@ -95,7 +95,7 @@ class OwnerObject(KubernetesObject):
         return is_true(self.status.conditions, *self.terminal_conditions)
 
     @property
-    def has_first_size(self) -> bool:
+    def has_original_size(self) -> bool:
         """Whether as many pods are still to run as at its creation, by its own fields alone."""
         return False
 

@@ -95,7 +95,7 @@ def naming_created(plan: Plan) -> Plan:
 def _wanted(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Iterator[Action]:
-    """Every group of the stored Workload, parents before children."""
+    """Yield the creation of every group of the stored Workload, parents before children."""
     owner, hold = resolved.pod_sets, resolved.policy.holds
     needed = members_to_run(owner, members.jobs)
     followed = wanted_min_group_counts(resolved, members) if follows(resolved) else {}

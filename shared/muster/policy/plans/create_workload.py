@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from muster.objects.meta import ObjectRef
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
@@ -16,7 +15,7 @@ from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.job import has_foreign_labels
 from muster.policy.owners.kind import NEVER
 from muster.policy.plans import fallback
-from muster.policy.plans.manifests import create_event
+from muster.policy.plans.manifests import create, create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
@@ -36,12 +35,12 @@ class WorkloadInputs:
     Attributes:
         live: the owner as read from the cluster.
         resolved: its groups, or why it is left alone.
-        members: its pods and groups; None if no fallback PodGroup can be needed.
+        members: its pods and groups; empty if no fallback PodGroup can be needed.
     """
 
     live: LiveOwner
     resolved: ResolvedOwner | NoOp
-    members: LiveMembers | None = None
+    members: LiveMembers = field(default_factory=LiveMembers)
 
 
 def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
@@ -49,8 +48,6 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
     if isinstance(inputs, OrphanInputs):
         return plan_orphan(inputs)
     resolved, members = inputs.resolved, inputs.members
-    if members is None:  # no pod of the owner can need a fallback PodGroup
-        return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved, now)
     if isinstance(resolved, NoOp):
         return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
     failure = resolved.why_no_groups
@@ -59,7 +56,7 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
         if failure is None
         else fallback.give_up(resolved, members, failure, COMPONENT, now)
     )
-    return fallback.beside(resolved, members, decision, COMPONENT, now)
+    return fallback.with_groups_of_strays(resolved, members, decision, COMPONENT, now)
 
 
 def needs_members(inputs: WorkloadInputs) -> bool:
@@ -177,8 +174,7 @@ def _create_workload(resolved: ResolvedOwner, name: str) -> Action:
     }
     if resolved.policy != DEFAULT:
         body["metadata"]["annotations"] = policy_annotations(resolved.policy)
-    target = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, root.namespace, name)
-    return Action(Verb.CREATE, target, body)
+    return create(body)
 
 
 def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:

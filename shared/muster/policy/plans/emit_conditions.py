@@ -131,7 +131,7 @@ def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, *, added: bool
         return None
     if added:
         return NoOp(Reason.UP_TO_DATE, f"{group.ref} is placed already, which is an event of its own")
-    if not (group.metadata.written_by_creator_alone and owner.has_first_size):
+    if not (group.metadata.written_by_creator_alone and owner.has_original_size):
         return None  # pods may have been added
     if all(is_true(owner.status.conditions, condition_type(owner, name)) for name in (READY, SCHEDULED)):
         return NoOp(Reason.UP_TO_DATE, f"the conditions of {owner.ref} say that its groups are scheduled")
@@ -266,7 +266,7 @@ def _groups_ignored(members: LiveMembers, scheduled: Condition, now: datetime) -
 
 
 def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[PodGroup]:
-    """Fallback PodGroups of running pods whose template Muster does not group."""
+    """Return the fallback PodGroups that unfinished pods name and that are not among the owner's groups."""
     wanted = {name for _, name in resolved.pod_groups()}
     named = {pod.pod_group_name for pod in members.pods if not (pod.finished or pod.being_deleted)}
     return [
@@ -292,7 +292,7 @@ def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Co
 
 
 def _effect_on_pods(failure: GroupingFailure, *, held: bool) -> str:
-    """What becomes of pods whose groups cannot be made."""
+    """Return, for a message, how pods are scheduled whose groups cannot be made."""
     if held:
         return "the pods stay gated"
     if failure.reason == Reason.PRIORITIES_DIFFER:

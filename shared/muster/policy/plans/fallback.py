@@ -47,7 +47,7 @@ def give_up(
     return Plan(failure.reason, failure.message, (*created, *reported), reply)
 
 
-def beside(
+def with_groups_of_strays(
     resolved: ResolvedOwner, members: LiveMembers, decision: Decision, component: str, now: datetime
 ) -> Decision:
     """Add fallback PodGroups for stamped pods outside of the owner's groups to a decision about these.
@@ -112,7 +112,7 @@ def if_refused(
     *,
     hold: bool,
 ) -> Action:
-    """The creation of a group, with an Event and fallback PodGroups to create if the API server refuses it.
+    """Return `action` with an Event and fallback PodGroups to create if the API server refuses it.
 
     Args:
         owner: the owner.
@@ -197,7 +197,7 @@ def _report(owner: OwnerObject, condition: Condition, component: str, now: datet
 
 
 def _first_pod_of_each_missing_group(members: LiveMembers) -> Iterator[Pod]:
-    """One pod for each missing PodGroup that stamp-pods named, not for those that a user names."""
+    """Yield one pod for each missing PodGroup that stamp-pods named; skip names that users wrote."""
     existing = {group.metadata.name for group in members.groups}
     for pod in members.pods:
         name = pod.pod_group_name

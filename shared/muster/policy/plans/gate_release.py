@@ -178,7 +178,7 @@ class _GateCheck:
         return any(map(self._may_be_miscounted, self._children[group.metadata.name]))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
-        """Whether resize_gang will change the count; if a running gang grows, once its pods are bound."""
+        """Whether the group's count differs from the wanted one, so that resize_gang will set it."""
         return self._follows and is_of_wrong_size(group, self._wanted(group))
 
     def _wanted(self, group: AnyGroup) -> int:
@@ -186,7 +186,7 @@ class _GateCheck:
         return counts.get(group.metadata.name, 0)
 
     def _ready(self, group: AnyGroup) -> int:
-        """The pods of a group that are to run, or the child groups that have the pods they need."""
+        """Return the number of pods that are to run, or of child groups that have the pods they need."""
         if isinstance(group, PodGroup):
             return self._staying[group.metadata.name]
         return sum(

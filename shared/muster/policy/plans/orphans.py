@@ -52,24 +52,24 @@ def owner_uids(uids: Iterable[str]) -> frozenset[str]:
     return full | {uid[:UID_CHARACTERS] for uid in full}
 
 
-def is_orphan(made: KubernetesObject, live_uids: frozenset[str]) -> bool:
+def is_orphan(created: KubernetesObject, live_uids: frozenset[str]) -> bool:
     """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
-    if made.metadata.labels.get(OWNER_UID) not in live_uids:
+    if created.metadata.labels.get(OWNER_UID) not in live_uids:
         return True
-    if made.kind == WORKLOADS.kind:
+    if created.kind == WORKLOADS.kind:
         return False
-    return live_uids.isdisjoint(made.metadata.name.split("-"))
+    return live_uids.isdisjoint(created.metadata.name.split("-"))
 
 
-def owner_is_unknown(made: KubernetesObject, not_served: Collection[str]) -> bool:
+def owner_is_unknown(created: KubernetesObject, not_served: Collection[str]) -> bool:
     """Whether the owner's kind cannot be listed, as after an upgrade that dropped a version.
 
     An owner that was deleted and left the object behind is no longer referenced by it.
 
     Args:
-        made: the object.
+        created: the object.
         not_served: kinds of owners that cannot be listed.
     """
-    controller = made.metadata.controller
+    controller = created.metadata.controller
     kind = None if controller is None else kind_of(controller)
     return kind is not None and not {kind.resource.kind, runs_as(kind).resource.kind}.isdisjoint(not_served)

@@ -98,7 +98,7 @@ def existing_groups(members: LiveMembers) -> ExistingGroups:
 
 
 def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
-    """The CompositePodGroups of a group by instance suffix; of a user's own template one, with all below."""
+    """Return a group's instances by suffix; {"": None} if only the user's own Workload has the group."""
     group = resolved.groups.get(name)
     return {"": None} if group is None else group.instances
 

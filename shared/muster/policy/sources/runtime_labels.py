@@ -64,7 +64,7 @@ def labels_of_template(read: GroupLabels | None) -> dict[str, str]:
 def leaves(
     groups: Sequence[GroupPolicy], above: str = "workload", *, per_job: bool = False
 ) -> Iterator[tuple[str, GroupPolicy]]:
-    """Every group of pods in a policy, with its path; below `per: Job` each has it too."""
+    """Yield path and group of each group of pods in a policy; `per: Job` is inherited from groups above."""
     for index, group in enumerate(groups):
         path = f"{above}.groups[{index}]"
         each_job = per_job or group.per is not None

@@ -89,7 +89,7 @@ class _Node:
     waiting: defaultdict[int, list[_Waiting]] = field(default_factory=lambda: defaultdict(list))
 
     def there_without(self, ended: int) -> int:
-        """The pods, or ready child groups, without the pods of replicatedJobs that have ended.
+        """Return the number of pods, or of ready child groups, without pods of replicatedJobs in `ended`.
 
         The scheduler does not count the pods of those.
         """
@@ -190,7 +190,7 @@ class _Startup:
                 self._come(waiting)
 
     def _come(self, waiting: _Waiting) -> None:
-        """The pods of a batch exist from now on; batches that wait for groups they complete can go on."""
+        """Create the pods of a batch; queue it and the batches whose groups have enough members now."""
         waiting.exists = True
         self._placeable.append(waiting)
         self._placeable += waiting.node.add(waiting.batch.pods, waiting.batch.pod_set)

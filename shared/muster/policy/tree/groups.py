@@ -115,7 +115,7 @@ class Group:
         return all(leaf.never_preempts_at(suffix) for leaf in self.leaves() for suffix in leaf.sizes or ("",))
 
     def never_preempts_at(self, suffix: str) -> bool:
-        """Whether the priority class of the pods in one of its PodGroups says so."""
+        """Whether the priority class of the pods in the PodGroup `suffix` says `preemptionPolicy: Never`."""
         return all(pods.priority.preemption_policy == NEVER for pods in self.pod_sets_at(suffix))
 
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:

@@ -101,7 +101,7 @@ def _members_left(
 
 
 def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
-    """The completion indexes a Job has still to run; for a NonIndexed Job as many numbers as pods to come."""
+    """Yield ranges of the completion indexes to run; for a NonIndexed Job, of one number per pod to come."""
     spec, status = job.spec, job.status
     if spec.indexed and spec.completions is not None:
         done = [*_index_ranges(status.completed_indexes), *_index_ranges(status.failed_indexes)]

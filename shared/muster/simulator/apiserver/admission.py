@@ -184,7 +184,7 @@ def _set_priority(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
 
 
 def _set_preemption(kind: Kind, obj: Object, computed: str) -> None:
-    """A group has the default one by now, even where nobody asked for it."""
+    """Set the preemptionPolicy that follows from the class; refuse the object if it has another one."""
     given = obj["spec"].setdefault("preemptionPolicy", computed)
     if given != computed:
         why = (

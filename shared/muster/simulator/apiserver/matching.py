@@ -91,7 +91,7 @@ def variables_of(spec: Object) -> dict[str, str]:
 
 
 def conditions_hold(spec: Object, given: Activation) -> bool:
-    """Whether all match conditions hold; one that does not decides, whatever fails beside it.
+    """Whether all match conditions hold; a false one makes it False even if others fail to evaluate.
 
     Raises:
         ExpressionError: one fails, and all others hold.
