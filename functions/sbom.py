@@ -47,7 +47,7 @@ def main(out: Path) -> None:
 
 
 def bill_of_materials(locked: str) -> str:
-    """The bill of materials of a locked requirements file, as CycloneDX JSON."""
+    """Return the bill of materials of a locked requirements file, as CycloneDX JSON."""
     subject = Component(
         name="muster-gangs",
         version=version("muster-gangs"),
@@ -68,7 +68,7 @@ def bill_of_materials(locked: str) -> str:
 
 
 def license_of(package: str) -> str:
-    """The licence of an installed package, as SPDX expression; "" if it is not installed or names none."""
+    """Return an installed package's licence as SPDX expression; "" if not installed or it names none."""
     try:
         metadata = distribution(package).metadata.json
     except PackageNotFoundError:  # locked for another platform

@@ -94,7 +94,7 @@ def _own_dependencies(pyproject: Path) -> list[str]:
 
 
 def _pyproject(project: Path, own_dependencies: Sequence[str]) -> str:
-    """The pyproject.toml of a function, with every dependency of Muster in its locked version."""
+    """Return the pyproject.toml of a function, with every dependency of Muster in its locked version."""
     root = tomllib.loads((FUNCTIONS.parent / "pyproject.toml").read_text())["project"]
     code = next(
         path
@@ -110,7 +110,7 @@ def _pyproject(project: Path, own_dependencies: Sequence[str]) -> str:
 
 
 def locked_versions() -> list[str]:
-    """The packages of requirements.txt as `flask==3.1.3`, dependencies of dependencies included.
+    """Return the packages of requirements.txt as `flask==3.1.3`, dependencies of dependencies included.
 
     Without hashes, which only a requirements file can have, and without func-python, which func brings.
     """

@@ -96,7 +96,7 @@ __all__ = [
 
 
 def serve_step(step: Step) -> Any:
-    """The instance of a step that func's Python middleware serves, configured by the environment.
+    """Return the instance of a step that func's Python middleware serves, configured by the environment.
 
     It needs the extra `knative`. Settings: `muster.runtime.config`.
 

@@ -30,6 +30,6 @@ def has_match(pattern: str, text: str) -> bool:
 
 @cache
 def _matches() -> tuple[Any, Any]:
-    """The function `matches` of CEL, whose C++ library brings RE2."""
+    """Return the function `matches` of CEL, whose C++ library brings RE2."""
     environment = cel.NewEnv(variables=dict.fromkeys(("pattern", "text"), cel.Type.STRING))
     return environment, environment.compile("text.matches(pattern)")

@@ -24,13 +24,13 @@ class BadStepError(LookupError):
 
 
 def step_names() -> list[str]:
-    """The names of all steps: `create_workload` for functions/create_workload/function/step.py."""
+    """Return the names of all steps: `create_workload` for functions/create_workload/function/step.py."""
     return sorted(path.parents[1].name for path in FUNCTIONS.glob("*/function/step.py"))
 
 
 @cache
 def step_named(name: str) -> Step:
-    """The step of that name, `create_workload` or `create-workload`.
+    """Return the step of that name, `create_workload` or `create-workload`.
 
     Raises:
         LookupError: there is no such step; the message lists all names.
@@ -39,7 +39,7 @@ def step_named(name: str) -> Step:
 
 
 def step_file(name: str, own: Mapping[str, Path] = MappingProxyType({})) -> Path:
-    """The step.py of a step or Service.
+    """Return the step.py of a step or Service.
 
     Args:
         name: `create_workload` or `create-workload`.
@@ -57,7 +57,7 @@ def step_file(name: str, own: Mapping[str, Path] = MappingProxyType({})) -> Path
 
 
 def find_step(name: str) -> Step:
-    """The step of a name of Muster's, or of the path of a step of one's own: its folder or its step.py.
+    """Return the step of a name, or of the path of another step: its folder or its step.py.
 
     Raises:
         LookupError: there is neither; the message lists Muster's names.
@@ -75,12 +75,12 @@ def find_step(name: str) -> Step:
 
 @cache
 def load_step(path: Path) -> Step:
-    """The `STEP` of a file; the file is executed once per process."""
+    """Return the `STEP` of a file; the file is executed once per process."""
     return fresh_step(path)
 
 
 def fresh_step(path: Path) -> Step:
-    """The `STEP` of a file; the file is executed at every call.
+    """Return the `STEP` of a file; the file is executed at every call.
 
     Raises:
         BadStepError: the file has an error, or no STEP.

@@ -27,7 +27,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
-    """The owner, its Jobs, and the groups that exist."""
+    """Return the owner, its Jobs, and the groups that exist."""
     live, resolved = read_owner(cluster, subject, by_workload=True)
     if isinstance(resolved, NoOp) or not live.workloads:
         return PodGroupInputs(resolved, LiveMembers())

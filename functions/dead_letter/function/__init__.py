@@ -2,7 +2,7 @@
 
 
 def new() -> object:
-    """The store of dead letters behind func's middleware, set up from the environment."""
+    """Return the store of dead letters behind func's middleware, set up from the environment."""
     # Not at the top, as in the other functions: importing this package needs no func.
     from muster.runtime.knative import serve_dead_letters  # noqa: PLC0415
 

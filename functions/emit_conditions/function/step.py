@@ -45,7 +45,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs:
-    """The owner, its Jobs, pods and groups; while pods are missing, also why none could be created."""
+    """Return the owner, its Jobs, pods and groups; while pods are missing, also why none could be created."""
     nothing_new = partial(nothing_to_report, added=isinstance(subject, AddedGroup))
     live, resolved = read_owner(cluster, subject, classes=True, skip=nothing_new)
     if isinstance(resolved, NoOp):

@@ -28,7 +28,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
-    """The whole runtime; if it has a policy, also the names of the Events about it."""
+    """Return the whole runtime; if it has a policy, also the names of the Events about it."""
     body = cluster.get(by_kind(subject.api_version, subject.kind), subject.name, subject.namespace)
     if body is None or (subject.uid and body["metadata"]["uid"] != subject.uid):
         return RuntimeInputs(subject)

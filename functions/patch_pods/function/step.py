@@ -65,7 +65,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
 
 
 def _observe_pod(cluster: Cluster, subject: ObjectRef) -> PodInputs:
-    """A pod and its PodGroup; other pods of the group have events of their own."""
+    """Return a pod and its PodGroup; other pods of the group have events of their own."""
     api = cluster.scheduling()
     named = subject.group if isinstance(subject, AddedPod) else ""
     group = _group_named(cluster, subject.namespace, named) if api.served else None
@@ -87,7 +87,7 @@ def _group_named(cluster: Cluster, namespace: str, name: str) -> PodGroup | None
 
 
 def _observe_group(cluster: Cluster, subject: ObjectRef, group: PodGroup, pods: tuple[Pod, ...]) -> PodInputs:
-    """A PodGroup with pods of it; where its owner matters, all groups that are placed together with it."""
+    """Return a PodGroup with its pods; if `needs_owner`, with all groups that are placed together with it."""
     alone = PodInputs(subject, cluster.scheduling(), pods, (group,))
     if not needs_owner(group, pods):
         return alone

@@ -18,12 +18,12 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Job and JobSet update, of an owner whose groups can change, once it was changed or pods of it ended."""
+    """Return the updated Job or JobSet; a NoOp if its groups cannot change, or neither size nor pods did."""
     return not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or resized(event)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ResizeInputs:
-    """The owner, its Jobs, its pods and its groups."""
+    """Return the owner, its Jobs, its pods and its groups."""
     live, resolved = read_owner(cluster, subject)
     if isinstance(resolved, NoOp):
         return ResizeInputs(resolved, LiveMembers())

@@ -4,7 +4,7 @@ from importlib import import_module
 
 
 def new() -> object:
-    """The step behind func's middleware, set up from the environment."""
+    """Return the step behind func's middleware, set up from the environment."""
     # Not at the top: planning and the local stack load `step` without func.
     from muster.runtime.knative import serve_step  # noqa: PLC0415
 

@@ -129,5 +129,5 @@ def _row(stored: StoredLetter) -> tuple[str, ...]:
 
 
 def _short(text: str) -> str:
-    """A text of an event for a cell: a sender chooses its length, and one row makes all rows as wide."""
+    """Return the text cut to the width of a cell: one long row would make all rows as wide."""
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."

@@ -25,7 +25,7 @@ DENSE_OBJECTS, DENSE_VALUES = 100_000, 200_000
 
 
 def text_bytes(data: bytes) -> int:
-    """The most bytes that the text of an answer, or one of its strings, takes in memory.
+    """Return the most bytes that the text of an answer, or one of its strings, takes in memory.
 
     Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
     four bytes.
@@ -40,7 +40,7 @@ def is_dense(data: bytes) -> bool:
 
 
 def parsed(data: bytes) -> Any:
-    """The parsed JSON of an answer; its text if it is no JSON.
+    """Return the parsed JSON of an answer; its text if it is no JSON.
 
     Values below DEEPEST levels are null where there are more than pydantic reads (200): the API server stores
     such managedFields of a user's object, and one would make the lists of all namespaces unreadable.
@@ -74,7 +74,7 @@ def parse_answer(data: bytes) -> Any:
 
 
 def _without_deep_values(data: bytes) -> bytes:
-    """The JSON with null in place of values below DEEPEST levels; "" if its brackets are not in pairs."""
+    """Return the JSON with null for values below DEEPEST levels; "" if its brackets are not in pairs."""
     kept: list[bytes] = []
     begin = depth = 0
     for token in _STRING_OR_BRACKET.finditer(data):

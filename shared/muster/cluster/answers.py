@@ -13,7 +13,7 @@ from muster.cluster.interface import Object
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
-    """The object of an answer.
+    """Return the object of an answer.
 
     Raises:
         ClusterError: the answer is an error, or no JSON object.
@@ -41,7 +41,7 @@ _CHUNK = 64 * 1024
 
 
 def with_metadata(path: str, answer: Any) -> Object:
-    """An object that has metadata.
+    """Return an object that has metadata.
 
     Raises:
         Unavailable: it has none; a proxy may answer anything with 200.
@@ -52,7 +52,7 @@ def with_metadata(path: str, answer: Any) -> Object:
 
 
 def items_of(path: str, answer: Object) -> tuple[list[Object], Object]:
-    """The objects of a list, and its metadata.
+    """Return the objects of a list, and its metadata.
 
     Raises:
         Unavailable: the answer is no list of Kubernetes objects.
@@ -67,7 +67,7 @@ def items_of(path: str, answer: Object) -> tuple[list[Object], Object]:
 
 
 def texts_of(path: str, answer: Object, field: str, key: str) -> list[str]:
-    """The texts under a key of all entries of a list.
+    """Return the texts under a key of all entries of a list.
 
     Raises:
         Unavailable: the answer has another shape.
@@ -83,7 +83,7 @@ def texts_of(path: str, answer: Object, field: str, key: str) -> list[str]:
 
 
 def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """The lines of an answer as they come, without empty ones; ends where the connection ends.
+    """Yield the lines of an answer as they come, without empty ones; ends where the connection ends.
 
     Raises:
         AnswerTooLarge: a line has more than LONGEST_LINE bytes.
@@ -100,7 +100,7 @@ def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
 
 def change_of(path: str, line: bytes) -> tuple[str, Object]:
-    """The type and the object of a line of a watch.
+    """Return the type and the object of a line of a watch.
 
     Raises:
         Unavailable: the line has another shape.

@@ -67,19 +67,19 @@ class Client:
 
     @classmethod
     def for_server(cls, url: str, **options: Any) -> Self:
-        """A client without credentials, for an API server on this machine."""
+        """Return a client without credentials, for an API server on this machine."""
         return cls(Configuration(host=url), **options)
 
     @classmethod
     def from_kubeconfig(cls, path: str | None = None, **options: Any) -> Self:
-        """A client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
+        """Return a client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
         configuration = Configuration()
         load_kube_config(config_file=path, client_configuration=configuration)
         return cls(configuration, **options)
 
     @classmethod
     def in_cluster(cls, **options: Any) -> Self:
-        """A client with the pod's service account; the token file is read again as it is renewed."""
+        """Return a client with the pod's service account; the token file is read again as it is renewed."""
         configuration = Configuration()
         load_incluster_config(client_configuration=configuration)
         return cls(configuration, **options)
@@ -90,7 +90,7 @@ class Client:
         return self._connections.url
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None if there is none of that name.
+        """Return the live object, or None if there is none of that name.
 
         None also for an invalid name: an ownerReference may have any text, such as
         `../../team-b/trainjobs/llama`, which must not get into a URL.
@@ -108,13 +108,13 @@ class Client:
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """All objects of a kind, each with its apiVersion and kind as from a GET."""
+        """Return all objects of a kind, each with its apiVersion and kind as from a GET."""
         return self.list_with_version(resource, namespace, labels=labels, fields=fields, as_of=as_of)[0]
 
     def list_with_version(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> tuple[Objects, str]:
-        """All objects of a kind, and the resourceVersion from which a watch sees later changes."""
+        """Return all objects of a kind, and the resourceVersion from which a watch sees later changes."""
         joined = all_pages(
             lambda token: self.page(
                 resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token
@@ -132,7 +132,7 @@ class Client:
         as_of: str = "",
         token: str = "",
     ) -> Page:
-        """The next objects of a kind: at most 500, and fewer where they are large or come slowly.
+        """Return the next objects of a kind: at most 500, and fewer where they are large or come slowly.
 
         Raises:
             Expired: the token is too old; the error has one that continues from there, at a later moment.
@@ -170,7 +170,7 @@ class Client:
         return self._page(path, query)
 
     def _page(self, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
-        """The answer with a page and its `text_bytes`; a page that is too large is read in smaller parts.
+        """Return a page and its `text_bytes`; a page that is too large is read in smaller parts.
 
         A page that comes too slowly is smaller the next time.
         """
@@ -275,7 +275,7 @@ class Client:
             return
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """The served versions of an API group with their resources, as `v1beta1/podgroups`; empty if none."""
+        """Return the served versions and resources of an API group, as `v1beta1/podgroups`; empty if none."""
         try:
             path = f"/apis/{group}"
             versions = texts_of(path, self._call("GET", path), "versions", "version")
@@ -297,7 +297,7 @@ class Client:
         resource_version: str = "",
         timeout_seconds: int = 300,
     ) -> Iterator[tuple[str, Object]]:
-        """The changes of a kind after `resource_version`, as ("ADDED" | "MODIFIED" | "DELETED", object).
+        """Yield the changes of a kind after `resource_version`: ("ADDED" | "MODIFIED" | "DELETED", object).
 
         A "BOOKMARK" has only a newer resourceVersion to resume from. Ends when the server ends the watch,
         after `timeout_seconds` at the latest.

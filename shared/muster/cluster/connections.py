@@ -125,7 +125,7 @@ class Connections:
             raise errors.Unavailable(f"{method} {path}: {error}") from error
 
     def _credentials(self) -> dict[str, str]:
-        """The headers with the credentials, without the blanks and the newline that files end in.
+        """Return the headers with the credentials, without the blanks and the newline that files end in.
 
         Raises:
             Unauthorized: they have characters that no header may have; urllib3's error would have them, too.

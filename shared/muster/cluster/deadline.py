@@ -22,5 +22,5 @@ def until(end: float) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Seconds until the deadline, negative after it; inf if unset."""
+    """Return seconds until the deadline, negative after it; inf if unset."""
     return _end.get() - time.monotonic()

@@ -94,7 +94,7 @@ class Expired(ClusterError):
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterError:
-    """The error of an answer with a status of 400 or above.
+    """Return the error of an answer with a status of 400 or above.
 
     Args:
         status: the HTTP status code.
@@ -139,7 +139,7 @@ def _has_cause(status_object: Mapping[str, Any], reason: str) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """A field of a Status; empty if a proxy wrote something else there."""
+    """Return a field of a Status; empty if a proxy wrote something else there."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -44,13 +44,13 @@ class RawCluster(Protocol):
     """
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None if there is none of that name."""
+        """Return the live object, or None if there is none of that name."""
         ...
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """All objects of a kind in a namespace, or in all of them; `labels` and `fields` are selectors.
+        """Return the objects of a kind in one namespace or in all; `labels` and `fields` are selectors.
 
         A list of the newest state waits up to 100 ms until the API server's cache is as new as etcd
         (KEP-2340); one with `as_of` does not. In a function, lists leave out the containers and volumes of
@@ -77,7 +77,7 @@ class RawCluster(Protocol):
         as_of: str = "",
         token: str = "",
     ) -> Page:
-        """One page of such a list, from the continue token on; the empty token begins a list.
+        """Return one page of such a list, from the continue token on; the empty token begins a list.
 
         Raises:
             Expired: the token is too old; the error has one that continues from there, at a later moment.
@@ -95,7 +95,7 @@ class RawCluster(Protocol):
         ...
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """The served versions of an API group with their resources, as `v1beta1/podgroups`."""
+        """Return the served versions of an API group with their resources, as `v1beta1/podgroups`."""
         ...
 
 
@@ -124,7 +124,7 @@ class Cluster(RawCluster, Protocol):
         ...
 
     def scheduling(self) -> SchedulingApi:
-        """The versions of scheduling.k8s.io that the API server serves."""
+        """Return the versions of scheduling.k8s.io that the API server serves."""
         ...
 
     def refresh(self) -> None:

@@ -62,7 +62,7 @@ class Listing:
     needless: Callable[[Any], bool] = lambda _object: False
 
     def kept(self, body: Object, most_bytes: int) -> bytes:
-        """The text to keep of an object: a tenth of the memory of parsed JSON."""
+        """Return the text to keep of an object: a tenth of the memory of parsed JSON."""
         view: Any = body
         kept = None
         if self.view is not None:
@@ -80,7 +80,7 @@ class Listing:
 
 
 def _identity(body: Object) -> Object:
-    """The object with its name and UID, the labels that selectors use, and whether it is being deleted."""
+    """Return the object with name, UID, the labels that selectors use, and its deletionTimestamp alone."""
     names = ("name", "namespace", "uid", "deletionTimestamp")
     metadata = {name: body["metadata"][name] for name in names if name in body["metadata"]}
     labels = body["metadata"].get("labels") or {}
@@ -110,7 +110,7 @@ class _Compressed(Mapping[_Key, Object]):
         return body
 
     def text(self, key: _Key) -> bytes:
-        """The JSON of an object."""
+        """Return the JSON of an object."""
         inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=self._first)
         return inflater.decompress(self._texts[key])
 
@@ -152,7 +152,7 @@ class _Table:
         return [key for key in indexed if namespace in {"", key[0]}]
 
     def parsed(self, keys: Iterable[_Key], before_each: _BeforeParsing | None = None) -> Objects:
-        """The objects; `before_each` may refuse one by an exception."""
+        """Return the objects; `before_each` may refuse one by an exception."""
         bodies = []
         for key in keys:
             text = self._objects.text(key)
@@ -259,7 +259,7 @@ class ListCache(ReadOnly):
             self._to_read.popleft()
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The object as it was listed."""
+        """Return the object as it was listed."""
         table = self._table(resource)
         if table is not None:
             return table.get((namespace, name))
@@ -272,7 +272,7 @@ class ListCache(ReadOnly):
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """The listed objects that match the selectors; those of kinds that are not listed as of `as_of`."""
+        """Return the listed objects that match the selectors; of kinds not listed, those as of `as_of`."""
         table = self._table(resource)
         if table is not None:
             return table.parsed(table.choose(namespace, labels, fields), self.before_parsing)
@@ -292,7 +292,7 @@ class ListCache(ReadOnly):
         as_of: str = "",
         token: str = "",
     ) -> Page:
-        """A part of the listed objects; the token is the number of those before it."""
+        """Return a part of the listed objects; the token is the number of those before it."""
         table = self._table(resource)
         if table is None:
             return super().page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
@@ -319,7 +319,7 @@ class ListCache(ReadOnly):
         return self._tables.get(resource)
 
     def _once(self, key: tuple[str, ...], read: Callable[[], Any], most_bytes: int = sys.maxsize) -> Any:
-        """The answer, which is kept if it is small enough."""
+        """Return the answer, which is kept if it is small enough."""
         if key in self._answers:
             return json.loads(self._answers[key])
         answer = read()
@@ -330,7 +330,7 @@ class ListCache(ReadOnly):
         return answer
 
     def _bytes_left(self, namespace: str) -> int:
-        """The bytes that a namespace may still keep: as many as it has are left for the others.
+        """Return the bytes that a namespace may still keep: as many as it has are left for the others.
 
         So however much the objects of some namespaces have, those of a further one are kept.
         """

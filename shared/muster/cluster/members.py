@@ -28,7 +28,7 @@ from muster.policy.tree.policy_tree import LEVELS
 
 
 def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> LiveMembers:
-    """The Jobs, pods, PodGroups and CompositePodGroups of an owner.
+    """Return the Jobs, pods, PodGroups and CompositePodGroups of an owner.
 
     Pods before groups: the scheduler places a group and then binds its pods, so a group is never reported as
     unschedulable beside bound pods of it.
@@ -41,7 +41,7 @@ def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | No
 
 
 def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> LiveMembers:
-    """The Jobs, PodGroups and CompositePodGroups of an owner, without its pods.
+    """Return the Jobs, PodGroups and CompositePodGroups of an owner, without its pods.
 
     The Jobs are those in the API server's cache: a Job that is missing there counts in full, and a change of
     its size that is missing has an event of its own.
@@ -52,7 +52,7 @@ def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> L
 
 
 def jobs_of(cluster: Cluster, live: LiveOwner, *, as_of: str = "") -> tuple[Job, ...]:
-    """The Jobs of an owner's JobSet; a Job is its own."""
+    """Return the Jobs of an owner's JobSet; a Job is its own."""
     runner = live.runner
     if runner is None or isinstance(runner, Job):
         return () if runner is None else (runner,)
@@ -65,7 +65,7 @@ def jobs_of(cluster: Cluster, live: LiveOwner, *, as_of: str = "") -> tuple[Job,
 
 
 def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
-    """The pods of an owner."""
+    """Return the pods of an owner."""
     runner = live.runner or live.owner
     if runner is None or not LABEL_VALUE.fullmatch(runner.metadata.name):
         return ()  # a name may be longer than a label
@@ -83,7 +83,7 @@ def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
 def pod_groups(
     cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, pods: Iterable[Pod]
 ) -> tuple[PodGroup, ...]:
-    """The PodGroups that an owner should have and those that its pods name, by any creator.
+    """Return the PodGroups that an owner should have and those that its pods name, by any creator.
 
     The one of the event is not read again if it was placed then: it stays placed.
     """
@@ -102,7 +102,7 @@ def pod_groups(
 def composites(
     cluster: Cluster, resolved: ResolvedOwner, groups: Iterable[PodGroup]
 ) -> tuple[CompositePodGroup, ...]:
-    """The CompositePodGroups that an owner should have, or that are above its groups, as far as they exist.
+    """Return the existing CompositePodGroups that an owner should have or that are above its groups.
 
     After a change of its policy its groups may be in those of an earlier one.
     """
@@ -124,7 +124,7 @@ def composites(
 
 
 def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
-    """The pods that name a group: those of its owner, or labelled ones if it has none or is a fallback group.
+    """Return the pods that name a group: its owner's, or labelled ones if it has none or is a fallback group.
 
     Pods of several owners may need the same fallback group.
 
@@ -144,7 +144,7 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
 
 
 def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
-    """The message of the latest FailedCreate Event of some Jobs: a full quota is reported nowhere else."""
+    """Return the message of the Jobs' latest FailedCreate Event: a full quota is reported nowhere else."""
     uids = dict.fromkeys(job.metadata.uid for job in jobs)
     namespace = jobs[0].metadata.namespace
     # For each of these the API server reads all Events of the namespace.
@@ -161,12 +161,12 @@ def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
 
 
 def _selector(runner: OwnerObject) -> str:
-    """The label selector of the pods and Jobs of a JobSet, or of the pods of a Job."""
+    """Return the label selector of the pods and Jobs of a JobSet, or of the pods of a Job."""
     return f"{runs_as(known_kind_of(runner)).pod_label}={runner.metadata.name}"
 
 
 def _named(cluster: Cluster, resource: Resource, namespace: str, names: set[str]) -> Iterator[Object]:
-    """The objects of these names, as far as they exist: a few one by one, many from one list."""
+    """Return the objects of these names, as far as they exist: a few one by one, many from one list."""
     if len(names) <= cluster.single_reads:
         bodies = (cluster.get(resource, name, namespace) for name in sorted(names))
         return (body for body in bodies if body is not None)

@@ -34,7 +34,7 @@ def read_owner(
     by_workload: bool = False,
     skip: Skip | None = None,
 ) -> tuple[LiveOwner, ResolvedOwner | NoOp]:
-    """The root owner of an object with its groups, or the reason to leave it alone.
+    """Return the root owner of an object with its groups, or the reason to leave it alone.
 
     Args:
         cluster: where to read.
@@ -60,7 +60,7 @@ def read_owner(
 
 
 def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
-    """The root owner of an object with everything that resolving it needs."""
+    """Return the root owner of an object with everything that resolving it needs."""
     root = chain.root
     if root is None:
         return LiveOwner(subject)
@@ -121,7 +121,7 @@ def _names(workload: Object, root: OwnerObject) -> bool:
 
 
 def _with_template_names(workload: Object) -> Object:
-    """A Workload with its controllerRef and, of its templates, the names of those of PodGroups."""
+    """Return a Workload with its controllerRef and, of its templates, the names of those of PodGroups."""
     spec, names = workload["spec"], []
     if not isinstance(spec, Mapping):
         return workload
@@ -179,7 +179,7 @@ class _Chain:
 
 
 def _newest(*objects: KubernetesObject | None) -> str:
-    """The highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
+    """Return the highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
     versions = (found.metadata.resource_version for found in objects if found is not None)
     return max(versions, key=lambda version: (len(version), version), default="")
 
@@ -188,7 +188,7 @@ _VIEWS: dict[str, type[KubernetesObject]] = {WORKLOADS.kind: Workload, POD_GROUP
 
 
 def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
-    """The root owner of an object, and the object that makes its Jobs or pods."""
+    """Return the root owner of an object, and the object that makes its Jobs or pods."""
     kind = kind_of(ref)
     if kind is None:
         body = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
@@ -220,7 +220,7 @@ def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObj
 
 
 def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
-    """The owner of a pod, group or Workload; a user's Workload may name it by controllerRef alone."""
+    """Return the owner of a pod, group or Workload; a user's Workload may name it by controllerRef alone."""
     if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
         return None
     if ref.kind == WORKLOADS.kind:

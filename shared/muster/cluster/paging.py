@@ -46,7 +46,7 @@ LEFT_OUT = frozenset({"containers", "initContainers", "ephemeralContainers", "vo
 
 
 def without_containers(body: Any) -> Any:
-    """An object as it is kept of a list: without the containers and volumes of pods, and managedFields.
+    """Return an object without managedFields and the containers and volumes of its pods.
 
     So what one event keeps of the members of an owner is bounded by their number, and by 256 KiB of
     annotations each (`TotalAnnotationSizeLimitB`, pkg/api/validation, Kubernetes v1.37.1).
@@ -96,11 +96,11 @@ class PageSizes:
         self._sizes: dict[str, int] = {}
 
     def of(self, path: str) -> int:
-        """The number of objects to ask for."""
+        """Return the number of objects to ask for."""
         return self._sizes.get(path, self._most)
 
     def most_bytes(self, path: str) -> int | None:
-        """The most bytes to read of the next page; None for a page of one object, which cannot be smaller."""
+        """Return the most bytes to read of the next page; None for one object: it cannot be smaller."""
         return 2 * self._page_bytes if self.of(path) > 1 else None
 
     def read(self, path: str, objects: int, size: int) -> None:
@@ -125,7 +125,7 @@ class PageSizes:
 
 
 def all_pages(page_at: Callable[[str], Page]) -> Page:
-    """All pages of a list, joined into one.
+    """Return all pages of a list, joined into one.
 
     All pages show the list at one resourceVersion. If that expires before the last page (410 after five
     minutes, or after a compaction), the list is read once more from the beginning.

@@ -54,7 +54,7 @@ Permissions = frozenset[Permission]
 
 
 def may(verbs: str, *resources: Resource, subresource: str = "", name: str = "") -> Permissions:
-    """Permissions for each verb of a list such as `"get list"`, on each resource."""
+    """Return permissions for each verb of a list such as `"get list"`, on each resource."""
     return frozenset(
         Permission(verb, resource, subresource, name) for verb in verbs.split() for resource in resources
     )
@@ -84,7 +84,7 @@ REPORT_TO_OWNERS = may("patch", *_OWNERS, *_JOBS, subresource="status") | may("c
 def missing_permissions(
     cluster: RawCluster, needed: Iterable[Permission], namespace: str, manager: str
 ) -> Permissions:
-    """The needed permissions that the caller does not have: one SelfSubjectAccessReview for each.
+    """Return the needed permissions that the caller does not have: one SelfSubjectAccessReview for each.
 
     A SelfSubjectRulesReview would be one call, but it covers one namespace, not permissions in all of them,
     and may be incomplete if RBAC is not the only authorizer.

@@ -22,7 +22,7 @@ from muster.policy.sources.source import (
 
 
 def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
-    """The highest policy source of an owner and the locked fields; empty for the built-in default.
+    """Return the highest policy source of an owner and the locked fields; empty for the built-in default.
 
     Once the owner has a Workload of Muster's, the policy that it was made under is the only one.
     """
@@ -39,7 +39,7 @@ def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
 
 
 def of_owner(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -> Iterator[PolicySource]:
-    """All policy sources of an owner, highest first; each is read when it is asked for.
+    """Yield all policy sources of an owner, highest first; each is read when it is asked for.
 
     Above all others is a runtime that leaves the groups to upstream; then come the locked fields, which apply
     to all policies below.

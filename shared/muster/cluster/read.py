@@ -16,7 +16,7 @@ _Item = TypeVar("_Item")
 
 
 def get(cluster: Cluster, view: type[_View], resource: Resource, ref: ObjectRef) -> _View | None:
-    """The view of an object; None if there is none of that name and UID."""
+    """Return the view of an object; None if there is none of that name and UID."""
     body = cluster.get(resource, ref.name, ref.namespace)
     if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
         return None
@@ -24,7 +24,7 @@ def get(cluster: Cluster, view: type[_View], resource: Resource, ref: ObjectRef)
 
 
 def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
-    """All objects of a kind; none if the cluster does not serve it, for example without the Trainer."""
+    """Return all objects of a kind; none if it is not served, for example without the Trainer."""
     try:
         return cluster.list(resource, namespace, labels=labels)
     except errors.ApiGone:

@@ -28,7 +28,7 @@ class ReadOnly(ABC):
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """The objects of a kind that match the selectors."""
+        """Return the objects of a kind that match the selectors."""
 
     def page(
         self,
@@ -40,7 +40,7 @@ class ReadOnly(ABC):
         as_of: str = "",
         token: str = "",  # noqa: ARG002 - there is one page
     ) -> Page:
-        """The whole list as one page."""
+        """Return the whole list as one page."""
         return Page(self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of))
 
     def write(self, action: Action, manager: str) -> Object:
@@ -68,7 +68,7 @@ class Snapshot(ReadOnly):
             by_name[metadata.get("namespace", ""), metadata["name"]] = body
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The object of that name, or None."""
+        """Return the object of that name, or None."""
         return self._kinds[resource.group, resource.kind].get((namespace, name))
 
     def list(
@@ -80,7 +80,7 @@ class Snapshot(ReadOnly):
         fields: str = "",
         as_of: str = "",  # noqa: ARG002 - a snapshot has one state
     ) -> Objects:
-        """All objects of a kind that match the selectors."""
+        """Return all objects of a kind that match the selectors."""
         return [
             body
             for (object_namespace, _), body in self._kinds[resource.group, resource.kind].items()
@@ -88,12 +88,12 @@ class Snapshot(ReadOnly):
         ]
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """As Kubernetes 1.37 with all feature gates serves it."""
+        """Return the API as Kubernetes 1.37 with all feature gates serves it."""
         served = {"v1beta1/workloads", "v1beta1/podgroups", "v1alpha3/compositepodgroups"}
         return frozenset(served if group == "scheduling.k8s.io" else ())
 
     def scheduling(self) -> SchedulingApi:
-        """As Kubernetes 1.37 with all feature gates serves it."""
+        """Return the API as Kubernetes 1.37 with all feature gates serves it."""
         return SchedulingApi()
 
     def refresh(self) -> None:
@@ -127,7 +127,7 @@ def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bo
 
 
 def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """The fields of an object by dotted path, without lists."""
+    """Return the fields of an object by dotted path, without lists."""
     flat: dict[str, str] = {}
     for name, value in body.items():
         if isinstance(value, Mapping):

@@ -38,7 +38,7 @@ _View = TypeVar("_View", bound=KubernetesObject)
 
 
 def groups_and_owners() -> tuple[Listing, ...]:
-    """Lists of everything Muster makes, then of all owners."""
+    """Return lists of everything Muster makes, then of all owners."""
     created = (Listing(resource, view) for resource, view in _CREATED_BY_MUSTER)
     return (*created, *(Listing(kind.resource, kind.view, needless=_is_needless) for kind in KINDS))
 
@@ -49,7 +49,7 @@ def _is_needless(owner: OwnerObject) -> bool:
 
 
 def owners(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Every owner that may be a root owner: one that no other owner controls.
+    """Yield every owner that may be a root owner: one that no other owner controls.
 
     Owners that have ended, and Jobs without group labels (most of a cluster's), need nothing.
     """
@@ -65,7 +65,7 @@ def owners(cluster: Cluster) -> Iterator[ObjectRef]:
 
 
 def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
-    """Every root owner, then the objects that deleted owners left behind.
+    """Yield every root owner, then the objects that deleted owners left behind.
 
     An orphan needs no further read: its owner's UID will never be seen again, and its own is a precondition.
     """
@@ -79,7 +79,7 @@ def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
 
 
 def _without_details(created: KubernetesObject) -> KubernetesObject:
-    """The object as far as the plan of an orphan needs it: a sweep keeps all orphans until their turns."""
+    """Return the fields that the plan of an orphan needs: a sweep keeps all orphans until their turns."""
     meta = created.metadata
     labels = {label: meta.labels[label] for label in (MANAGED_BY, OWNER_UID) if label in meta.labels}
     kept = ObjectMeta(
@@ -100,7 +100,7 @@ def objects_of(cluster: Cluster, *resources: Resource, labels: str = "") -> Iter
 
 
 def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Every PodGroup that has pods with our gate, and every such pod without a schedulingGroup.
+    """Yield every PodGroup that has pods with our gate, and every such pod without a schedulingGroup.
 
     If the API is not served no group exists, and every such pod loses its gate.
     """
@@ -124,7 +124,7 @@ def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
 
 
 def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
-    """The UIDs of all owners, and the kinds of owners that are not served."""
+    """Return the UIDs of all owners, and the kinds of owners that are not served."""
     uids: list[str] = []
     not_served: set[str] = set()
     for kind in KINDS:
@@ -136,7 +136,7 @@ def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _readable(view: type[_View], body: Object) -> _View | None:
-    """The view of an object; None if it cannot be read, so that it does not hide all others."""
+    """Return the view of an object; None if it cannot be read, so that it does not hide all others."""
     try:
         return view.read(body)
     except ValidationError:

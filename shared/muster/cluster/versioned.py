@@ -34,7 +34,7 @@ class Versioned:
         self._api: SchedulingApi | None = None
 
     def scheduling(self) -> SchedulingApi:
-        """The versions of scheduling.k8s.io that the API server serves."""
+        """Return the versions of scheduling.k8s.io that the API server serves."""
         api = self._api
         if api is None:
             api = versions.choose(self._cluster.served_versions(versions.GROUP))
@@ -48,14 +48,14 @@ class Versioned:
         self._api = None
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None if there is none of that name."""
+        """Return the live object, or None if there is none of that name."""
         body = self._with_served_version(resource, lambda served: self._cluster.get(served, name, namespace))
         return versions.from_served(body) if body else None
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """All objects of a kind that match the selectors."""
+        """Return all objects of a kind that match the selectors."""
         bodies = self._with_served_version(
             resource,
             lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields, as_of=as_of),
@@ -72,7 +72,7 @@ class Versioned:
         as_of: str = "",
         token: str = "",
     ) -> Page:
-        """One page of such a list."""
+        """Return one page of such a list."""
         page = self._with_served_version(
             resource,
             lambda served: self._cluster.page(
@@ -94,7 +94,7 @@ class Versioned:
         return versions.from_served(self._with_served_version(resource, send))
 
     def served_versions(self, group: str) -> frozenset[str]:
-        """The served versions of an API group with their resources."""
+        """Return the served versions of an API group with their resources."""
         return self._cluster.served_versions(group)
 
     def _served(self, resource: Resource) -> Resource:
@@ -117,6 +117,6 @@ class Versioned:
 
 
 def _to_served(served: Resource, body: Any) -> Any:
-    """A body or patch in the served version; a JSON patch stays, because its paths are the same in all."""
+    """Return a body or patch in the served version; a JSON patch has the same paths in all versions."""
     is_object = served.group == versions.GROUP and isinstance(body, Mapping)
     return versions.to_served(SchedulingApi(served.version), body) if is_object else body

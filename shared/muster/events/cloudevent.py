@@ -86,7 +86,7 @@ class Received:
 
 
 def receive(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> Received:
-    """The CloudEvent of a request, in binary or structured mode by its content type.
+    """Return the CloudEvent of a request, in binary or structured mode by its content type.
 
     The number of values is compared with the limit before the JSON is parsed.
 
@@ -228,7 +228,7 @@ def _json(body: bytes, path: str, limits: EventLimits) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """The levels of objects and lists in a JSON value, counted up to one above the limit."""
+    """Return the levels of objects and lists in a JSON value, counted up to one above the limit."""
     level, depth = [value], 0
     while depth <= DEPTH_LIMIT:
         level = [child for parent in level for child in _children(parent)]
@@ -270,6 +270,6 @@ def _media_type(content_type: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as JSON for a message, cut to 80 characters."""
+    """Return a value as JSON for a message, cut to 80 characters."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - the width of a terminal

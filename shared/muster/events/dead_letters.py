@@ -74,13 +74,13 @@ class DeadLetter:
         return str(attributes.get("subject", ""))
 
     def again(self) -> dict[str, Any]:
-        """The event with its number of redrives increased, to be sent again."""
+        """Return the event with its number of redrives increased, to be sent again."""
         redrives = _number(self.event.get(REDRIVES, ""), MOST_REDRIVES) or 0
         return {**self.event, REDRIVES: str(min(redrives + 1, MOST_REDRIVES))}
 
 
 def of_request(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> DeadLetter:
-    """The dead letter of a request, in binary or structured mode.
+    """Return the dead letter of a request, in binary or structured mode.
 
     Raises:
         UnreadableEvent: the request is no CloudEvent, or is beyond a limit.
@@ -96,7 +96,7 @@ def of_request(headers: Mapping[str, str], body: bytes, limits: EventLimits = UN
 
 
 def cut(letter: DeadLetter, size: int) -> DeadLetter:
-    """The letter if its ConfigMap has at most `size` bytes, else with as much of it as is kept then.
+    """Return the letter if its ConfigMap has at most `size` bytes, else with as much of it as is kept then.
 
     The event's data goes first, then all attributes but the names of the event, cut to 256 characters each.
     """
@@ -110,13 +110,13 @@ def cut(letter: DeadLetter, size: int) -> DeadLetter:
 
 
 def without_data(letter: DeadLetter) -> DeadLetter:
-    """The letter with the attributes of its event alone."""
+    """Return the letter with the attributes of its event alone."""
     attributes = {name: value for name, value in letter.event.items() if not name.startswith("data")}
     return replace(letter, event=attributes)
 
 
 def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
-    """The ConfigMap of a dead letter."""
+    """Return the ConfigMap of a dead letter."""
     details = {
         "function": letter.function,
         "code": letter.code,
@@ -140,7 +140,7 @@ def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
 
 
 def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
-    """The dead letter of a ConfigMap.
+    """Return the dead letter of a ConfigMap.
 
     Raises:
         ValueError: the ConfigMap was changed and has no valid event any more.
@@ -156,7 +156,7 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
 
 
 def _lines(event: Mapping[str, Any]) -> str:
-    """An event as JSON, with a line for each attribute and one for all its data.
+    """Return an event as JSON, with a line for each attribute and one for all its data.
 
     `json.dumps` with indentation is Python code, and writes the depth of each value before it.
     """
@@ -164,19 +164,19 @@ def _lines(event: Mapping[str, Any]) -> str:
 
 
 def _size(letter: DeadLetter) -> int:
-    """The bytes of a letter's ConfigMap as it is sent; a namespace has at most 63."""
+    """Return the bytes of a letter's ConfigMap as it is sent; a namespace has at most 63."""
     return len(json.dumps(to_config_map(letter, "x" * 63)))
 
 
 def _number(value: Any, largest: int) -> int | None:
-    """The number of a text of ASCII digits, or None if it is no such text or a larger number."""
+    """Return the number of a text of ASCII digits, or None if it is no such text or a larger number."""
     text = str(value)
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(largest))
     return int(text) if is_number and int(text) <= largest else None
 
 
 def _service(url: str) -> str:
-    """The Service in a URL inside the cluster, with the path: `muster/create-workload`; "" without a host."""
+    """Return Service and path of a URL inside the cluster, `muster/create-workload`; "" without a host."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -203,7 +203,7 @@ def _event(headers: Mapping[str, str], body: bytes, limits: EventLimits) -> dict
 
 
 def _decoded(text: str) -> str:
-    """The decoded text of base64 that the broker cut at 1024 characters."""
+    """Return the decoded text of base64 that the broker cut at 1024 characters."""
     try:
         return base64.b64decode(text[: len(text) // 4 * 4]).decode(errors="replace").strip("\x00")
     except ValueError:

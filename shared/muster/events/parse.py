@@ -31,7 +31,7 @@ UID = re.compile(r"[A-Za-z0-9-]{0,64}")
 
 
 def parse(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> Event:
-    """The event of a request, in binary or structured mode.
+    """Return the event of a request, in binary or structured mode.
 
     The object is taken from the data, not from the extensions `kind`, `name`, `namespace` and `apiversion`,
     which a source's ceOverrides may have replaced.
@@ -50,7 +50,7 @@ def parse(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMIT
 
 
 def owner_of(event: OtherEvent) -> ObjectRef:
-    """The object that a reply event of a step is about: `owner` of its data (`muster.events.reply`).
+    """Return the object that a reply event of a step is about: `owner` of its data (`muster.events.reply`).
 
     Raises:
         UnreadableEvent: the event has no such data.

@@ -39,7 +39,7 @@ def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None
 
 
 def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
-    """The owner in the event, unless its own fields show that it gets no groups of its own."""
+    """Return the owner in the event, unless its own fields show that it gets no groups of its own."""
     kind = kind_of(event.ref)
     if event.object is None or kind is None:
         return event.ref
@@ -72,7 +72,7 @@ def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:
-    """The Job or JobSet in the event, unless its own fields show that no group of its can change."""
+    """Return the Job or JobSet in the event, unless its own fields show that no group of its can change."""
     kind = kind_of(event.ref)
     if event.object is None or kind is None:
         return event.ref
@@ -84,7 +84,7 @@ def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def resized(event: ResourceEvent) -> ObjectRef | NoOp:
-    """The Job or JobSet in the event, unless its own fields show that as many pods run as at its creation.
+    """Return the Job or JobSet in the event; a NoOp if its own fields show that its size never changed.
 
     The counts of its groups are right then: create_pod_groups took them from the same fields.
     """

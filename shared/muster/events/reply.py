@@ -50,7 +50,7 @@ def reply_event(
 
 
 def subject(ref: ObjectRef) -> str:
-    """The subject of events about an object, in the form of ApiServerSource, `/apis/v1` included.
+    """Return the subject of events about an object, in the form of ApiServerSource, `/apis/v1` included.
 
     A cluster-scoped object has an empty namespace: `.../namespaces//clustertrainingruntimes/torch`. The
     plural is guessed, as there, because an owner may be of a kind that Muster does not know.

@@ -136,12 +136,12 @@ class AsProcesses:
 
 
 def _with_account(settings: Settings, kubeconfig: Path | None) -> Settings:
-    """The settings with a kubeconfig in place of the API server's URL, if there is one."""
+    """Return the settings with a kubeconfig in place of the API server's URL, if there is one."""
     return settings if kubeconfig is None else replace(settings, api_server="", kubeconfig=str(kubeconfig))
 
 
 def _by_service(subscribers: Iterable[str]) -> dict[str, list[str]]:
-    """The subscribers of each Service, by its name."""
+    """Return the subscribers of each Service, by its name."""
     functions: dict[str, list[str]] = {}
     for subscriber in subscribers:
         functions.setdefault(subscriber.partition("/")[0], []).append(subscriber)
@@ -149,12 +149,12 @@ def _by_service(subscribers: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _name(subscriber: str) -> str:
-    """The name of a function: the path, else the name of the Service."""
+    """Return the name of a function: the path, else the name of the Service."""
     return subscriber.rpartition("/")[2]
 
 
 def _urls(url: str, subscribers: Iterable[str]) -> dict[str, str]:
-    """The URLs of the functions of a Service, which is at `url`."""
+    """Return the URLs of the functions of a Service, which is at `url`."""
     return {
         subscriber: url + subscriber.removeprefix(subscriber.partition("/")[0]) for subscriber in subscribers
     }

@@ -30,7 +30,7 @@ class FieldPath:
         return f"{entry}{self.path[-1]}"
 
     def value_in(self, body: Mapping[str, Any]) -> str | None:
-        """The value of the field; None if it is absent."""
+        """Return the value of the field; None if it is absent."""
         at: Any = body
         for part in self.path:
             at = at[part[0]] if isinstance(part, tuple) else (at or {}).get(part)
@@ -62,7 +62,7 @@ class FieldPath:
 
 
 def owned_by(body: Mapping[str, Any], manager: str) -> frozenset[FieldPath]:
-    """The fields that a field manager owns, by `metadata.managedFields`.
+    """Return the fields that a field manager owns, by `metadata.managedFields`.
 
     The API server removes a field from the entry of a manager when another manager writes it.
     """
@@ -72,7 +72,7 @@ def owned_by(body: Mapping[str, Any], manager: str) -> frozenset[FieldPath]:
 
 
 def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
-    """The leaves of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
+    """Yield the leaves of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
     entries = _by_name(at) if isinstance(at, list) else {}
     for key, below in fields.items():
         kind, _, name = key.partition(":")
@@ -90,7 +90,7 @@ def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
 
 
 def _by_name(entries: list[Any]) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
-    """The entries of a list with their indexes, by name, so that a large list is searched once."""
+    """Return the entries of a list with their indexes, by name, so that a large list is searched once."""
     by_name: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
     for index, entry in enumerate(entries):
         if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
@@ -99,7 +99,7 @@ def _by_name(entries: list[Any]) -> dict[str, list[tuple[int, Mapping[str, Any]]
 
 
 def _name_in(key: str) -> str | None:
-    """The name in the key of a list entry, `{"name":"node"}`; None if the key has none."""
+    """Return the name in the key of a list entry, `{"name":"node"}`; None if the key has none."""
     try:
         fields = json.loads(key)
     except ValueError:

@@ -143,7 +143,7 @@ class KubernetesObject(View):
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> Self:
-        """The view of an object as parsed JSON.
+        """Return the view of an object as parsed JSON.
 
         Raises:
             pydantic.ValidationError: a field has a type that no API server would have stored.
@@ -163,7 +163,7 @@ class KubernetesObject(View):
 
 
 def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mapping[str, Any] | None:
-    """The condition of a type, or None."""
+    """Return the condition of a type, or None."""
     return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
@@ -181,7 +181,7 @@ def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -
 
 
 def read_time(text: str) -> datetime | None:
-    """The time of an RFC 3339 text; None without one, or if Python cannot read it.
+    """Return the time of an RFC 3339 text; None without one, or if Python cannot read it.
 
     The year 0 and leap seconds pass the validation of the API server.
     """

@@ -27,7 +27,7 @@ class Resource:
         object.__setattr__(self, "api_version", api_version)
 
     def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, of one object or of its subresource."""
+        """Return the URL path of the collection, of one object or of its subresource."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
@@ -137,7 +137,7 @@ class SchedulingApi:
 
 
 def by_kind(api_version: str, kind: str) -> Resource:
-    """The resource of an object's `apiVersion` and `kind`.
+    """Return the resource of an object's `apiVersion` and `kind`.
 
     Kinds are distinguished by group; the version may be any.
 
@@ -152,7 +152,7 @@ def by_kind(api_version: str, kind: str) -> Resource:
 
 
 def guess_plural(kind: str) -> str:
-    """The plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
+    """Return the plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
 
     The rule is that of UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
     """

@@ -82,7 +82,7 @@ class CompositePodGroupTemplate(PodGroupTemplate):
     composite_pod_group_templates: Entries[CompositePodGroupTemplate] = ()
 
     def leaves(self) -> Iterator[str]:
-        """The names of all PodGroup templates below it."""
+        """Yield the names of all PodGroup templates below it."""
         for template, _ in _walk(self, self.name):
             if not isinstance(template, CompositePodGroupTemplate):
                 yield template.name
@@ -115,7 +115,7 @@ class Workload(KubernetesObject):
         return bool(self.spec.composite_pod_group_templates)
 
     def hierarchy(self) -> Iterator[tuple[PodGroupTemplate, str]]:
-        """Every template with the name of its parent ("" at the top), parents before children."""
+        """Yield every template with the name of its parent ("" at the top), parents before children."""
         yield from _walk(self.spec, "")
 
 

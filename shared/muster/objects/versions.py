@@ -26,7 +26,7 @@ _OLD_MODES = {"Pod": "single", "PodGroup": "all"}
 
 
 def choose(served: frozenset[str]) -> SchedulingApi:
-    """The versions to use.
+    """Return the versions to use.
 
     Args:
         served: versions and resources by discovery, as `v1beta1/podgroups`.
@@ -41,12 +41,12 @@ def choose(served: frozenset[str]) -> SchedulingApi:
 
 
 def to_served(api: SchedulingApi, body: Mapping[str, Any]) -> dict[str, Any]:
-    """An object or patch of v1beta1, translated to the served version."""
+    """Return an object or patch of v1beta1, translated to the served version."""
     return _translated(body, api.version, _object_to_old) if api.version == V1ALPHA2 else dict(body)
 
 
 def from_served(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of the served version, translated to v1beta1."""
+    """Return an object of the served version, translated to v1beta1."""
     is_v1alpha2 = body.get("apiVersion") == f"{GROUP}/{V1ALPHA2}"  # JobSet has a v1alpha2 too
     return _translated(body, WORKLOADS.version, _object_from_old) if is_v1alpha2 else dict(body)
 

@@ -93,12 +93,12 @@ class Shape(NamedTuple):
         return PER_BLOCK_OF_JOB if self.size else PER_JOB
 
     def suffix(self, job_index: int | str, completion_index: int) -> str:
-        """The instance suffix of one pod: `-<job index>`, `-<block>`, `-<job index>-<block>` or ""."""
+        """Return the instance suffix of one pod: `-<job index>`, `-<block>`, `-<job index>-<block>` or ""."""
         job = f"-{job_index}" if self.per_job else ""
         return f"{job}-{completion_index // self.size}" if self.size else job
 
     def suffix_above(self, below: Shape, suffix: str) -> str:
-        """The instance of this shape that contains an instance of another shape.
+        """Return the instance of this shape that contains an instance of another shape.
 
         Args:
             below: the other shape; per_job if this one is, of a size that divides this one's.
@@ -125,7 +125,7 @@ class GroupInstance(NamedTuple):
 
 
 def pod_group_name(owner: str, group: str, uid: str, suffix: str = "") -> str:
-    """The name of a PodGroup, `<owner>-<group>-<uid8><suffix>`, as stamp-pods writes it on pods.
+    """Return the name of a PodGroup, `<owner>-<group>-<uid8><suffix>`, as stamp-pods writes it on pods.
 
     Existing groups depend on this format, so it must not change.
 
@@ -165,18 +165,18 @@ class GroupLabels:
         return self.shape.per_job or self.leader_shape.per_job
 
     def shapes_of(self, group: str) -> tuple[Shape, ...]:
-        """The shapes under which pods with these labels are in a group: as leaders, as others, or both."""
+        """Return the shapes under which pods with these labels join a group: as leaders, others, or both."""
         leads = (self.leader_shape,) if self.leader_group == group else ()
         return (*leads, self.shape) if self.group == group else leads
 
     def instance(self, job_index: int | str, completion_index: int) -> GroupInstance:
-        """The group instance of one pod."""
+        """Return the group instance of one pod."""
         if self.leader_group and completion_index == 0:
             return GroupInstance(self.leader_group, self.leader_shape.suffix(job_index, 0))
         return GroupInstance(self.group, self.shape.suffix(job_index, completion_index))
 
     def jobs_led_in(self, instance: GroupInstance, jobs: int) -> int:
-        """The number of Jobs whose completion index 0 is in a group instance.
+        """Return the number of Jobs whose completion index 0 is in a group instance.
 
         Args:
             instance: has pods with these labels.
@@ -190,7 +190,7 @@ class GroupLabels:
 
 
 def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
-    """The group labels of a pod template; None if they are absent, `none`, or no DNS label."""
+    """Return the group labels of a pod template; None if they are absent, `none`, or no DNS label."""
     group = labels.get(GROUP, "")
     leader = labels.get(LEADER_GROUP, "")
     if group == OPTED_OUT or not _DNS_LABEL.fullmatch(group):
@@ -202,7 +202,7 @@ def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
 
 
 def stamped_name(labels: Mapping[str, str]) -> str:
-    """The PodGroup that stamp-pods sets on a pod with these labels; "" if it skips the pod.
+    """Return the PodGroup that stamp-pods sets on a pod with these labels; "" if it skips the pod.
 
     A pod with another PodGroup was not stamped: that group is the user's own.
     """
@@ -214,17 +214,17 @@ def stamped_name(labels: Mapping[str, str]) -> str:
 
 
 def completion_index(labels: Mapping[str, str]) -> int:
-    """The completion index of a pod; 0 if it has none or an invalid one."""
+    """Return the completion index of a pod; 0 if it has none or an invalid one."""
     return int(_index_text(labels, COMPLETION_INDEX))
 
 
 def job_index(labels: Mapping[str, str]) -> int:
-    """The index of a Job, or of a pod's Job, in its replicatedJob; 0 if it has none or an invalid one."""
+    """Return the job index in the labels of a Job or pod; 0 if it is missing or invalid."""
     return int(_index_text(labels, JOB_INDEX))
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
-    """The default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`.
+    """Return the default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`.
 
     An MPI runtime's `node` has no ancestor step and keeps its name beside the `launcher`.
     """
@@ -254,12 +254,12 @@ def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:
 
 
 def owner_labels(root: ObjectRef) -> dict[str, str]:
-    """The labels of everything that Muster creates for an owner."""
+    """Return the labels of everything that Muster creates for an owner."""
     return {MANAGED_BY: MUSTER, OWNER_UID: root.uid}
 
 
 def controller_reference(root: ObjectRef) -> dict[str, Any]:
-    """The ownerReference to the root owner as controller."""
+    """Return the ownerReference to the root owner as controller."""
     return {
         "apiVersion": root.api_version,
         "kind": root.kind,
@@ -271,7 +271,7 @@ def controller_reference(root: ObjectRef) -> dict[str, Any]:
 
 
 def _shape(labels: Mapping[str, str]) -> Shape:
-    """The shape by GROUP_PER and GROUP_SIZE; `job` does without a size, `job-block` needs one."""
+    """Return the shape by GROUP_PER and GROUP_SIZE; `job` does without a size, `job-block` needs one."""
     per, size = labels.get(GROUP_PER), labels.get(GROUP_SIZE, "")
     if per == PER_JOB:
         return Shape(per_job=True)
@@ -279,7 +279,7 @@ def _shape(labels: Mapping[str, str]) -> Shape:
 
 
 def _numbers(shape: Shape, suffix: str) -> tuple[int, int]:
-    """The job index and the block in an instance suffix of a shape; 0 for what is not in it."""
+    """Return the job index and the block in an instance suffix of a shape; 0 for what is not in it."""
     numbers = [int(number) for number in suffix.split("-")[1:] if number.isdigit()]
     expected = shape.per_job + bool(shape.size)
     if len(numbers) != expected:
@@ -288,7 +288,7 @@ def _numbers(shape: Shape, suffix: str) -> tuple[int, int]:
 
 
 def _naming_owner(labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Name and UID of the JobSet or Job that is in the name of a pod's group; None if a label is invalid.
+    """Return name and UID of the JobSet or Job in the name of a pod's group; None if a label is invalid.
 
     Admission must not refuse a pod because of a forged label.
     """

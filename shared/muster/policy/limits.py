@@ -81,5 +81,5 @@ DEFAULT_LIMITS = Limits()
 
 
 def setting(name: str) -> str:
-    """The environment variable of a limit: `MUSTER_LIMIT_POD_GROUPS`."""
+    """Return the environment variable of a limit: `MUSTER_LIMIT_POD_GROUPS`."""
     return f"MUSTER_LIMIT_{name.upper()}"

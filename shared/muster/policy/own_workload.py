@@ -21,7 +21,7 @@ NEEDED_BY_COMPOSITES = "CompositePodGroup (Kubernetes 1.37, scheduling.k8s.io/v1
 def own_workload(
     owner: OwnerObject, workloads: Iterable[Workload]
 ) -> Workload | GroupingFailure | NoOp | None:
-    """The Workload a user made for the owner; a failure for two, a NoOp if the Job controller made it.
+    """Return the Workload a user made for the owner; a failure for two, a NoOp if the Job controller made it.
 
     Args:
         owner: the root owner.
@@ -51,7 +51,7 @@ def own_workload(
 
 
 def own_tree(own: Workload, tree: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The groups that the labels name, each as its template in the user's Workload makes it.
+    """Return the groups that the labels name, each as its template in the user's Workload makes it.
 
     A group has the template of its name. If there is one group and one template, and no composite, they
     belong together whatever the template is called: `basic: {}` then opts a Job out (KEP-5547). A group
@@ -67,7 +67,7 @@ def own_tree(own: Workload, tree: tuple[Group, ...]) -> tuple[Group, ...]:
 
 
 def misfit(own: Workload, tree: tuple[Group, ...], api: SchedulingApi) -> GroupingFailure | None:
-    """The failure of a user's Workload that lacks a template for a group or whose kinds are not served."""
+    """Return a failure if a user's Workload lacks a template for a group, or its kinds are not served."""
     templates = _leaf_templates(own)
     name = own.metadata.name
     missing = [group.name for group in tree if group.template_name not in templates]
@@ -83,7 +83,7 @@ def misfit(own: Workload, tree: tuple[Group, ...], api: SchedulingApi) -> Groupi
 
 
 def _leaf_templates(own: Workload) -> dict[str, PodGroupTemplate]:
-    """The templates of PodGroups by name."""
+    """Return the templates of PodGroups by name."""
     return {
         template.name: template
         for template, _ in own.hierarchy()

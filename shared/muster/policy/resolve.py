@@ -154,17 +154,17 @@ class ResolvedOwner:
         return self.owner.spec.suspend or (self.live.runner or self.owner).spec.suspend
 
     def leaves(self) -> Iterator[Group]:
-        """The groups of pods."""
+        """Return the groups of pods."""
         return (leaf for root in self.tree for leaf in root.leaves())
 
     def pod_groups(self) -> Iterator[tuple[GroupInstance, str]]:
-        """Every PodGroup the owner should have: its group instance and its name."""
+        """Yield every PodGroup the owner should have: its group instance and its name."""
         for leaf in self.leaves():
             for suffix in leaf.sizes:
                 yield GroupInstance(leaf.name, suffix), self.pod_sets.pod_group_name(leaf.name, suffix)
 
     def composite_names(self) -> Iterator[str]:
-        """The names of all CompositePodGroups it should have, by the user's own Workload if there is one."""
+        """Return the names of its CompositePodGroups, by the user's own Workload if there is one."""
         if self.own is not None:
             templates = (template for template, _ in self.own.hierarchy())
             names = [
@@ -184,7 +184,7 @@ class ResolvedOwner:
         return {group.name: group for root in self.tree for group in root.with_all_below()}
 
     def name_above(self, above: str, group: str, suffix: str) -> str:
-        """The name of the CompositePodGroup above a group instance.
+        """Return the name of the CompositePodGroup above a group instance.
 
         Args:
             above: the group above; "" at the top, whose groups have none.
@@ -237,7 +237,7 @@ class IdentifiedOwner:
 
 
 def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
-    """The owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
+    """Return the owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
     # Skip an owner that is gone, deleted, finished, managed elsewhere, without a JobSet, or grouped upstream.
     skipped = reason_to_skip(live)
     if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
@@ -269,7 +269,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
 
 
 def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()) -> ResolvedOwner:
-    """The groups of an owner, or why they cannot be made.
+    """Return the groups of an owner, or why they cannot be made.
 
     Args:
         identified: the owner.
@@ -286,7 +286,7 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
 
 
 def reason_to_skip(live: LiveOwner) -> NoOp | None:
-    """The first reason, in order, not to group an owner whatever its pod templates and policies say."""
+    """Return the first reason, in order, to skip an owner whatever its pod templates and policies say."""
     owner = live.owner
     if owner is None:
         return NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist, or has another UID")
@@ -314,7 +314,7 @@ def _failed(identified: IdentifiedOwner, failure: GroupingFailure) -> ResolvedOw
 
 
 def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFailure) -> ResolvedOwner:
-    """The groups that the labels name, as the user's own Workload makes them."""
+    """Return the groups that the labels name, as the user's own Workload makes them."""
     if isinstance(own, GroupingFailure):
         return _failed(identified, own)
     tree = own_tree(own, default_tree(identified.pod_sets))
@@ -350,7 +350,7 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
 def _tree(
     pod_sets: OwnerPodSets, workload: WorkloadPolicy, policy: EffectivePolicy
 ) -> tuple[Group, ...] | GroupingFailure:
-    """The groups under a policy and the locked fields, or why the policy does not fit the owner."""
+    """Return the groups under a policy and the locked fields, or why the policy does not fit the owner."""
     labelled = default_tree(pod_sets)
     tree = policy_tree(pod_sets, workload, policy.where, kept=policy.kept) if workload.groups else labelled
     if isinstance(tree, GroupingFailure) or policy.locks is None:

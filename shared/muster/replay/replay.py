@@ -154,7 +154,7 @@ def replay_each(
     listener: Callable[[DeliveredEvent], None] = lambda _event: None,
     overlay: Path = CLUSTER,
 ) -> Iterator[ReplayResult]:
-    """As `replay`, but yield the result of each snapshot.
+    """Replay as `replay` does, but yield the result of each snapshot.
 
     Each snapshot but the first keeps the groups that the functions made in the one before, with the status
     that it has recorded for them.

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def wall_clock() -> datetime:
-    """The current time in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)  # noqa: TID251 - the one clock, which is passed to everything else
 
 
 def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = wall_clock) -> Flask:
-    """The app of a step.
+    """Return the app of a step.
 
     `POST /` takes one CloudEvent, in binary or structured mode, and answers
 
@@ -46,7 +46,7 @@ def create_app(step: Step, cluster: Cluster, settings: Settings, clock: Clock = 
 
 
 def app_of(handler: Receiver, readiness: Readiness) -> Flask:
-    """The app of a receiver."""
+    """Return the app of a receiver."""
     app = _without_redirects(handler.name)
     limit = handler.settings.body_limit_bytes
     # Werkzeug silently cuts a body of unknown length at its maximum; one byte above the limit shows that.
@@ -66,7 +66,7 @@ def app_of(handler: Receiver, readiness: Readiness) -> Flask:
 
 
 def app_of_all(paths: Sequence[str], recent: Callable[[], State], metrics: Sequence[Metrics]) -> Flask:
-    """The app of a process with several functions: probes and metrics of all of them, and no events.
+    """Return the app of a process with several functions: probes and metrics of all of them, and no events.
 
     Args:
         paths: the paths of the functions, `create-workload`, which the answer to an event names.
@@ -83,7 +83,7 @@ def app_of_all(paths: Sequence[str], recent: Callable[[], State], metrics: Seque
 
 
 def by_path(apps: Mapping[str, WSGIApplication], others: WSGIApplication) -> WSGIApplication:
-    """The app that gives a request to the app of the first part of its path, else to `others`."""
+    """Return the app that gives a request to the app of the first part of its path, else to `others`."""
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         first, _, rest = environ["PATH_INFO"].removeprefix("/").partition("/")
@@ -96,7 +96,7 @@ def by_path(apps: Mapping[str, WSGIApplication], others: WSGIApplication) -> WSG
 
 
 def _without_redirects(name: str) -> Flask:
-    """An app that takes an empty path as `/`; Flask would redirect, which no broker follows."""
+    """Return an app that takes an empty path as `/`; Flask would redirect, which no broker follows."""
     app = Flask(name, static_folder=None)
     app.url_map.strict_slashes = False
     return app
@@ -134,7 +134,7 @@ def _explain(app: Flask, greeting: str, accepted: str) -> None:
 
 
 def _body(limit: int) -> bytes | BodyRefusal:
-    """The body of the request, or why it is not read; the server may have decided that already."""
+    """Return the body of the request, or why it is not read; the server may have decided that already."""
     refusal: BodyRefusal | None = request.environ.get(REFUSAL)
     if refusal is not None:
         return refusal

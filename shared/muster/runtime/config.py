@@ -98,7 +98,7 @@ class Settings:
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of the environment; missing and empty variables keep their defaults.
+    """Return the settings of the environment; missing and empty variables keep their defaults.
 
     Raises:
         BadSettingError: a value cannot be used; the message has the variable, its value and valid values.
@@ -113,7 +113,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _values(defaults: object, variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
-    """The values of the variables that are set, by field name, each of the type of its default."""
+    """Return the values of the variables that are set, by field name, each of the type of its default."""
     return {
         name: _value(variable, environment[variable], type(getattr(defaults, name)))
         for name, variable in variables.items()
@@ -139,7 +139,7 @@ def _value(variable: str, text: str, kind: type[Any]) -> Any:
 
 
 def own_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
-    """The namespace of this pod; `muster-system` outside of one."""
+    """Return the namespace of this pod; `muster-system` outside of one."""
     file = folder / "namespace"
     return file.read_text().strip() if file.exists() else "muster-system"
 
@@ -147,7 +147,7 @@ def own_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
 def connect(
     settings: Settings, user_agent: str = "muster", environment: Mapping[str, str] = os.environ
 ) -> Versioned:
-    """The cluster by URL, else by kubeconfig, else by the pod's service account.
+    """Return the cluster by URL, else by kubeconfig, else by the pod's service account.
 
     The URL comes first: only the local stack sets it, while many shells have a KUBECONFIG.
 

@@ -72,7 +72,7 @@ class DeadLetters:
         self._kept: deque[str] | None = None
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """The answer to a dead letter: 202 once it is stored; never raises."""
+        """Return the answer to a dead letter: 202 once it is stored; never raises."""
         with self.in_flight:
             started = time.perf_counter()
             letter: DeadLetter | None = None
@@ -90,7 +90,7 @@ class DeadLetters:
             return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
-        """The answer to a request whose body was not read; `length` is its Content-Length."""
+        """Return the answer to a request whose body was not read; `length` is its Content-Length."""
         outcome = responses.of_refusal(refusal, self.settings, length)
         self._report(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
@@ -116,7 +116,7 @@ class DeadLetters:
         return ObjectRef(CONFIGMAPS.api_version, CONFIGMAPS.kind, self.namespace, name)
 
     def _stored_names(self) -> deque[str]:
-        """The names of the stored dead letters, oldest first; listed once, because each may have 64 KiB.
+        """Return the names of the dead letters, oldest first; listed once, because each may have 64 KiB.
 
         The name of a letter that was redriven meanwhile stays until it is the oldest; deleting it then does
         nothing.

@@ -132,7 +132,7 @@ class DeadlineClient:
         return all_pages(page_at).objects
 
     def _parse_page(self, content: bytes) -> Any:
-        """The answer with a page, without containers; large ones are parsed one at a time."""
+        """Return the answer with a page, without containers; large ones are parsed one at a time."""
         with self._memory.page_lock if len(content) > LARGE_PAGE else nullcontext():
             answer = parsed(content)
             items = answer.get("items") if isinstance(answer, dict) else None

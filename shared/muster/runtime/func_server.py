@@ -55,7 +55,7 @@ class WholeReads(h11.Connection):
         self._chunks = self._size = 0
 
     def next_event(self) -> Any:
-        """The next event; the data of several chunks is one event.
+        """Return the next event; the data of several chunks is one event.
 
         Raises:
             RemoteProtocolError: the client keeps to no protocol, wants a tunnel, or sends too many chunks.

@@ -173,7 +173,7 @@ class Handler:
         )
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """The answer to a request that should be a CloudEvent; never raises."""
+        """Return the answer to a request that should be a CloudEvent; never raises."""
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             cluster = DeadlineClient(
@@ -205,7 +205,7 @@ class Handler:
             return responses.answer(outcome, reply, self.settings.retry_after_seconds)
 
     def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
-        """The answer to a request whose body was not read; `length` is its Content-Length."""
+        """Return the answer to a request whose body was not read; `length` is its Content-Length."""
         outcome = responses.of_refusal(refusal, self.settings, length)
         self._report(None, outcome, time.perf_counter(), **logs.claimed(headers))
         return responses.answer(outcome, None, self.settings.retry_after_seconds)

@@ -71,17 +71,17 @@ class Function:
 
 
 def serve_step(step: Step) -> Function:
-    """The function of a step; see `serve`."""
+    """Return the function of a step; see `serve`."""
     return serve([step])
 
 
 def serve_dead_letters() -> Function:
-    """The function that keeps dead letters; see `serve`."""
+    """Return the function that keeps dead letters; see `serve`."""
     return serve([], dead_letters=True)
 
 
 def serve(steps: Sequence[Step], *, dead_letters: bool = False) -> Function:
-    """The functions of one process, configured by the environment.
+    """Return the functions of one process, configured by the environment.
 
     Raises:
         BadSettingError: the environment names no cluster, or has a value that cannot be used.
@@ -119,7 +119,7 @@ async def _body(receive: Receive, size: BodySize, seconds: float) -> list[bytes]
 
 
 def _answering(app: WSGIApp, connections_are_cut: Event) -> WSGIApp:
-    """The app, extended to read chunked bodies and to see why a body was refused.
+    """Return the app, extended to read chunked bodies and to see why a body was refused.
 
     `wsgi.input_terminated` is set because Flask would otherwise take a chunked body for an empty one.
 

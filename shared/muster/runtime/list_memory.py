@@ -146,12 +146,12 @@ class ListMemory:
 
 
 def _most(count: int, size: int) -> int:
-    """The most that `_estimated` may say of objects whose JSON takes so many bytes in memory."""
+    """Return the most that `_estimated` may say of objects whose JSON takes so many bytes in memory."""
     return count * BYTES_OF_OBJECT + size * (1 + BYTES_OF_VALUE)
 
 
 def _estimated(body: object) -> int:
-    """The memory of a parsed object and of its view, from its JSON.
+    """Return the memory of a parsed object and of its view, from its JSON.
 
     Python stores all characters of a text as wide as its widest (PEP 393): with one emoji each takes
     four bytes.

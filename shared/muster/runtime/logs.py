@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per record: time, level, and the record's `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without a line break."""
+        """Return the line, without a line break."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -84,7 +84,7 @@ def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
 
 
 def about(event: Event) -> dict[str, Any]:
-    """The log fields that identify an event."""
+    """Return the log fields that identify an event."""
     match event:
         case ResourceEvent(id=id_, happened=happened, ref=ref):
             mode = "ref" if event.object is None else "resource"
@@ -102,12 +102,12 @@ def about(event: Event) -> dict[str, Any]:
 
 
 def claim(attribute: str) -> str:
-    """An attribute of an event, cut to CLAIM_LIMIT characters."""
+    """Return an attribute of an event, cut to CLAIM_LIMIT characters."""
     return attribute[:CLAIM_LIMIT]
 
 
 def claimed(headers: Mapping[str, str]) -> dict[str, str]:
-    """The log fields of an event that could not be parsed, from its headers."""
+    """Return the log fields of an event that could not be parsed, from its headers."""
     lower_case = {name.lower(): value for name, value in headers.items()}
     fields = {"event": lower_case.get("ce-id"), "type": lower_case.get("ce-type")}
     return {field: claim(value) for field, value in fields.items() if value}

@@ -170,16 +170,16 @@ class Metrics:
         self._dead_letters.labels(self._function, code or "none").inc()
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return exposition_of([self])
 
     def collect(self) -> Iterable[Metric]:
-        """The current values of all metrics."""
+        """Return the current values of all metrics."""
         return self._registry.collect()
 
 
 def exposition_of(functions: Sequence[Metrics]) -> bytes:
-    """The metrics of the functions of one process, in Prometheus' text format.
+    """Return the metrics of the functions of one process, in Prometheus' text format.
 
     Samples of all functions stand together below the name of their metric, as the format wants it. Those of
     the process are the same for all functions, and stand there once.
@@ -230,7 +230,7 @@ class _Gangs(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        """The values of the last whole round."""
+        """Yield the values of the last whole round."""
         values = self._values
         if values is None:
             return
@@ -276,7 +276,7 @@ class _Collected(Collector):
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """Those metrics."""
+        """Return those metrics."""
         return self._families
 
 

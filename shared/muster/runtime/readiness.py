@@ -57,7 +57,7 @@ class Readiness:
 
     @classmethod
     def of(cls, receiver: Receiver, cluster: RawCluster) -> Self:
-        """The readiness of a function."""
+        """Return the readiness of a function."""
         return cls(
             cluster,
             function=receiver.name,
@@ -78,7 +78,7 @@ class Readiness:
         return self._known
 
     def recent(self) -> State:
-        """The state of the last 5 s; if there is none, check now, unless another caller is doing so.
+        """Return the state of the last 5 s; if there is none, check now, unless another caller is doing so.
 
         For the probes over HTTP: any number of them cost the API server one check in 5 s.
         """
@@ -87,7 +87,7 @@ class Readiness:
         return self._known
 
     def last_known(self) -> State:
-        """The cached state, at once; a new check begins in the background if it is older than 5 s.
+        """Return the cached state, at once; a new check begins in the background if it is older than 5 s.
 
         For func's middleware, which calls `ready()` on the event loop: waiting there for an API server
         that does not answer would block every other request, liveness probes included.
@@ -112,7 +112,7 @@ class Readiness:
         return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
 
     def _not_allowed(self) -> str:
-        """The missing permissions as text; empty if all are granted. Logs each change."""
+        """Return the missing permissions as text; empty if all are granted. Logs each change."""
         try:
             self._not_granted = missing_permissions(
                 self._cluster, self._not_granted, self._namespace, self._manager

@@ -52,9 +52,9 @@ class Receiver(Protocol):
         ...
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """The answer to a request; never raises."""
+        """Return the answer to a request; never raises."""
         ...
 
     def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
-        """The answer to a request whose body was not read; `length` is its Content-Length."""
+        """Return the answer to a request whose body was not read; `length` is its Content-Length."""
         ...

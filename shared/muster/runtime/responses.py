@@ -79,7 +79,7 @@ _UNFORESEEN = Meaning(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR)
 
 
 def of_error(error: Exception) -> Outcome:
-    """The outcome of an event whose step raised an error."""
+    """Return the outcome of an event whose step raised an error."""
     if isinstance(error, UnreadableEvent):
         return Outcome(OutcomeKind.UNREADABLE, Reason.UNREADABLE_EVENT, str(error))
     if isinstance(error, ValidationError):
@@ -105,7 +105,7 @@ def of_error(error: Exception) -> Outcome:
 
 
 def of_refusal(refusal: BodyRefusal, settings: Settings, length: int | None) -> Outcome:
-    """The outcome of a request whose body was not read; `length` is its Content-Length."""
+    """Return the outcome of a request whose body was not read; `length` is its Content-Length."""
     event = f"body: the event{f' of {length} bytes' if length else ''}"
     match refusal:
         case BodyRefusal.TOO_LARGE:
@@ -123,14 +123,14 @@ def of_refusal(refusal: BodyRefusal, settings: Settings, length: int | None) -> 
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
-    """The path and the words of the first fault, without the value."""
+    """Return the path and the words of the first fault, without the value."""
     found = error.errors(include_url=False, include_input=False)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return path_of(found[0]["loc"]), f"{fault(found[0])}{more}"
 
 
 def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: float) -> HttpAnswer:
-    """The response to an event.
+    """Return the response to an event.
 
     Args:
         outcome: the outcome of the event.

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _step_of(path: str) -> Step:
-    """The `STEP` of a file."""
+    """Return the `STEP` of a file."""
     step: Step = runpy.run_path(path)["STEP"]
     return step
 

@@ -69,11 +69,11 @@ class ServedFunctions:
         return cls(*functions)
 
     def recent(self) -> State:
-        """The readiness of all functions; see `Readiness.recent`."""
+        """Return the readiness of all functions; see `Readiness.recent`."""
         return _together({name: readiness.recent() for name, readiness in self._readiness.items()})
 
     def last_known(self) -> State:
-        """The cached readiness of all functions, at once; see `Readiness.last_known`."""
+        """Return the cached readiness of all functions, at once; see `Readiness.last_known`."""
         return _together({name: readiness.last_known() for name, readiness in self._readiness.items()})
 
     def wait_until_idle(self) -> None:
@@ -84,7 +84,7 @@ class ServedFunctions:
 
 
 def path_of(name: str) -> str:
-    """The first part of the path of a function: `create-workload`."""
+    """Return the first part of the path of a function: `create-workload`."""
     return name.replace("_", "-")
 
 

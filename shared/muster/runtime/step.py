@@ -61,7 +61,7 @@ class Step:
     other_events: Callable[[OtherEvent], ObjectRef | NoOp] | None = None
 
     def subject_of(self, event: ResourceEvent | OtherEvent) -> ObjectRef | NoOp:
-        """The object to look at for an event, or the reason to do nothing.
+        """Return the object to look at for an event, or the reason to do nothing.
 
         Raises:
             UnreadableEvent: another event lacks the data that the step reads.
@@ -79,5 +79,5 @@ class Step:
         return f"muster-{self.name.replace('_', '-')}"
 
     def inputs(self, cluster: Cluster, subject: Subject) -> Any:
-        """The inputs of the plan for a subject."""
+        """Return the inputs of the plan for a subject."""
         return self.observe(cluster, subject) if isinstance(subject, ObjectRef) else subject

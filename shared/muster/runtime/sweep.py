@@ -160,7 +160,7 @@ class Sweeps:
         return reasons, actions
 
     def _outcome_by_lists(self, listed: ListCache, subject: Subject) -> Outcome | None:
-        """The outcome if no write is needed by the lists; None if the step has to run."""
+        """Return the outcome if no write is needed by the lists; None if the step has to run."""
         if not (self._step.lists and self._step.lists_tell_all):
             return None
         try:
@@ -191,7 +191,7 @@ class _Round:
         return time.monotonic() - self._began >= ROUND_SECONDS
 
     def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
-        """The objects that are left; None if the deadline passed before the lists were complete."""
+        """Return the objects that are left; None if the deadline passed before the lists were complete."""
         self.listed.cluster = cluster
         self.listed.before_parsing = cluster.count_text
         if self._subjects is None:
@@ -205,7 +205,7 @@ class _Round:
         return self._subjects
 
     def summary(self, reasons: Counter[str]) -> str:
-        """The counts of reasons and the number of objects that are left, as text."""
+        """Return the counts of reasons and the number of objects that are left, as text."""
         counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         left = len(self._subjects or ())
         more = f"; {left} of {self._all} objects left to the next sweep" if left else ""
@@ -213,7 +213,7 @@ class _Round:
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:
-    """The delay of a sweep, from 0 up to `spread` seconds, so that not all functions list at the same moment.
+    """Return the delay of a sweep, 0 to `spread` seconds, so that functions do not all list at once.
 
     It is computed from the event's id and the step's name: all functions get the same event, and a retry has
     the same delay.
@@ -255,7 +255,7 @@ class _Turns:
         return self._number
 
     def take(self) -> Subject:
-        """The next object."""
+        """Return the next object."""
         if not self._number:
             return self.unfinished.popleft()
         self._number -= 1
@@ -309,5 +309,5 @@ def _namespace_of(subject: Subject) -> str:
 
 
 def _stable_number(text: str, length: int) -> int:
-    """A number from 0 below `length`, always the same for a text; 0 if `length` is 0."""
+    """Return a number from 0 below `length`, always the same for a text; 0 if `length` is 0."""
     return int.from_bytes(sha256(text.encode()).digest()[:8]) % length if length else 0

@@ -61,7 +61,7 @@ def spans_of(provider: TracerProvider) -> Spans:
 
 
 def configured(traces: str, function: str) -> Spans:
-    """The spans that the settings select.
+    """Return the spans that the settings select.
 
     They are exported in the background to OTEL_EXPORTER_OTLP_ENDPOINT; spans that cannot be sent are dropped.
 
@@ -85,7 +85,7 @@ def configured(traces: str, function: str) -> Spans:
 
 
 def _carrier(headers: Mapping[str, str]) -> dict[str, str]:
-    """The trace context of the HTTP headers, else of the CloudEvent's distributed tracing extension."""
+    """Return the trace context in the HTTP headers, else in the CloudEvent's tracing extension."""
     lower_case = {name.lower(): value for name, value in headers.items()}
     context = {name: lower_case.get(name) or lower_case.get(f"ce-{name}") for name in _CONTEXT_HEADERS}
     return {name: value for name, value in context.items() if value}

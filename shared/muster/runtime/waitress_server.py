@@ -197,7 +197,7 @@ class _LimitedChannel(HTTPChannel):  # type: ignore[misc]
         super().__init__(*arguments, **named)
 
     def parser_class(self, adjustments: Any) -> _LimitedParser:
-        """The parser of the next request."""
+        """Return the parser of the next request."""
         self.waits_since = time.monotonic()
         parser = _LimitedParser(adjustments)
         parser.channel = self

@@ -19,7 +19,7 @@ RELEASE = "1.37"
 
 
 def admitted(obj: Object, namespace_labels: Mapping[str, str]) -> Object:
-    """A copy of a new Job or Pod as the policies leave it, empty fields left out.
+    """Return a copy of a new Job or Pod as the policies leave it, empty fields left out.
 
     Args:
         obj: what the policies look at filled in: defaults, the priority of a pod.

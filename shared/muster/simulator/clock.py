@@ -8,7 +8,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 def now() -> str:
-    """The current time in UTC, as RFC 3339 with nanoseconds."""
+    """Return the current time in UTC, as RFC 3339 with nanoseconds."""
     return rfc3339_nano(time.time_ns())
 
 

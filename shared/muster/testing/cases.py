@@ -46,12 +46,12 @@ class Case:
         now: datetime | None = None,
         older: tuple[RecordedRequest, ...] = (),
     ) -> Case:
-        """The case of an event; without `now` at the time of the event, or 1970 if it has none."""
+        """Return the case of an event; without `now` at the time of the event, or 1970 if it has none."""
         return cls(event, list(objects), now or time_of(event, _EPOCH), older)
 
     @classmethod
     def read(cls, folder: Path) -> Case:
-        """The case in a folder with the files event.json and cluster.yaml.
+        """Return the case in a folder with the files event.json and cluster.yaml.
 
         Raises:
             BadFileError: a file cannot be read, or event.json has not exactly one event.
@@ -62,16 +62,16 @@ class Case:
         return cls.of(requests[0], read_snapshots([folder / OBJECTS_FILE])[0].objects)
 
     def copied_objects(self) -> Objects:
-        """A copy of the objects."""
+        """Return a copy of the objects."""
         return copy.deepcopy(self.objects)
 
     def cluster(self) -> Snapshot:
-        """A read-only cluster with a copy of the objects."""
+        """Return a read-only cluster with a copy of the objects."""
         return Snapshot(self.copied_objects())
 
 
 def change(obj: Object, change: str = "update", *, time: str = _TIME) -> RecordedRequest:
-    """The event that an ApiServerSource sends about an object that changed.
+    """Return the event that an ApiServerSource sends about an object that changed.
 
     Args:
         obj: the object after the change; its last state if it was deleted.
@@ -91,18 +91,18 @@ def change(obj: Object, change: str = "update", *, time: str = _TIME) -> Recorde
 
 
 def sweep(time: str = _TIME) -> RecordedRequest:
-    """The event that makes a step examine all objects that it is responsible for."""
+    """Return the event that makes a step examine all objects that it is responsible for."""
     return structured(
         {"id": "sweep-1", "source": "/muster/testing", "type": "dev.muster.sweep", "time": time}
     )
 
 
 def structured(event: Mapping[str, Any], location: str = "event") -> RecordedRequest:
-    """A CloudEvent, given as in its JSON format, as a function receives it; `specversion` may be left out."""
+    """Return a CloudEvent in JSON format as a function receives it; `specversion` may be left out."""
     body = json.dumps({"specversion": "1.0", **event}, ensure_ascii=False, separators=(",", ":"))
     return RecordedRequest({"content-type": STRUCTURED}, body.encode(), location)
 
 
 def envelope(request: RecordedRequest) -> Object:
-    """An event as a JSON object with its attributes and data, whichever mode it was sent in."""
+    """Return an event as a JSON object with its attributes and data, whichever mode it was sent in."""
     return event_of(request).structured()

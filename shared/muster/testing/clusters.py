@@ -75,7 +75,7 @@ class ClusterAccess:
         return self.server.url
 
     def kubeconfig(self, user: str = "") -> str:
-        """A kubeconfig as YAML, for kubectl and client libraries.
+        """Return a kubeconfig as YAML, for kubectl and client libraries.
 
         Args:
             user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an
@@ -110,7 +110,7 @@ class ClusterAccess:
         self.server.load(objects)
 
     def all(self, kind: str, namespace: str = "") -> Objects:
-        """A copy of the objects of a kind, in one namespace or in all, by namespace and name."""
+        """Return a copy of the objects of a kind, in one namespace or in all, by namespace and name."""
         found = [
             copy.deepcopy(body)
             for body in self.server.snapshot()
@@ -121,7 +121,7 @@ class ClusterAccess:
         )
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
-        """A copy of an object; None if there is none. The namespace may be left out if the name is unique."""
+        """Return a copy of an object, or None. The namespace may be left out if the name is unique."""
         return next((body for body in self.all(kind, namespace) if body["metadata"]["name"] == name), None)
 
     def until(self, what: str, condition: Callable[[], Any], seconds: float = SECONDS) -> None:
@@ -155,7 +155,7 @@ class ClusterAccess:
         )
 
     def _resource(self, api_version: str, kind: str) -> Resource:
-        """The resource of a kind: one that Muster knows, or one that the server's discovery has."""
+        """Return the resource of a kind: one that Muster knows, or one that the server's discovery has."""
         try:
             return by_kind(api_version, kind)
         except LookupError:
@@ -248,15 +248,15 @@ class RunningStack(ClusterAccess):
         self.settle()
 
     def reasons(self, step: str) -> set[str]:
-        """The reasons of all decisions of a function so far; `step` is its name, `create_workload`."""
+        """Return the reasons of all decisions of a function so far; `step` is its name, `create_workload`."""
         return {activity.reason for activity in self.activities if activity.step == step}
 
     def dead_letters(self) -> list[dict[str, Any]]:
-        """The events that no retry could deliver, as JSON objects."""
+        """Return the events that no retry could deliver, as JSON objects."""
         return [letter.structured() for letter in self.stack.dead_letters]
 
     def broken_laws(self, namespace: str = "") -> list[str]:
-        """The violations of the laws of every story, in one namespace or in all; empty if all were kept.
+        """Return the violations of the laws of every story, in one namespace or in all.
 
         The laws: a gang is bound together or not at all, a Workload comes before its PodGroups and these
         before bindings, and no gate is removed before its PodGroup exists.

@@ -15,7 +15,7 @@ Rule = tuple[str, str, str, str]
 
 
 def load_step(folder: Path) -> Step:
-    """The step of a folder with function/step.py.
+    """Return the step of a folder with function/step.py.
 
     Raises:
         LookupError: there is none, or it cannot be loaded.
@@ -49,7 +49,7 @@ def check_manifests(folder: Path) -> None:
 
 
 def rules_needed(permissions: Permissions) -> set[Rule]:
-    """The rules that grant exactly these permissions."""
+    """Return the rules that grant exactly these permissions."""
     return {
         (
             permission.verb,
@@ -62,7 +62,7 @@ def rules_needed(permissions: Permissions) -> set[Rule]:
 
 
 def rules_of(role: Manifest) -> set[Rule]:
-    """The rules of a Role or ClusterRole, one for each verb and resource."""
+    """Return the rules of a Role or ClusterRole, one for each verb and resource."""
     return {
         (verb, group, resource, name)
         for rule in role["rules"]

@@ -58,7 +58,7 @@ class Planned:
         )
 
     def as_yaml(self) -> str:
-        """The decisions as `muster plan` prints them; equal decisions give equal text."""
+        """Return the decisions as `muster plan` prints them; equal decisions give equal text."""
         return as_yaml(to_document(self.step, decision) for decision in self.decisions)
 
 
@@ -73,6 +73,6 @@ def plan_of(step: Step, case: Case) -> Planned:
 
 
 def decisions(step: Step, request: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
-    """The decisions of a step for an event, one for each subject."""
+    """Return the decisions of a step for an event, one for each subject."""
     event = parse(request.headers, request.body)
     return [decide(step, subject, cluster, now) for subject in subjects(step, event, cluster)]

@@ -36,7 +36,7 @@ class Recording:
 
     @classmethod
     def read(cls, events: Path, objects: Path | None = None) -> Recording:
-        """The recording in files that `muster record FILE --objects FILE` wrote.
+        """Return the recording in files that `muster record FILE --objects FILE` wrote.
 
         Raises:
             BadFileError: a file cannot be read, or has a value that is no event or object.
@@ -45,7 +45,7 @@ class Recording:
         return cls(events.name, tuple(read_events(events)), moments)
 
     def event(self, description: str, number: int = 1) -> RecordedRequest:
-        """An event by the kind of its object and the change, `PodGroup update`, and its number from 1.
+        """Return an event by the kind of its object and the change, `PodGroup update`, and its number from 1.
 
         Raises:
             LookupError: there are fewer such events; the message counts the events of each description.
@@ -60,7 +60,7 @@ class Recording:
         return matching[number - 1]
 
     def at(self, moment: str = "") -> Objects:
-        """A copy of the objects at a moment; of the first moment without a name.
+        """Return a copy of the objects at a moment; of the first moment without a name.
 
         Raises:
             LookupError: there is no such moment; the message lists their names.
@@ -70,13 +70,13 @@ class Recording:
         return copy.deepcopy(choose(self.moments, moment, first).objects)
 
     def about(self, request: RecordedRequest) -> tuple[RecordedRequest, ...]:
-        """All events about the object of an event, that one included."""
+        """Return all events about the object of an event, that one included."""
         return self._by_subject.get(_subject(request), ())
 
     def case(
         self, description: str, *, moment: str = "", number: int = 1, more: Iterable[Object] = ()
     ) -> Case:
-        """The case of a step that handles an event at a moment.
+        """Return the case of a step that handles an event at a moment.
 
         Args:
             description: kind and change, `PodGroup update`; or `sweep`, which is in no recording.
@@ -114,7 +114,7 @@ def describe(request: RecordedRequest) -> str:
 
 @cache
 def shipped(name: str, mode: str = "resource") -> Recording:
-    """A recording that comes with Muster, made on a real control plane.
+    """Return a recording that comes with Muster, made on a real control plane.
 
     Args:
         name: `torch`, `torchtune`, `job-scaled`, `does-not-fit` or `runtime-annotated`; their stories are
@@ -133,7 +133,7 @@ def shipped(name: str, mode: str = "resource") -> Recording:
 
 
 def slim(data: Any) -> Any:
-    """A copy of JSON data without fields that no step of Muster reads.
+    """Return a copy of JSON data without fields that no step of Muster reads.
 
     These are details of containers, volumes, addresses and managedFields.
     """
@@ -153,7 +153,7 @@ def slim(data: Any) -> Any:
 
 
 def slim_event(request: RecordedRequest) -> RecordedRequest:
-    """A structured event with slim data."""
+    """Return a structured event with slim data."""
     event = slim(envelope(request))
     body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     return RecordedRequest({"content-type": STRUCTURED}, body, request.location)

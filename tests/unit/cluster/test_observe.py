@@ -11,7 +11,6 @@ from muster.cluster.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
 from muster.policy.sources.source import ANNOTATION
-from muster.policy.tree.members import LiveMembers
 from muster.steps import step_named
 from tests.support.builders import (
     TRAINJOB_UID,
@@ -178,7 +177,7 @@ def test_create_workload_reads_no_pods_where_it_needs_none() -> None:
     """The hot path: owner, namespace, Workloads and the policy sources."""
     cluster = CountingSnapshot(a_job())
     inputs = CREATE_WORKLOAD.observe(cluster, ref(a_job()))
-    assert inputs.members == LiveMembers()
+    assert inputs.members is None
     assert "list Pod" not in cluster.reads
     assert not any("PodGroup" in call for call in cluster.reads)
 

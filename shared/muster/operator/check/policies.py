@@ -84,7 +84,7 @@ def policy_namespace(objects: Sequence[Manifest]) -> str:
 
 
 def _of_config_map(body: Object, administrators: str) -> Iterable[PolicySource]:
-    """The policies in a ConfigMap; `administrators` is the namespace of the one for the whole cluster."""
+    """Return the policies in a ConfigMap; one in the namespace `administrators` is for the whole cluster."""
     own = body["metadata"]["namespace"] == administrators
     return source_of_config_map(body, PolicySourceKind.CLUSTER if own else PolicySourceKind.NAMESPACE)
 

@@ -43,7 +43,7 @@ def why_given_up(ready: Condition) -> str:
 
 
 def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now: datetime) -> Action | None:
-    """The patch that writes these conditions to the owner's status, or None if it has them already.
+    """Return the patch that writes these conditions to the owner's status, or None if it has them already.
 
     A merge patch of the whole list with Muster's conditions first, because a merge patch keeps the order that
     it sends. It carries the resourceVersion just read, because the status subresource ignores a wrong UID.
@@ -94,14 +94,14 @@ def _is_misplaced(
 
 
 def condition_type(owner: OwnerObject, name: str) -> str:
-    """The type of a condition of Muster's, READY or SCHEDULED, with the prefix of the owner's kind."""
+    """Return the type of a condition of Muster's, READY or SCHEDULED, with the prefix of the owner's kind."""
     return f"{known_kind_of(owner).condition_prefix}{name}"
 
 
 def _dated(
     owner: OwnerObject, condition: Condition, current: tuple[Mapping[str, Any], ...], now: datetime
 ) -> dict[str, Any]:
-    """The condition as the API has it; its transition time changes with its status only."""
+    """Return the condition as the API has it; its transition time changes with its status only."""
     kind = condition_type(owner, condition.type)
     status = "True" if condition.true else "False"
     before = find_condition(current, kind)

@@ -23,7 +23,7 @@ _GATES = {
 
 
 def with_dropped_settings(resolved: ResolvedOwner, ready: Condition) -> Condition:
-    """The condition PodGroupsReady, with the settings of the policy that the API server dropped."""
+    """Return the condition PodGroupsReady, with the settings of the policy that the API server dropped."""
     workload = resolved.live.workload
     if workload is None or not belongs_to(workload.metadata.labels, resolved.root.uid):
         return ready

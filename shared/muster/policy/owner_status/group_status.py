@@ -68,7 +68,7 @@ class GangStatus:
 def gang_statuses(
     resolved: ResolvedOwner, members: LiveMembers, statuses: Mapping[str, GroupStatus]
 ) -> Iterator[GangStatus]:
-    """The gangs of an owner that have pods or are to get some now.
+    """Yield the gangs of an owner that have pods or are to get some now.
 
     Left out are basic groups, gangs whose pods have all run, those of a suspended owner without pods, and
     those whose Jobs wait for other replicatedJobs.
@@ -123,7 +123,7 @@ def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Con
 def group_statuses(
     resolved: ResolvedOwner, members: LiveMembers, held: Mapping[str, str] | None = None
 ) -> dict[str, GroupStatus]:
-    """The status of every PodGroup that an owner should have, by name.
+    """Return the status of every PodGroup that an owner should have, by name.
 
     Args:
         resolved: the owner.
@@ -147,7 +147,7 @@ def group_statuses(
 
 
 def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
-    """The pods by the name of their PodGroup."""
+    """Return the pods by the name of their PodGroup."""
     grouped: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         grouped[pod.pod_group_name].append(pod)
@@ -176,7 +176,7 @@ def bound_alone(members: LiveMembers, now: datetime) -> set[str]:
 def status_of(
     name: str, group: PodGroup | None, pods: list[Pod], needed: int, *, why_held: str = ""
 ) -> GroupStatus:
-    """The status of a group.
+    """Return the status of a group.
 
     Args:
         name: the name of the PodGroup.
@@ -333,7 +333,7 @@ def _placed_after_refusals(group: PodGroup, live: list[Pod], bound: int) -> bool
 
 
 def refusal_of_pod(pod: Pod) -> tuple[Reason, str] | None:
-    """The scheduler's refusal of a pod, because after a restart the group itself keeps its old condition."""
+    """Return the scheduler's refusal of a pod: after a restart its group keeps its old condition."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
     if pod.bound or condition is None or condition.get("status") == "True":
         return None

@@ -61,7 +61,7 @@ class _ExistingGroup:
 
 
 def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
-    """The condition PodGroupsReady; False if a group was replaced by one that cannot stand for Muster's."""
+    """Return the condition PodGroupsReady; False if a group was replaced by one that is never placed."""
     if not ready.true:
         return ready
     existing = tuple(_existing_groups(resolved, members))
@@ -109,7 +109,7 @@ def _has_root(group: PodGroup | CompositePodGroup, existing: ExistingGroups) -> 
 def _with_foreign_groups(
     resolved: ResolvedOwner, foreign: list[_ExistingGroup], ready: Condition
 ) -> Condition:
-    """The condition with the groups that Muster did not create; False if one can never be placed.
+    """Return the condition with the groups that Muster did not create; False if one can never be placed.
 
     A group that a user created under the stamped name is adopted: its pods are placed as it says (KEP-5547).
     """

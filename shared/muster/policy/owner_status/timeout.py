@@ -36,7 +36,7 @@ class SchedulingTimeout:
 def scheduling_timeout(
     resolved: ResolvedOwner, members: LiveMembers, now: datetime
 ) -> SchedulingTimeout | None:
-    """The gangs of an owner that have waited too long, or None.
+    """Return the gangs of an owner that have waited too long, or None.
 
     The times are those that the scheduler and the API server wrote, so a function that was down loses none.
     """

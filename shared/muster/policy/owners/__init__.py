@@ -13,12 +13,12 @@ KINDS: list[OwnerKind] = [TRAINJOB, JOBSET, JOB]
 
 
 def kind_names() -> tuple[str, ...]:
-    """The names of all kinds: `TrainJob`."""
+    """Return the names of all kinds: `TrainJob`."""
     return tuple(kind.resource.kind for kind in KINDS)
 
 
 def owner_kind(group: str, kind: str) -> OwnerKind | None:
-    """The owner kind of an API group and kind; None if it is not an owner kind: Volcano has a Job, too."""
+    """Return the owner kind of an API group and kind, or None: Volcano has a Job, too."""
     for known in KINDS:
         if (known.resource.group, known.resource.kind) == (group, kind):
             return known
@@ -26,12 +26,12 @@ def owner_kind(group: str, kind: str) -> OwnerKind | None:
 
 
 def kind_of(named: ObjectRef | OwnerReference | KubernetesObject) -> OwnerKind | None:
-    """The kind of an object or of a reference to one, in any version; None if it is no owner's."""
+    """Return the kind of an object or of a reference to one, in any version; None if it is no owner's."""
     return owner_kind(named.api_version.rpartition("/")[0], named.kind)
 
 
 def known_kind_of(named: ObjectRef | KubernetesObject) -> OwnerKind:
-    """The kind of an object that was read as an owner.
+    """Return the kind of an object that was read as an owner.
 
     Raises:
         LookupError: it is no owner's.
@@ -43,18 +43,18 @@ def known_kind_of(named: ObjectRef | KubernetesObject) -> OwnerKind:
 
 
 def runs_as(kind: OwnerKind) -> OwnerKind:
-    """The kind of the objects that make the Jobs or pods of an owner: itself, or a TrainJob's JobSet."""
+    """Return the kind of the objects that create an owner's Jobs or pods: itself, or a TrainJob's JobSet."""
     resource = kind.runs_as
     return kind if resource is None else owner_kind(resource.group, resource.kind) or kind
 
 
 def workload_name(owner: OwnerObject) -> str:
-    """The name of the Workload that Muster makes for an owner."""
+    """Return the name of the Workload that Muster makes for an owner."""
     return known_kind_of(owner).workload_name(owner.ref)
 
 
 def parent_of(child: OwnerObject) -> ObjectRef | None:
-    """The TrainJob of a JobSet, or the JobSet of a Job; None for a root owner."""
+    """Return the TrainJob of a JobSet, or the JobSet of a Job; None for a root owner."""
     controller = child.metadata.controller
     kind = None if controller is None else kind_of(controller)
     if controller is None or kind is None:

@@ -90,7 +90,7 @@ def pod_set_of(
     jobs: int = 1,
     default_group: str | None = None,
 ) -> PodSet:
-    """The pods of a Job, or of the Jobs made of a template.
+    """Return the pods of a Job, or of the Jobs made of a template.
 
     Args:
         job: the Job or template.
@@ -119,7 +119,7 @@ def pod_set_of(
 def _labels_of_pods(
     job: Job | JobTemplate, default_group: str | None
 ) -> tuple[GroupLabels | None, Reason | None]:
-    """The group labels that pods of a Job will carry, by hand or by mark-jobs, or why they carry none."""
+    """Return the group labels of a Job's pods, by hand or by mark-jobs, or the reason if they have none."""
     labels = job.spec.template.metadata.labels
     others = grouped_by_others(job)
     if others is None and group_labels.GROUP not in labels and default_group is not None:
@@ -188,7 +188,7 @@ def _safe_encode(text: str) -> str:
 
 
 def _skip_event(job: Job) -> NoOp | None:
-    """Jobs without group labels: mark-jobs, where it acts, writes them at the Job's creation."""
+    """Return Jobs without group labels: mark-jobs, where it acts, writes them at the Job's creation."""
     if group_labels.read_group_labels(job.spec.template.metadata.labels) is not None:
         return None
     return NoOp(Reason.NOT_MARKED, f"{job.ref}: the pod template has no label {group_labels.GROUP}")

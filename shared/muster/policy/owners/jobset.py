@@ -86,7 +86,7 @@ class JobSet(OwnerObject):
 
 
 def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
-    """One pod set for each replicatedJob, with those it waits for."""
+    """Return one pod set for each replicatedJob, with those it waits for."""
     entries = jobset.spec.replicated_jobs
     index_of = {entry.name: index for index, entry in enumerate(entries)}
     in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"

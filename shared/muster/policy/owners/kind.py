@@ -53,7 +53,7 @@ class Priority:
 
 
 def priority_of(name: str, classes: Collection[PriorityClass]) -> Priority:
-    """The priority of pods whose template has that priorityClassName.
+    """Return the priority of pods whose template has that priorityClassName.
 
     Args:
         name: the priorityClassName; "" takes the cluster's default class, without which pods have priority 0.
@@ -155,11 +155,11 @@ class OwnerPodSets:
     pod_sets: tuple[PodSet, ...]
 
     def pod_group_name(self, group: str, suffix: str) -> str:
-        """The name of one PodGroup of the owner."""
+        """Return the name of one PodGroup of the owner."""
         return pod_group_name(self.named_by.name, group, self.named_by.uid, suffix)
 
     def with_classes(self, classes: Collection[PriorityClass]) -> OwnerPodSets:
-        """The same pod sets with the priorities of these PriorityClasses."""
+        """Return the same pod sets with the priorities of these PriorityClasses."""
         if not classes:
             return self
         sets = (replace(pods, priority=priority_of(pods.priority.name, classes)) for pods in self.pod_sets)

@@ -81,7 +81,7 @@ def _create_missing(
 
 
 def naming_created(plan: Plan) -> Plan:
-    """The plan with the groups it creates in its reply; RefusedByApi without a reply if it creates none.
+    """Return the plan with its groups in the reply; RefusedByApi without a reply if it creates none.
 
     A plan that was carried out has only actions that succeeded: no refused group, but its fallback.
     """
@@ -135,7 +135,7 @@ def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[A
 def _policy_of_composite(
     template: PodGroupTemplate, followed: int | None, child_groups: int
 ) -> SchedulingPolicy:
-    """The template's policy, with a minGroupCount that the group can reach.
+    """Return the template's policy, with a minGroupCount that the group can reach.
 
     Args:
         template: its template.
@@ -156,7 +156,7 @@ def _policy(
     suffix: str,
     needed: Counter[GroupInstance],
 ) -> SchedulingPolicy:
-    """The template's policy, with a minCount no larger than the pods that will come.
+    """Return the template's policy, with a minCount no larger than the pods that will come.
 
     A user's own minCount is lowered only for a group that never has that many pods, such as the last block of
     completion indexes. Where Muster follows the pods, the template may have the minCount of a JobSet that had

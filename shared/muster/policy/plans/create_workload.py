@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from muster.objects.meta import ObjectRef
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
@@ -15,7 +16,7 @@ from muster.policy.owners import kind_of, workload_name
 from muster.policy.owners.job import has_foreign_labels
 from muster.policy.owners.kind import NEVER
 from muster.policy.plans import fallback
-from muster.policy.plans.manifests import create, create_event
+from muster.policy.plans.manifests import create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
@@ -35,12 +36,12 @@ class WorkloadInputs:
     Attributes:
         live: the owner as read from the cluster.
         resolved: its groups, or why it is left alone.
-        members: its pods and groups; empty if no fallback PodGroup can be needed.
+        members: its pods and groups; None if no fallback PodGroup can be needed.
     """
 
     live: LiveOwner
     resolved: ResolvedOwner | NoOp
-    members: LiveMembers = field(default_factory=LiveMembers)
+    members: LiveMembers | None = None
 
 
 def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
@@ -48,6 +49,8 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
     if isinstance(inputs, OrphanInputs):
         return plan_orphan(inputs)
     resolved, members = inputs.resolved, inputs.members
+    if members is None:  # no pod of the owner can need a fallback PodGroup
+        return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved, now)
     if isinstance(resolved, NoOp):
         return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
     failure = resolved.why_no_groups
@@ -113,7 +116,7 @@ def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -
 
 
 def _warnings(resolved: ResolvedOwner, now: datetime) -> Iterator[Action]:
-    """An Event about a group that holds its nodes while another one waits for it."""
+    """Yield an Event about a group that holds its nodes while another one waits for it."""
     for stage in resolved.stages[:1]:
         yield create_event(
             resolved.root,
@@ -174,11 +177,12 @@ def _create_workload(resolved: ResolvedOwner, name: str) -> Action:
     }
     if resolved.policy != DEFAULT:
         body["metadata"]["annotations"] = policy_annotations(resolved.policy)
-    return create(body)
+    target = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, root.namespace, name)
+    return Action(Verb.CREATE, target, body)
 
 
 def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:
-    """The two template lists of one level, without empty ones."""
+    """Return the two template lists of one level, without empty ones."""
     leaves = [_template(group, priority_class) for group in groups if not group.children]
     composites = [_template(group, priority_class) for group in groups if group.children]
     lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
@@ -186,7 +190,7 @@ def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]
 
 
 def _template(group: Group, priority_class: str) -> dict[str, Any]:
-    """The template of a group, with all settings that its PodGroups copy.
+    """Return the template of a group, with all settings that its PodGroups copy.
 
     With the gate PodGroupPreemptionPolicy a group without a preemptionPolicy gets the default one and is then
     refused if its class has another (plugin/pkg/admission/priority, Kubernetes v1.37.1, seen).

@@ -120,7 +120,7 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
 
 
 def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, *, added: bool) -> NoOp | None:
-    """The reason why an event of a PodGroup cannot change its owner's conditions, or None if it may.
+    """Return the reason why an event of a PodGroup cannot change its owner's conditions, or None if it may.
 
     Args:
         group: the PodGroup as it is now.
@@ -242,7 +242,7 @@ def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
 def _with_times(
     resolved: ResolvedOwner, members: LiveMembers, statuses: Mapping[str, GroupStatus], now: datetime
 ) -> Mapping[str, GroupStatus]:
-    """The statuses of an owner's groups, with the reasons that depend on the time."""
+    """Return the statuses of an owner's groups, with the reasons that depend on the time."""
     timeout = scheduling_timeout(resolved, members, now)
     late = timeout.groups if timeout is not None else frozenset[str]()
     ignored = {
@@ -283,7 +283,7 @@ def _is_fallback(group: PodGroup, resolved: ResolvedOwner) -> bool:
 
 
 def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Condition, Condition]:
-    """Both conditions of an owner that gets no groups at all."""
+    """Return both conditions of an owner that gets no groups at all."""
     message = f"{_effect_on_pods(failure, held=held)}: {failure.message}"
     return (
         Condition(READY, true=False, reason=failure.reason, message=failure.message),
@@ -301,7 +301,7 @@ def _effect_on_pods(failure: GroupingFailure, *, held: bool) -> str:
 
 
 def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition) -> Condition:
-    """The condition, with the groups whose minCount or minGroupCount does not follow their pods.
+    """Return the condition, with the groups whose minCount or minGroupCount does not follow their pods.
 
     Where minCount is immutable only growth is reported: a gang shrinks as its members finish.
     """

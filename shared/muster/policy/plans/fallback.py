@@ -182,7 +182,7 @@ def _for_pod(root: ObjectRef, pod: Pod, failure: GroupingFailure) -> Action:
 
 
 def _report(owner: OwnerObject, condition: Condition, component: str, now: datetime) -> Iterator[Action]:
-    """The condition and an Event of the same text; none if the owner's status has the condition already."""
+    """Yield the condition and an Event of the same text, unless the owner's status has the condition."""
     patch = conditions_patch(owner, (condition,), now)
     if patch is not None:
         yield patch

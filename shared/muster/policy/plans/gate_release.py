@@ -52,7 +52,7 @@ class OwnerGroups:
 
 
 def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[str, NoOp]:
-    """The groups whose pods keep their gates, by name of PodGroup, with the reason.
+    """Return the groups whose pods keep their gates, by name of PodGroup, with the reason.
 
     Args:
         groups: the groups that are placed together.
@@ -103,14 +103,14 @@ def in_tree(group: PodGroup) -> bool:
 
 
 def placed_together(members: LiveMembers, group: AnyGroup) -> tuple[PodGroup, ...]:
-    """The PodGroups below the same root as a group, or that group alone."""
+    """Return the PodGroups below the same root as a group, or that group alone."""
     composites = _by_name(members.composites)
     root = _root_of(composites, group).metadata.name
     return tuple(other for other in members.groups if _root_of(composites, other).metadata.name == root)
 
 
 def root_of(composites: Iterable[CompositePodGroup], group: AnyGroup) -> AnyGroup:
-    """The highest existing CompositePodGroup above a group; the group itself if there is none."""
+    """Return the highest existing CompositePodGroup above a group; the group itself if there is none."""
     return _root_of(_by_name(composites), group)
 
 
@@ -204,7 +204,7 @@ def _root_of(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> An
 
 
 def _above(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> Iterator[CompositePodGroup]:
-    """The existing CompositePodGroups above a group, from below; each once, even if they form a ring."""
+    """Yield the existing CompositePodGroups above a group, from below; each once, also in a ring."""
     seen: set[str] = set()
     above = composites.get(_parent(group))
     while above is not None and above.metadata.name not in seen:

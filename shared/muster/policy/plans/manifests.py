@@ -95,7 +95,7 @@ def create_fallback_group(
 
 
 def why_no_gang(reason: str, message: str) -> dict[str, str]:
-    """The annotation FALLBACK with a reason and a message, of 1,024 characters at most."""
+    """Return the annotation FALLBACK with a reason and a message, of 1,024 characters at most."""
     return {FALLBACK: printable(f"{reason}: {message}", _MESSAGE_LIMIT)}
 
 
@@ -132,7 +132,7 @@ def create_event(
 
 
 def quoting(action: Action, refusal: str) -> Action:
-    """The action with the API server's message in place of `{refusal}`; an Event gets a new name."""
+    """Return the action with the API server's message in place of `{refusal}`; an Event gets a new name."""
     body = json.loads(json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1]))
     if action.target.kind != EVENTS.kind:
         return replace(action, body=body)
@@ -143,7 +143,7 @@ def quoting(action: Action, refusal: str) -> Action:
 
 
 def label_value(name: str) -> str:
-    """A name as a label value: at most 63 characters, ending in a letter or digit.
+    """Return a name as a label value: at most 63 characters, ending in a letter or digit.
 
     A Workload's name may be longer (a Job's 63 characters and a hash).
     """
@@ -151,7 +151,7 @@ def label_value(name: str) -> str:
 
 
 def policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
-    """A scheduling policy as the API spells it; a composite's gang has minGroupCount, never minCount."""
+    """Return a scheduling policy as the API spells it; a composite's gang has minGroupCount only."""
     if policy.gang is None:
         return {"basic": {}}
     if policy.gang.min_group_count is not None:
@@ -176,7 +176,7 @@ def _pod_group(
 
 
 def create(body: dict[str, Any]) -> Action:
-    """The action that creates an object."""
+    """Return the action that creates an object."""
     return Action(Verb.CREATE, _ref(body), body)
 
 

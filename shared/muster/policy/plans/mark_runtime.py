@@ -169,7 +169,7 @@ def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
 
 
 def _policy_of(runtime: Mapping[str, Any]) -> EffectivePolicy | InvalidPolicy | None:
-    """The policy of a runtime; None if it has none."""
+    """Return the policy of a runtime; None if it has none."""
     sources = sources_of_runtime(runtime)
     return resolve_policy(sources) if sources else None
 
@@ -219,7 +219,7 @@ def _replaced(
 
 
 def _refused(inputs: RuntimeInputs, ref: ObjectRef, reason: str, message: str, now: datetime) -> Decision:
-    """One Event on the runtime about a policy that cannot be used; its labels stay as they are."""
+    """Return one Event on the runtime about a policy that cannot be used; its labels stay as they are."""
     event = manifests.create_event(
         ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
     )
@@ -229,7 +229,7 @@ def _refused(inputs: RuntimeInputs, ref: ObjectRef, reason: str, message: str, n
 
 
 def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) -> _DesiredFields:
-    """The value that each field should have.
+    """Return the value that each field should have.
 
     Raises:
         InvalidPolicyError: the policy names replicatedJobs that the runtime lacks, or it has too many.
@@ -307,7 +307,7 @@ def _desired_labels(
 
 
 def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, Any] | None:
-    """The runtime with the desired fields; None if nothing changes.
+    """Return the runtime with the desired fields; None if nothing changes.
 
     Fields of other managers stay; a field that is no longer desired is removed only if Muster owns it.
     """
@@ -320,14 +320,14 @@ def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, A
 
 
 def _foreign(runtime: Mapping[str, Any], desired: _DesiredFields) -> set[FieldPath]:
-    """The fields with another value than the desired one, written by another manager."""
+    """Return the fields with another value than the desired one, written by another manager."""
     ours = owned_by(runtime, COMPONENT)
     current = {path: path.value_in(runtime) for path in desired.values.keys() - ours}
     return {path for path, value in current.items() if value not in {None, desired.values[path]}}
 
 
 def _fields(runtime: Mapping[str, Any]) -> Iterator[FieldPath]:
-    """Every field that mark_runtime may write."""
+    """Yield every field that mark_runtime may write."""
     yield FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))
     yield FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))
     for index, name, _ in _entries(runtime):

@@ -31,19 +31,19 @@ def only_flags(resolved: ResolvedOwner) -> bool:
 
 
 def gangs(resolved: ResolvedOwner) -> Iterator[Group]:
-    """The groups of pods that are gangs."""
+    """Return the groups of pods that are gangs."""
     return (leaf for leaf in resolved.leaves() if leaf.gang)
 
 
 def composite_gangs(resolved: ResolvedOwner) -> Iterator[Group]:
-    """The composite groups that are gangs."""
+    """Return the composite groups that are gangs."""
     return (group for root in resolved.tree for group in root.composites() if group.gang)
 
 
 def wanted_min_counts(
     resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
 ) -> dict[str, int]:
-    """The minCount that each gang of the owner should have now, by the name of its PodGroup.
+    """Return the minCount that each gang of the owner should have now, by the name of its PodGroup.
 
     Args:
         resolved: the owner.
@@ -71,7 +71,7 @@ def wanted_min_counts(
 def wanted_min_group_counts(
     resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
 ) -> dict[str, int]:
-    """The minGroupCount that each composite gang of the owner should have now, by its name.
+    """Return the minGroupCount that each composite gang of the owner should have now, by its name.
 
     Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
     children count again. PodGroups that are not below it, such as fallback PodGroups, never count.
@@ -98,7 +98,7 @@ def wanted_min_group_counts(
 
 
 def min_count_of(leaf: Group, pods: int) -> int:
-    """The minCount of a gang of so many pods: all, or as pinned; at least 1."""
+    """Return the minCount of a gang of so many pods: all, or as pinned; at least 1."""
     return max(1, min(pods, leaf.pinned or pods))
 
 
@@ -138,7 +138,7 @@ def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterat
 
 
 def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
-    """The minCount to set on the way to the needed one.
+    """Return the minCount to set on the way to the needed one.
 
     Lowered at once: a gang that was scaled down never places again with the old number. Raised at once while
     no staying member has a node: before the first placement, and after a restart. Else raised only as far as
@@ -151,7 +151,7 @@ def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
 
 
 def _children_to_run(group: Group, needed: Counter[GroupInstance]) -> int:
-    """The number of child groups that still have pods to run."""
+    """Return the number of child groups that still have pods to run."""
     return sum(
         sum(_children_to_run(copy, needed) > 0 for copy in child.instances.values())
         if child.children

@@ -47,7 +47,7 @@ def plan_orphan(inputs: OrphanInputs) -> Decision:
 
 
 def owner_uids(uids: Iterable[str]) -> frozenset[str]:
-    """UIDs of owners, in full as in labels and cut to 8 characters as in names of groups."""
+    """Return UIDs of owners, in full as in labels and cut to 8 characters as in names of groups."""
     full = frozenset(uids)
     return full | {uid[:UID_CHARACTERS] for uid in full}
 

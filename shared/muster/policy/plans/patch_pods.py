@@ -73,7 +73,7 @@ def needs_owner(group: PodGroup, pods: tuple[Pod, ...]) -> bool:
 
 
 def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
-    """The pods that are to run and have Muster's gate."""
+    """Return the pods that are to run and have Muster's gate."""
     return [pod for pod in pods if GATE in pod.gates and not (pod.finished or pod.being_deleted)]
 
 

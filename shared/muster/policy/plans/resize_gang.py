@@ -133,7 +133,7 @@ def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
 def _patched_templates(
     resolved: ResolvedOwner, workload: Workload, targets: dict[str, int]
 ) -> Iterator[Action]:
-    """One patch of all templates whose count changed.
+    """Yield one patch of all templates whose count changed.
 
     A JSON patch, because the lists of a Workload have no merge keys: another patch replaces them as a whole,
     and removing a template is forbidden (scheduling/v1beta1/types.go, Kubernetes v1.37.1). Replacing the

@@ -79,7 +79,7 @@ def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[Wante
 
 
 def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> Counter[str]:
-    """The number of child groups with pods by the name of their CompositePodGroup.
+    """Return the number of child groups with pods by the name of their CompositePodGroup.
 
     One that exists below another parent, or below none, such as a fallback PodGroup, does not count.
     """
@@ -92,7 +92,7 @@ def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> C
 
 
 def existing_groups(members: LiveMembers) -> ExistingGroups:
-    """The PodGroups and CompositePodGroups of an owner by name; both kinds share no name."""
+    """Return the PodGroups and CompositePodGroups of an owner by name; both kinds share no name."""
     groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
     return {group.metadata.name: group for group in groups}
 
@@ -104,6 +104,6 @@ def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]
 
 
 def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Group, str], ...]:
-    """The PodGroups below a CompositePodGroup; all of the leaves' if that is None."""
+    """Return the PodGroups below a CompositePodGroup; all of the leaves' if that is None."""
     sizes = {leaf.name: leaf.sizes for leaf in (leaves if copy is None else copy.leaves())}
     return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))

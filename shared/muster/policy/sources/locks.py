@@ -40,11 +40,11 @@ class Locks:
         return self.fields.on_failure != "Basic"
 
     def refused(self, path: str, value: str) -> InvalidPolicyError:
-        """The error of a policy that sets a locked field otherwise."""
+        """Return the error of a policy that sets a locked field otherwise."""
         return InvalidPolicyError(path, f"is locked to {value} by {self.where}")
 
     def as_text(self) -> str:
-        """The locked fields in one line: `disruptionMode: all, onFailure: Hold`."""
+        """Return the locked fields in one line: `disruptionMode: all, onFailure: Hold`."""
         fields = self.fields
         values = {
             "onFailure": fields.on_failure,
@@ -77,7 +77,7 @@ def check_locked(policy: WorkloadPolicy, locks: Locks) -> None:
 
 
 def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:
-    """The policy with the locked onFailure and onScale."""
+    """Return the policy with the locked onFailure and onScale."""
     locked = {name: getattr(locks.fields, name) for name in ("on_failure", "on_scale")}
     return policy.model_copy(update={name: value for name, value in locked.items() if value})
 

@@ -19,7 +19,7 @@ LABELS = (
 
 
 def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The group labels of each replicatedJob: by the policy, else by the rule of mark-jobs.
+    """Return the group labels of each replicatedJob: by the policy, else by the rule of mark-jobs.
 
     Args:
         policy: groups name the replicatedJobs they take.
@@ -49,7 +49,7 @@ def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, di
 
 
 def labels_of_template(read: GroupLabels | None) -> dict[str, str]:
-    """The labels that group labels were read from."""
+    """Return the labels that group labels were read from."""
     if read is None:
         return {}
     labels = {group_labels.GROUP: read.group, group_labels.LEADER_GROUP: read.leader_group}
@@ -75,7 +75,7 @@ def leaves(
 
 
 def labels_of(group: GroupPolicy) -> dict[str, str]:
-    """The labels that a group of pods puts on the templates of its replicatedJobs."""
+    """Return the labels that a group of pods puts on the templates of its replicatedJobs."""
     per = Shape(group.per is not None, group.size or 0).per
     if group.leader:
         labels = {group_labels.LEADER_GROUP: group.name, group_labels.LEADER_GROUP_PER: per}

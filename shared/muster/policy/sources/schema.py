@@ -237,7 +237,7 @@ class PodGroupPolicy(_Strict):
 
 
 def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
-    """The policy in the YAML or JSON text of an annotation or ConfigMap.
+    """Return the policy in the YAML or JSON text of an annotation or ConfigMap.
 
     The last few texts are kept parsed, because a step needs the policy several times for one event.
 
@@ -255,7 +255,7 @@ def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
 
 
 def parse_locked(text: str) -> LockedFields:
-    """The locked fields in the YAML or JSON text of the key `locked`.
+    """Return the locked fields in the YAML or JSON text of the key `locked`.
 
     Raises:
         InvalidPolicyError: it is no YAML, or has other fields or values; with the path of the first.
@@ -273,7 +273,7 @@ def parse_locked(text: str) -> LockedFields:
 
 
 def check(data: Any) -> PodGroupPolicy:
-    """The policy of parsed data, such as the field of a runtime.
+    """Return the policy of parsed data, such as the field of a runtime.
 
     Raises:
         InvalidPolicyError: it is no valid policy; with the path of the first invalid field.
@@ -346,7 +346,7 @@ def _validated(data: Any) -> PodGroupPolicy | _Refusal:
 
 
 def _first(error: ValidationError) -> tuple[str, str]:
-    """The path and the message of the first error."""
+    """Return the path and the message of the first error."""
     first = error.errors(include_url=False)[0]
     inner = str(first.get("ctx", {}).get("field", ""))
     return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
@@ -366,7 +366,7 @@ def _exactly_one(model: BaseModel, *names: str) -> None:
 
 
 def _at(field: str, message: str) -> PydanticCustomError:
-    """A validation error with the field of the model that it is about."""
+    """Return a validation error with the field of the model that it is about."""
     return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
 
 

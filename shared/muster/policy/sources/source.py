@@ -95,7 +95,7 @@ class EffectivePolicy:
 
 
 def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
-    """The policy sources of a (Cluster)TrainingRuntime, highest first.
+    """Return the policy sources of a (Cluster)TrainingRuntime, highest first.
 
     Args:
         runtime: as parsed JSON; {} if there is none.
@@ -131,7 +131,7 @@ def _upstream_fields(runtime: Mapping[str, Any]) -> Iterator[str]:
 
 
 def source_of_config_map(body: Mapping[str, Any], kind: PolicySourceKind) -> tuple[PolicySource, ...]:
-    """The policy of a ConfigMap `muster-policy`; empty if it has none.
+    """Return the policy of a ConfigMap `muster-policy`; empty if it has none.
 
     Args:
         body: as parsed JSON; {} if there is none.
@@ -141,7 +141,7 @@ def source_of_config_map(body: Mapping[str, Any], kind: PolicySourceKind) -> tup
 
 
 def locked_fields(body: Mapping[str, Any]) -> tuple[PolicySource, ...]:
-    """The locked fields of the administrator's ConfigMap; empty if it has none."""
+    """Return the locked fields of the administrator's ConfigMap; empty if it has none."""
     return _of_key(body, LOCKED_KEY, PolicySourceKind.LOCKED)
 
 
@@ -155,7 +155,7 @@ def _of_key(body: Mapping[str, Any], key: str, kind: PolicySourceKind) -> tuple[
 
 
 def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
-    """The policy and the locked fields that a Workload of Muster's was made under; empty for the default."""
+    """Return policy and locked fields that Muster's Workload was created under; empty for the default."""
     annotations = workload.metadata.annotations
     where = str(workload.ref)
     sources = []
@@ -168,7 +168,7 @@ def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
 
 
 def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
-    """The annotations that keep a policy on the Workload made under it."""
+    """Return the annotations that keep a policy on the Workload made under it."""
     if policy.workload is None:
         return {}
     content = policy.workload.model_dump(by_alias=True, exclude_unset=True)
@@ -199,7 +199,7 @@ class InvalidPolicy:
 def resolve_policy(
     sources: tuple[PolicySource, ...], owner: OwnerObject | None = None
 ) -> EffectivePolicy | InvalidPolicy:
-    """The policy of the first source, or the built-in default, with the fields that the administrator locked.
+    """Return the policy of the first source, or the built-in default, with the administrator's locked fields.
 
     Args:
         sources: those that exist, highest first.
@@ -220,7 +220,7 @@ def resolve_policy(
 
 
 def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
-    """The policy with the locked fields; invalid, and its pods held, if it sets them otherwise."""
+    """Return the policy with the locked fields; invalid, and its pods held, if it sets them otherwise."""
     if isinstance(policy, InvalidPolicy):
         return _invalid_under(policy, locks)
     if policy.workload is None:
@@ -234,14 +234,14 @@ def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> Effec
 
 
 def _invalid_under(invalid: InvalidPolicy, locks: Locks) -> InvalidPolicy:
-    """The invalid policy with the locked onFailure."""
+    """Return the invalid policy with the locked onFailure."""
     workload = with_locked(invalid.policy.workload or WorkloadPolicy(), locks)
     policy = replace(invalid.policy, workload=workload, held=locks.hold_invalid, locks=locks)
     return replace(invalid, policy=policy)
 
 
 def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
-    """The policy of one source."""
+    """Return the policy of one source."""
     try:
         policy = _policy_in(source)
     except InvalidPolicyError as error:
@@ -261,7 +261,7 @@ def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePoli
 
 
 def _policy_in(source: PolicySource) -> schema.PodGroupPolicy:
-    """The policy of a source.
+    """Return the policy of a source.
 
     Raises:
         InvalidPolicyError: it has no valid policy.
@@ -272,7 +272,7 @@ def _policy_in(source: PolicySource) -> schema.PodGroupPolicy:
 
 
 def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:
-    """A policy that cannot be used, by its source and fault."""
+    """Return a policy that cannot be used, by its source and fault."""
     failure = GroupingFailure(Reason.INVALID_POLICY, f"{where}: {message}")
     return InvalidPolicy(failure, EffectivePolicy(where, held or WorkloadPolicy()))
 

@@ -234,7 +234,7 @@ def _too_deep(bounds: TextLimits) -> str:
 
 
 def _size_of(value: Any) -> int:
-    """The bytes of a value in JSON, about; a container counts for itself only."""
+    """Return the bytes of a value in JSON, about; a container counts for itself only."""
     if isinstance(value, str):
         return len(value) + 2
     return 1 + value.bit_length() // 4 if isinstance(value, int) else 2

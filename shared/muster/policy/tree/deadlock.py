@@ -54,7 +54,7 @@ class Deadlock:
 
 
 def find_deadlock(tree: tuple[Group, ...]) -> Deadlock | None:
-    """The first group that can never be placed, or None if all start."""
+    """Return the first group that can never be placed, or None if all start."""
     pod_sets = {
         pod_set.index: pod_set for root in tree for leaf in root.leaves() for pod_set in leaf.pod_sets
     }
@@ -214,7 +214,7 @@ class _Startup:
                 self._create(later)
 
     def _unready(self, waiting: _Waiting) -> _Node | None:
-        """The lowest group above a batch that has too few members."""
+        """Return the lowest group above a batch that has too few members."""
         node: _Node | None = waiting.node
         ended = self._pod_sets[waiting.batch.pod_set].ends_first
         while node is not None and node.there_without(ended) >= node.needed:
@@ -230,7 +230,7 @@ class _Startup:
 
 
 def group_compositions(leaf: Group) -> Counter[frozenset[PodBatch]]:
-    """The number of PodGroups of each composition that a group of pods has, without empty ones."""
+    """Return the number of PodGroups of each composition that a group of pods has, without empty ones."""
     by_suffix: dict[str, list[PodBatch]] = {}
     for pod_set in leaf.pod_sets:
         for instance, pods in expected_members(pod_set).items():
@@ -240,7 +240,7 @@ def group_compositions(leaf: Group) -> Counter[frozenset[PodBatch]]:
 
 
 def _batches(pod_set: PodSet, instance: GroupInstance, pods: int) -> Iterator[PodBatch]:
-    """The pods of a pod set in one PodGroup: under exclusive placement leaders first, then the others."""
+    """Yield the pods of a pod set in one PodGroup; under exclusive placement leaders before others."""
     leaders = _leaders(pod_set, instance) if pod_set.exclusive else 0
     followers = pods - leaders if pod_set.exclusive else 0
     if pods > followers:
@@ -250,7 +250,7 @@ def _batches(pod_set: PodSet, instance: GroupInstance, pods: int) -> Iterator[Po
 
 
 def _leaders(pod_set: PodSet, instance: GroupInstance) -> int:
-    """The pods of completion index 0 in a group instance that has pods: one of each Job."""
+    """Return the pods of completion index 0 in a group instance that has pods: one of each Job."""
     labels = pod_set.labels
     if labels is None:
         return 0

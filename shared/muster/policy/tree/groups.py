@@ -98,7 +98,7 @@ class Group:
         return {above: self.restricted(sizes) for above, sizes in below.items()}
 
     def restricted(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
-        """The group with these PodGroups only, by leaf and instance suffix."""
+        """Return the group with these PodGroups only, by leaf and instance suffix."""
         if not self.children:
             return replace(self, sizes=sizes.get(self.name, {}))
         return replace(self, children=tuple(child.restricted(sizes) for child in self.children))
@@ -119,7 +119,7 @@ class Group:
         return all(pods.priority.preemption_policy == NEVER for pods in self.pod_sets_at(suffix))
 
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
-        """The pod templates whose pods are in one of its PodGroups; all of them if it has no pods."""
+        """Return the pod templates whose pods are in one of its PodGroups; all of them if it has no pods."""
         return self._pod_sets_by_suffix.get(suffix, self.pod_sets)
 
     @cached_property
@@ -133,24 +133,24 @@ class Group:
         return by_suffix
 
     def priority_class_at(self, suffix: str) -> str:
-        """The priority class of the pods in one of its PodGroups; the scheduler compares both."""
+        """Return the priority class of the pods in one of its PodGroups; the scheduler compares both."""
         return self.pod_sets_at(suffix)[0].template.spec.priority_class_name
 
     def with_all_below(self) -> Iterator[Group]:
-        """The group and those below it, parents before children."""
+        """Yield the group and those below it, parents before children."""
         yield self
         for child in self.children:
             yield from child.with_all_below()
 
     def composites(self) -> Iterator[Group]:
-        """The composite groups, parents before children."""
+        """Yield the composite groups, parents before children."""
         if self.children:
             yield self
         for child in self.children:
             yield from child.composites()
 
     def leaves(self) -> Iterator[Group]:
-        """The groups of pods."""
+        """Yield the groups of pods."""
         if not self.children:
             yield self
         for child in self.children:
@@ -158,7 +158,7 @@ class Group:
 
 
 def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
-    """One leaf for each group that the labels name, each a gang of all its pods, initializers basic."""
+    """Return a leaf for each group that the labels name: a gang of all its pods, or basic (initializers)."""
     members: dict[str, list[PodSet]] = {}
     sizes: dict[str, Counter[str]] = {}
     for pod_set in pod_sets.pod_sets:
@@ -181,13 +181,13 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
 
 
 def _common_shape(name: str, pod_sets: Iterable[PodSet]) -> Shape:
-    """The shape under which all these pods are in a group; the default if they have several."""
+    """Return the shape under which all these pods are in a group; the default if they have several."""
     shapes = {shape for pods in pod_sets if pods.labels for shape in pods.labels.shapes_of(name)}
     return shapes.pop() if len(shapes) == 1 else SINGLE
 
 
 def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Counter[GroupInstance]:
-    """The pods of a pod set that run at once, none of them finished, by group instance; 0 for an empty one.
+    """Return how many pods of a pod set run at once while none has finished, by group instance.
 
     Args:
         pod_set: of an owner.
@@ -205,14 +205,14 @@ def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Co
 
 
 def expected_members_of_job(pod_set: PodSet, job_index: int) -> Counter[GroupInstance]:
-    """The pods of one Job that run at once, by group instance."""
+    """Return the pods of one Job that run at once, by group instance."""
     return members_of_job(pod_set, job_index, (range(_completion_indexes(pod_set)),), pod_set.parallelism)
 
 
 def members_of_job(
     pod_set: PodSet, job_index: int, indexes: Collection[range], at_once: int
 ) -> Counter[GroupInstance]:
-    """The pods of some completion indexes of one Job that run at once, by group instance.
+    """Return the pods of some completion indexes of one Job that run at once, by group instance.
 
     `completions` may be in the millions, so indexes are counted, never listed.
     """
@@ -235,7 +235,7 @@ def members_of_job(
 def _indexes_by_instance(
     pod_set: PodSet, labels: GroupLabels, job_index: int, indexes: Iterable[range]
 ) -> Counter[GroupInstance]:
-    """The number of completion indexes in each group instance, counted a block at a time.
+    """Return the number of completion indexes in each group instance, counted a block at a time.
 
     A live Job may have millions more than its owner's template. Blocks that the template lacks have no
     PodGroup and are left out.
@@ -257,5 +257,5 @@ def _indexes_by_instance(
 
 
 def _completion_indexes(pod_set: PodSet) -> int:
-    """The number of completion indexes of each Job, or of pods of a work queue."""
+    """Return the number of completion indexes of each Job, or of pods of a work queue."""
     return pod_set.parallelism if pod_set.completions is None else pod_set.completions

@@ -14,7 +14,7 @@ _Members = frozenset[tuple[str, int, int]]
 
 
 def merged(tree: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The tree with one group for all equal CompositePodGroups of a group, which says how many it stands for.
+    """Return the tree with one group for all equal CompositePodGroups of a group, and their number.
 
     Each group of groups in it has the minGroupCount of that CompositePodGroup.
     """
@@ -42,7 +42,7 @@ def _merged(group: Group, members: Mapping[str, Mapping[str, _Members]]) -> Iter
 
 
 def _signature(group: Group, members: Mapping[str, Mapping[str, _Members]]) -> object:
-    """A value that is equal for groups that start alike."""
+    """Return a value that is equal for groups that start alike."""
     if not group.children:
         by_suffix = members[group.name]
         return group.name, frozenset(Counter(by_suffix.get(suffix) for suffix in group.sizes).items())

@@ -12,7 +12,7 @@ from muster.policy.tree.policy_tree import path_of
 
 
 def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
-    """The tree with the locked disruptionMode, and without smaller counts, on every gang.
+    """Return the tree with the locked disruptionMode, and without smaller counts, on every gang.
 
     A basic group keeps its mode: the API refuses `all` for it (pkg/apis/scheduling/validation, v1.37.1).
     """
@@ -22,7 +22,7 @@ def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
 def below_size(
     tree: tuple[Group, ...], labelled: tuple[Group, ...], groups: Sequence[GroupPolicy], locks: Locks
 ) -> InvalidPolicyError | None:
-    """The error of a policy that lets a gang start without all its members under `minCount: All`.
+    """Return the error of a policy that lets a gang start without all its members under `minCount: All`.
 
     A basic group of groups is allowed: a gang over stages that wait for each other is impossible.
 

@@ -41,7 +41,7 @@ class LiveMembers:
 def members_to_run(
     owner: OwnerPodSets, jobs: Iterable[Job], pods: Iterable[Pod] = ()
 ) -> Counter[GroupInstance]:
-    """The pods that will still run at once, by group instance.
+    """Return the pods that will still run at once, by group instance.
 
     A Job that does not exist yet, or is being replaced, counts in full, and so does a failed one: its JobSet
     makes it anew or ends with it. Finished and failed indexes of a live Job do not count, nor do pods that
@@ -72,7 +72,7 @@ def members_to_run(
 
 
 def staying_pods(jobs: Iterable[Job], pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """The pods that are to run: neither they nor their Job have ended or are being deleted.
+    """Return the pods that are to run: neither they nor their Job have ended or are being deleted.
 
     Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it. Those that
     an earlier Job of the name left behind have no controller, but the label of that Job's UID.
@@ -115,7 +115,7 @@ def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
 
 
 def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
-    """The numbers below `end` that are in none of the taken ranges, which may overlap."""
+    """Yield the numbers below `end` that are in none of the taken ranges, which may overlap."""
     begin = 0
     for block in sorted(taken, key=lambda block: block.start):
         yield range(begin, min(block.start, end))
@@ -124,7 +124,7 @@ def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
 
 
 def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """The pods that succeeded, by the UID of their Job."""
+    """Return the pods that succeeded, by the UID of their Job."""
     by_job: dict[str, list[Pod]] = {}
     for pod in pods:
         controller = pod.metadata.controller
@@ -134,14 +134,14 @@ def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def _index_ranges(text: str) -> Iterator[range]:
-    """The numbers of an index list such as `0,3-5`."""
+    """Yield the numbers of an index list such as `0,3-5`."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         yield range(int(first), int(last or first) + 1)
 
 
 def _job_key(owner: OwnerPodSets, job: Job) -> tuple[str, int]:
-    """The replicatedJob and index of a Job; a Job of its own has none, whatever labels it was copied with."""
+    """Return replicatedJob and index of a Job; a Job of its own has none, whatever its labels say."""
     if not any(pod_set.replicated_job for pod_set in owner.pod_sets):
         return "", 0
     labels = job.metadata.labels
@@ -149,7 +149,7 @@ def _job_key(owner: OwnerPodSets, job: Job) -> tuple[str, int]:
 
 
 def _instance_without_stamp(owner: OwnerPodSets, pod: Pod) -> GroupInstance:
-    """The group instance that a pod without a schedulingGroup would be in."""
+    """Return the group instance that a pod without a schedulingGroup would be in."""
     labels = pod.metadata.labels
     for pod_set in owner.pod_sets:
         if pod_set.labels and pod_set.replicated_job == labels.get(group_labels.REPLICATED_JOB, ""):

@@ -24,7 +24,7 @@ _SETTINGS = {"scheduling_constraints", "disruption_mode", "preemption_policy", "
 def policy_tree(
     owner: OwnerPodSets, policy: WorkloadPolicy, where: str, *, kept: bool = False
 ) -> tuple[Group, ...] | GroupingFailure:
-    """The groups of an owner under a policy.
+    """Return the groups of an owner under a policy.
 
     Membership comes from the labels on the pod templates; a policy that names members has to agree with them.
 
@@ -44,7 +44,7 @@ def policy_tree(
 
 
 def path_of(name: str, groups: Sequence[GroupPolicy], above: str = "workload") -> str:
-    """The field path of a group in a policy; "" if the policy does not name it."""
+    """Return the field path of a group in a policy; "" if the policy does not name it."""
     for index, group in enumerate(groups):
         path = f"{above}.groups[{index}]"
         match = path if group.name == name else path_of(name, group.groups, path)

@@ -31,11 +31,11 @@ class Place:
     size_path: str = ""
 
     def of_child(self, index: int) -> Place:
-        """The same level and shape at the path of a child group."""
+        """Return the same level and shape at the path of a child group."""
         return replace(self, path=f"{self.path}.groups[{index}]")
 
     def inside(self, policy: GroupPolicy) -> Place:
-        """The place inside a group of groups, which is counted by what those above it are, too.
+        """Return the place inside a group of groups, which is counted by what those above it are, too.
 
         Raises:
             InvalidPolicyError: its size does not divide that of a group above.
@@ -113,7 +113,7 @@ def check_place(leaf: Group, place: Place) -> None:
 
 
 def _shapes(leaf: Group) -> Iterator[tuple[str, bool, Shape]]:
-    """The path of each pod template of a group, whether its pods lead there, and their shape."""
+    """Yield the path of each pod template of a group, whether its pods lead there, and their shape."""
     for pod_set in leaf.pod_sets:
         labels = pod_set.labels
         if labels is not None and labels.leader_group == leaf.name:

@@ -103,7 +103,7 @@ def _too_many(what: str, allowed: int, name: str) -> GroupingFailure:
 
 
 def _numbered(pod_set: PodSet) -> Iterator[tuple[str, str, int]]:
-    """Each group of a pod set, the label that numbers its PodGroups, and their number: per Job and block."""
+    """Yield each group of a pod set, the label that numbers its PodGroups, and their number."""
     labels = pod_set.labels
     if labels is None:
         return

@@ -134,7 +134,7 @@ def keep_gang_sizes(store: Store, kind: Kind, obj: Object, old: Object, gates: G
 
 
 def _groups_of(store: Store, job: Object) -> Iterator[Object]:
-    """The PodGroup that a Job's template names; where it names none, those that the Job controls."""
+    """Yield the PodGroup that a Job's template names; where it names none, those that the Job controls."""
     named = at(job, "spec", "template", "spec", "schedulingGroup", "podGroupName")
     for record in store.all(POD_GROUPS):
         group = record.obj

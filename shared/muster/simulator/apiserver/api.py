@@ -83,7 +83,7 @@ class ApiBackend:
         return self._cached_writer
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """The number of requests by (user agent, verb, resource)."""
+        """Return the number of requests by (user agent, verb, resource)."""
         with self._counting:
             return Counter(self._calls)
 
@@ -93,7 +93,7 @@ class ApiBackend:
             self._calls.clear()
 
     def handle(self, request: Request) -> Response:
-        """The response to a request; an error becomes a response with a Status."""
+        """Return the response to a request; an error becomes a response with a Status."""
         try:
             if request.path.rstrip("/").startswith(("/api/", "/apis/")):
                 response = self._resource_response(request)
@@ -270,7 +270,7 @@ class ApiBackend:
         self.store.put(resource, {"apiVersion": api_version, "kind": kind, **body, "metadata": metadata})
 
     def snapshot(self) -> list[Object]:
-        """Every stored object in the preferred version of its kind; do not change them."""
+        """Return every stored object in the preferred version of its kind; do not change them."""
         kinds = self.registry.stored_kinds()
         return [
             {**record.obj, "apiVersion": kinds[resource].api_version}

@@ -110,7 +110,7 @@ class Collector:
         return record if record is not None and uid_of(record.obj) == uid_of(obj) else None
 
     def _owners(self, obj: Object) -> list[tuple[Object, bool]]:
-        """Each owner reference of an object, and whether an owner of that UID and name exists in reach."""
+        """Return each owner reference and whether an owner of that UID and name exists in reach."""
         owners = []
         for reference in at(obj, "metadata", "ownerReferences") or []:
             located = self._store.with_uid(reference.get("uid", ""))

@@ -56,7 +56,7 @@ class Decoder:
         self._meta = meta
 
     def read(self, body: Any) -> Object:
-        """The object in a parsed body.
+        """Return the object in a parsed body.
 
         Raises:
             ApiError: 400, the body is not an object or a field has the wrong type.
@@ -137,7 +137,7 @@ class Decoder:
         return self._value(item, schema, path, owner)
 
     def _pruned(self, value: Any, schema: Schema, path: str) -> Any:
-        """A value of a custom resource without the fields that its schema does not specify."""
+        """Return a value of a custom resource without the fields that its schema does not specify."""
         if isinstance(value, list):
             items = schema.get("items")
             if not isinstance(items, dict):
@@ -165,7 +165,7 @@ class Decoder:
 
 
 def with_defaults(value: Any, schema: Schema) -> Any:
-    """A value of a custom resource with the defaults of its schema at every level."""
+    """Return a value of a custom resource with the defaults of its schema at every level."""
     if isinstance(value, list):
         items = schema.get("items")
         return [with_defaults(item, items) for item in value] if isinstance(items, dict) else value
@@ -216,7 +216,7 @@ def _scalar_matches(value: Any, schema: Schema) -> bool:
 
 
 def _json_type(value: Any) -> str:
-    """The JSON type of a value as Go's decoder prints it; floats with their value."""
+    """Return the JSON type of a value as Go's decoder prints it; floats with their value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
@@ -225,7 +225,7 @@ def _json_type(value: Any) -> str:
 
 
 def go_type(schema: Schema) -> str:
-    """The Go type of a schema: `[]v1.Container`, `int32`, `map[string]string`."""
+    """Return the Go type of a schema: `[]v1.Container`, `int32`, `map[string]string`."""
     if "x-go" in schema:
         return str(schema["x-go"])
     match schema.get("type"):

@@ -24,7 +24,7 @@ PARAMETERS = [
 
 
 def version(release: str) -> Object:
-    """The response of /version."""
+    """Return the response of /version."""
     major, minor = release.split(".")
     return {
         "major": major,
@@ -40,7 +40,7 @@ def version(release: str) -> Object:
 
 
 def core_versions(address: str) -> Object:
-    """The response of /api."""
+    """Return the response of /api."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -49,13 +49,13 @@ def core_versions(address: str) -> Object:
 
 
 def groups(registry: Registry) -> Object:
-    """The response of /apis."""
+    """Return the response of /apis."""
     listed = [_group(name, versions) for name, versions in _versions(registry).items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
 def group(registry: Registry, name: str) -> Object | None:
-    """The response of /apis/<group>; None if the group is not served."""
+    """Return the response of /apis/<group>; None if the group is not served."""
     versions = _versions(registry).get(name)
     return None if versions is None else {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
 
@@ -75,7 +75,7 @@ def _group(name: str, versions: list[str]) -> Object:
 
 
 def resources(registry: Registry, group_name: str, version_name: str) -> Object | None:
-    """The response of /api/v1 and /apis/<group>/<version>; None if the version is not served."""
+    """Return the response of /api/v1 and /apis/<group>/<version>; None if the version is not served."""
     kinds = [k for k in registry.all().values() if (k.group, k.version) == (group_name, version_name)]
     if not kinds:
         return None
@@ -120,13 +120,13 @@ def _subresources(kind: Kind) -> list[Object]:
 
 
 def openapi_index(registry: Registry) -> Object:
-    """The response of /openapi/v3: the path of the document of every group and version."""
+    """Return the response of /openapi/v3: the path of the document of every group and version."""
     paths = {_document(kind) for kind in registry.all().values()}
     return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}"} for path in sorted(paths)}}
 
 
 def openapi_document(registry: Registry, path: str) -> Object | None:
-    """The response of /openapi/v3/<path>; None if nothing is served under that path."""
+    """Return the response of /openapi/v3/<path>; None if nothing is served under that path."""
     kinds = [kind for kind in registry.all().values() if _document(kind) == path]
     if not kinds:
         return None
@@ -172,7 +172,7 @@ def _paths(kind: Kind) -> Object:
 
 
 def _component(kind: Kind, originals: dict[str, Schema]) -> str:
-    """The name of a built-in kind's schema among the components."""
+    """Return the name of a built-in kind's schema among the components."""
     identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
     return next(
         name

@@ -61,7 +61,7 @@ class Activation:
         self._converted: dict[frozenset[str], Any] = {}
 
     def of(self, names: frozenset[str]) -> Any:
-        """The values of these names as the library has them; all others are null."""
+        """Return the values of these names as the library has them; all others are null."""
         if names not in self._converted:
             values = {name: self._values.get(name) if name in names else None for name in NAMES}
             self._converted[names] = _environment().Activation(values)
@@ -69,7 +69,7 @@ class Activation:
 
 
 def evaluated(expression: str, activation: Activation, variables: Mapping[str, str]) -> Any:
-    """The value of an expression as JSON.
+    """Return the value of an expression as JSON.
 
     Args:
         expression: in CEL.
@@ -90,7 +90,7 @@ def evaluated(expression: str, activation: Activation, variables: Mapping[str, s
 
 
 def translated(expression: str, variables: Mapping[str, str]) -> str:
-    """The expression without constructors and variables.
+    """Return the expression without constructors and variables.
 
     Raises:
         ExpressionError: it speaks of an unknown variable.
@@ -99,7 +99,7 @@ def translated(expression: str, variables: Mapping[str, str]) -> str:
 
 
 def constructed(value: Any, path: str = "Object") -> Any:
-    """The apply configuration that an expression made, without the names of types.
+    """Return the apply configuration that an expression made, without the names of types.
 
     Raises:
         ExpressionError: a field has an object of another field's type, or the whole is no `Object`.
@@ -141,7 +141,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 @lru_cache(maxsize=1024)
 def _names_in(text: str) -> frozenset[str]:
-    """The names that an expression may speak of; converting a pod or Job takes longer than evaluating it."""
+    """Return the names in an expression: converting a pod or Job takes longer than evaluating it."""
     return frozenset(name for name in NAMES if re.search(rf"\b{name}\b", text))
 
 
@@ -176,7 +176,7 @@ class _Translation:
                 space = ""
 
     def parts(self) -> Iterator[str]:
-        """The translated tokens, each after its space."""
+        """Yield the translated tokens, each after its space."""
         place = 0
         while place < len(self._tokens):
             yield self._spaces[place]
@@ -202,7 +202,7 @@ class _Translation:
         return self._tokens[place] if 0 <= place < len(self._tokens) else ""
 
     def _type_at(self, place: int) -> str:
-        """The name of the type that is constructed from here on; "" where none is."""
+        """Return the name of the type that is constructed from here on; "" where none is."""
         if self._token(place) != "Object":
             return ""
         end = place + 1

@@ -178,7 +178,7 @@ CORE = (
 
 @cache
 def builtin(release: str, gates: Gates) -> tuple[Kind, ...]:
-    """The built-in kinds of a release with these gates, in the order of groups in discovery."""
+    """Return the built-in kinds of a release with these gates, in the order of groups in discovery."""
     kinds = list(CORE)
     for version in ("v1beta1", "v1alpha3") if release == "1.37" else ("v1alpha2",):
         if version not in gates.served:
@@ -201,7 +201,7 @@ class Registry:
         self._built: tuple[Gates, dict[tuple[str, str, str], Kind]] | None = None
 
     def all(self) -> dict[tuple[str, str, str], Kind]:
-        """The kinds by group, version and plural."""
+        """Return the kinds by group, version and plural."""
         gates = self._gates()
         if self._built is None or self._built[0] != gates:
             kinds = [
@@ -212,15 +212,15 @@ class Registry:
         return self._built[1]
 
     def groups(self) -> frozenset[str]:
-        """The names of the API groups that are served in any version."""
+        """Return the names of the API groups that are served in any version."""
         return frozenset(group for group, _, _ in self.all())
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind of a REST path; None if it is not served."""
+        """Return the kind of a REST path; None if it is not served."""
         return self.all().get((group, version, plural))
 
     def of_object(self, api_version: str, kind: str) -> Kind | None:
-        """The kind of an object by its apiVersion and kind; None if it is not served."""
+        """Return the kind of an object by its apiVersion and kind; None if it is not served."""
         group, _, version = api_version.rpartition("/")
         for served in self.all().values():
             if (served.group, served.version, served.kind) == (group, version, kind):
@@ -228,7 +228,7 @@ class Registry:
         return None
 
     def stored_kinds(self) -> dict[tuple[str, str], Kind]:
-        """Each stored kind by group and plural, in its preferred version."""
+        """Return each stored kind by group and plural, in its preferred version."""
         kinds: dict[tuple[str, str], Kind] = {}
         for kind in self.all().values():
             kinds.setdefault(kind.group_resource, kind)

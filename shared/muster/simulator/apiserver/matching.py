@@ -83,7 +83,7 @@ def activation(new: Object | None, old: Object | None, attributes: Attributes) -
 
 
 def variables_of(spec: Object) -> dict[str, str]:
-    """The expressions of the variables; each may speak of those before it."""
+    """Return the expressions of the variables; each may speak of those before it."""
     variables: dict[str, str] = {}
     for variable in spec.get("variables") or []:
         variables[variable["name"]] = translated(variable["expression"], variables)
@@ -140,7 +140,7 @@ def _rule_is_for(rule: Mapping[str, Any], name: str, attributes: Attributes) -> 
 
 
 def _resources(plural: str, subresource: str) -> set[str]:
-    """All spellings in a rule that mean a resource or its subresource."""
+    """Return all spellings in a rule that mean a resource or its subresource."""
     if not subresource:
         return {plural, "*", "*/*"}
     return {f"{plural}/{subresource}", f"{plural}/*", f"*/{subresource}", "*/*"}

@@ -22,7 +22,7 @@ MAX_GENERATED_BASE = 58
 
 
 def copied(value: Any) -> Any:
-    """A deep copy of parsed JSON; several times faster than `copy.deepcopy`."""
+    """Return a deep copy of parsed JSON; several times faster than `copy.deepcopy`."""
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -31,22 +31,22 @@ def copied(value: Any) -> Any:
 
 
 def now() -> str:
-    """The current time as `metav1.Time` prints it: UTC, whole seconds."""
+    """Return the current time as `metav1.Time` prints it: UTC, whole seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def new_uid() -> str:
-    """A fresh UID."""
+    """Return a fresh UID."""
     return str(uuid.uuid4())
 
 
 def generated_name(base: str) -> str:
-    """A name made from `generateName`: its first 58 characters and a random suffix of five."""
+    """Return a name made from `generateName`: its first 58 characters and a random suffix of five."""
     return base[:MAX_GENERATED_BASE] + "".join(secrets.choice(ALPHABET) for _ in range(5))
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """The value at a path of keys and list indexes; None if any step is missing."""
+    """Return the value at a path of keys and list indexes; None if any step is missing."""
     for step in path:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list) and len(value) > step else None
@@ -71,5 +71,5 @@ def uid_of(obj: Object) -> str:
 
 
 def by_name(items: Iterable[Object] | None, key: str = "name") -> dict[Any, Object]:
-    """A list of objects as a mapping by one of their fields, the name by default."""
+    """Return a list of objects as a mapping by one of their fields, the name by default."""
     return {item.get(key): item for item in items or ()}

@@ -49,7 +49,7 @@ class Creation:
 def mutated(
     obj: Object, creation: Creation, policies: Iterable[Object], bindings: Iterable[Object]
 ) -> Object:
-    """The object after all policies that act on it; the given one is left as it is.
+    """Return the object after all policies that act on it; the given one is left as it is.
 
     Args:
         obj: with its defaults filled in.
@@ -84,7 +84,7 @@ class _Turn:
     binding: Object
 
     def taken(self, obj: Object, creation: Creation) -> Object | None:
-        """The object after this policy; None where a condition does not hold, or it fails and may."""
+        """Return the object after this policy; None where a condition does not hold, or it fails and may."""
         spec, given = self.policy["spec"], activation(obj, None, creation.attributes)
         try:
             variables = variables_of(spec)
@@ -114,7 +114,7 @@ class _Turn:
 
 
 def _patch(mutation: Object, given: Activation, variables: Mapping[str, str]) -> Object:
-    """The apply configuration of a mutation.
+    """Return the apply configuration of a mutation.
 
     Raises:
         ExpressionError: the expression fails, or makes no Object.
@@ -130,7 +130,7 @@ def _patch(mutation: Object, given: Activation, variables: Mapping[str, str]) ->
 
 
 def _applied(patch: Object, obj: Object, creation: Creation) -> Object:
-    """The object with an apply configuration merged into it, its defaults filled in.
+    """Return the object with an apply configuration merged into it, its defaults filled in.
 
     Raises:
         ExpressionError: the configuration has something that the kind does not have, or is atomic in it.
@@ -147,7 +147,7 @@ def _applied(patch: Object, obj: Object, creation: Creation) -> Object:
 
 
 def _read(body: Object, kind: Kind, doing: str) -> Object:
-    """The object with empty fields left out.
+    """Return the object with empty fields left out.
 
     Raises:
         ExpressionError: a field is unknown or has the wrong type.
@@ -165,7 +165,7 @@ def _read(body: Object, kind: Kind, doing: str) -> Object:
 
 
 def _atomics(value: Any, schema: Schema, path: str) -> Iterator[str]:
-    """The paths of everything in a patch that can be set as a whole only."""
+    """Yield the paths of everything in a patch that can be set as a whole only."""
     if isinstance(value, dict):
         if not granular(schema, value):
             yield path

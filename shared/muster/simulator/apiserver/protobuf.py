@@ -44,7 +44,7 @@ class WireField(NamedTuple):
 
 
 def decode(data: bytes) -> Any:
-    """The object in a protobuf body, as JSON would give it.
+    """Return the object in a protobuf body, as JSON would give it.
 
     Raises:
         UnknownMessageError: the message of its kind is not known.
@@ -75,7 +75,7 @@ def decode(data: bytes) -> Any:
 
 @cache
 def _tables() -> tuple[dict[str, str], dict[str, dict[int, WireField]]]:
-    """The messages of the kinds, and the fields of every message by number."""
+    """Return the messages of the kinds, and the fields of every message by number."""
     data = schemas.read_data("protobuf-1.37.1")
     messages = {
         name: {int(number): WireField(*field) for number, field in fields.items()}
@@ -85,7 +85,7 @@ def _tables() -> tuple[dict[str, str], dict[str, dict[int, WireField]]]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The number and the raw value of each field: an int, or bytes."""
+    """Yield the number and the raw value of each field: an int, or bytes."""
     position = 0
     while position < len(data):
         key, position = _varint(data, position)

@@ -57,7 +57,7 @@ class Response:
     content_type: str = "application/json"
 
     def encoded(self) -> bytes:
-        """The body as bytes."""
+        """Return the body as bytes."""
         if isinstance(self.body, bytes):
             return self.body
         return b"" if self.body is None else json.dumps(self.body, separators=(",", ":")).encode()
@@ -104,7 +104,7 @@ class Request:
         return self.headers.get("content-type", "application/json").partition(";")[0].strip()
 
     def accepted_type(self) -> str:
-        """The first media type of Accept that JSON is an answer to, with its parameters: `...;as=Table`.
+        """Return the first media type of Accept that JSON can answer, with parameters: `...;as=Table`.
 
         Raises:
             ApiError: 406, JSON is none of them.
@@ -209,7 +209,7 @@ class RequestTarget:
         return self.namespace, self.name
 
     def object_in(self, request: Request) -> Object:
-        """The body of a request as an object of this kind.
+        """Return the body of a request as an object of this kind.
 
         Raises:
             ApiError: 400, the body is not an object, or has another apiVersion or kind.
@@ -259,7 +259,7 @@ GO_TYPE_META = (
 
 
 def json_type(value: Any) -> str:
-    """The JSON type of a parsed value, as Go prints it."""
+    """Return the JSON type of a parsed value, as Go prints it."""
     if isinstance(value, bool):
         return "bool"
     names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}

@@ -31,7 +31,7 @@ NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 
 def route(registry: Registry, request: Request) -> RequestTarget:
-    """The target of a request under /api or /apis; sets the request's verb and resource.
+    """Return the target of a request under /api or /apis; sets the request's verb and resource.
 
     Raises:
         ApiError: 404, nothing is served at the path; 405, the resource does not support the verb.

@@ -47,7 +47,7 @@ SELECTABLE: Mapping[tuple[str, str], frozenset[str]] = {
 
 
 def labels_matcher(text: str) -> Matcher | None:
-    """The matcher of a `labelSelector` parameter; None if it selects everything.
+    """Return the matcher of a `labelSelector` parameter; None if it selects everything.
 
     Raises:
         ApiError: 400, the selector is malformed.
@@ -107,7 +107,7 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def fields_matcher(kind: Kind, text: str) -> Matcher | None:
-    """The matcher of a `fieldSelector` parameter; None if it selects everything.
+    """Return the matcher of a `fieldSelector` parameter; None if it selects everything.
 
     Raises:
         ApiError: 400, the selector is malformed, or the kind does not support that field.

@@ -129,7 +129,7 @@ class ApiServer:
         return response.status, response.encoded(), response.headers
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """The number of requests by (user agent, verb, resource): `("muster", "patch", "jobs/status")`.
+        """Return the requests counted by (user agent, verb, resource): `("muster", "patch", "jobs/status")`.
 
         The verbs are those of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection.
         Discovery is not counted.
@@ -169,11 +169,11 @@ class ApiServer:
         self._api.apply(obj)
 
     def snapshot(self) -> list[Object]:
-        """Every stored object; do not change them."""
+        """Return every stored object; do not change them."""
         return self._api.snapshot()
 
     def kubeconfig(self, user: str = "") -> str:
-        """A kubeconfig for kubectl and the client libraries, as YAML.
+        """Return a kubeconfig for kubectl and the client libraries, as YAML.
 
         Args:
             user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an

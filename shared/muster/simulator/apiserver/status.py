@@ -61,7 +61,7 @@ class FieldError:
 
 
 def go_format(value: Any) -> str:
-    """A value as Go prints it in a field error: strings quoted, everything else as JSON."""
+    """Return a value as Go prints it in a field error: strings quoted, everything else as JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and value.is_integer():
@@ -70,44 +70,44 @@ def go_format(value: Any) -> str:
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """The error of a malformed value."""
+    """Return the error of a malformed value."""
     return FieldError("FieldValueInvalid", field, detail, value)
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """The error of a missing value."""
+    """Return the error of a missing value."""
     return FieldError("FieldValueRequired", field, detail)
 
 
 def forbidden(field: str, detail: str = "") -> FieldError:
-    """The error of a well-formed value that is not permitted here or now."""
+    """Return the error of a well-formed value that is not permitted here or now."""
     return FieldError("FieldValueForbidden", field, detail)
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    """The error of a value that must be unique and is not."""
+    """Return the error of a value that must be unique and is not."""
     return FieldError("FieldValueDuplicate", field, "", value)
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """The error of a value that is not in an enumeration."""
+    """Return the error of a value that is not in an enumeration."""
     values = ", ".join(json.dumps(each) for each in supported)
     return FieldError("FieldValueNotSupported", field, f"supported values: {values}", value)
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
-    """The error of a list with too many items."""
+    """Return the error of a list with too many items."""
     noun = "item" if limit == 1 else "items"
     return FieldError("FieldValueTooMany", field, f"must have at most {limit} {noun}", count)
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    """The error of a string longer than `limit` bytes."""
+    """Return the error of a string longer than `limit` bytes."""
     return FieldError("FieldValueTooLong", field, f"may not be more than {limit} bytes")
 
 
 def immutable(field: str, value: Any = None) -> FieldError:
-    """The error of an immutable field that was changed."""
+    """Return the error of an immutable field that was changed."""
     return invalid(field, value, "field is immutable")
 
 
@@ -139,7 +139,7 @@ class ApiError(Exception):
         self.token = token
 
     def status(self) -> dict[str, Any]:
-        """The `Status` object for the response."""
+        """Return the `Status` object for the response."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -155,7 +155,7 @@ class ApiError(Exception):
 
 
 def qualified(group: str, resource: str) -> str:
-    """A plural or kind with its group, as Go prints `GroupResource` and `GroupKind`: `jobs.batch`."""
+    """Return a plural or kind with its group, as Go prints `GroupResource` and `GroupKind`: `jobs.batch`."""
     return f"{resource}.{group}" if group else resource
 
 
@@ -258,7 +258,7 @@ def expired(message: str, token: str = "") -> ApiError:
 
 
 def success(group: str, plural: str, name: str, uid: str) -> dict[str, Any]:
-    """The `Status` of a completed deletion."""
+    """Return the `Status` of a completed deletion."""
     return {
         "kind": "Status",
         "apiVersion": "v1",

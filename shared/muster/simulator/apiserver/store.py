@@ -90,17 +90,17 @@ class Store:
         return self._compacted_at
 
     def get(self, resource: GroupResource, key: Key) -> ObjectRecord | None:
-        """The object of a key; None if there is none."""
+        """Return the object of a key; None if there is none."""
         return self._objects.get(resource, {}).get(key)
 
     def all(self, resource: GroupResource, namespace: str = "") -> list[ObjectRecord]:
-        """The objects of a resource by namespace and name; an empty namespace means all namespaces."""
+        """Return the objects of a resource by namespace and name; an empty namespace means all namespaces."""
         with self.lock:
             records = self._objects.get(resource, {})
             return [records[key] for key in sorted(records) if not namespace or key[0] == namespace]
 
     def all_at(self, resource: GroupResource, namespace: str, version: int) -> list[ObjectRecord] | None:
-        """As `all`, at a resourceVersion; None if the history no longer reaches back to it."""
+        """Return the result of `all` at a resourceVersion; None if the history does not reach back to it."""
         with self.lock:
             if version < max(self._dropped_until.get(resource, 0), self._compacted_at):
                 return None
@@ -116,7 +116,7 @@ class Store:
             return [records[key] for key in sorted(records) if not namespace or key[0] == namespace]
 
     def snapshot(self) -> list[tuple[GroupResource, ObjectRecord]]:
-        """Every object with its resource."""
+        """Return every object with its resource."""
         with self.lock:
             return [
                 (resource, record)
@@ -125,7 +125,7 @@ class Store:
             ]
 
     def with_uid(self, uid: str) -> tuple[GroupResource, ObjectRecord] | None:
-        """The object with this UID and its resource; None if there is none."""
+        """Return the object with this UID and its resource; None if there is none."""
         with self.lock:
             location = self._by_uid.get(uid)
             if location is None:
@@ -134,7 +134,7 @@ class Store:
             return None if record is None else (location[0], record)
 
     def owned_by(self, uid: str) -> list[tuple[GroupResource, ObjectRecord]]:
-        """The objects with an ownerReference to this UID."""
+        """Return the objects with an ownerReference to this UID."""
         with self.lock:
             owned = [
                 (resource, self.get(resource, key)) for resource, key in sorted(self._owned.get(uid, ()))
@@ -249,6 +249,6 @@ class Store:
 
 
 def encoded(api_version: str, kind: str, record: ObjectRecord) -> bytes:
-    """The JSON of a stored object with this apiVersion and kind."""
+    """Return the JSON of a stored object with this apiVersion and kind."""
     head: Any = {"kind": kind, "apiVersion": api_version}
     return json.dumps(head, separators=(",", ":")).encode()[:-1] + b"," + record.tail

@@ -79,7 +79,7 @@ def _new_pod(pod_object: Object) -> None:
 
 
 def qos_class(spec: Object) -> str:
-    """The QoS class: BestEffort without resources, Guaranteed if requests equal limits, else Burstable."""
+    """Return a QoS class: BestEffort without resources, Guaranteed if requests equal limits, or Burstable."""
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
     limits: list[Mapping[str, Any]] = []
     for container in containers:
@@ -132,7 +132,7 @@ def _counts_generation(kind: Kind) -> bool:
 
 
 def _counted(kind: Kind, obj: Object) -> Object:
-    """The fields that count for the generation: spec; of custom resources all but metadata and status."""
+    """Return the fields behind the generation: spec; of custom resources all but metadata and status."""
     if not kind.custom:
         return dict(obj.get("spec") or {})
     excluded = {"metadata", "apiVersion", "kind"} | ({"status"} if kind.has_status else set())
@@ -171,7 +171,7 @@ def _restore(section: Object, old: Object, field: str) -> None:
 
 
 def reset_fields(kind: Kind, subresource: str) -> Fields:
-    """The fields that an endpoint cannot write, and whose managers it therefore does not change."""
+    """Return the fields that an endpoint cannot write, and whose managers it therefore does not change."""
     if subresource == "status":
         if metadata.is_group_kind(kind):
             return frozenset({("f:metadata",), ("f:spec",)})
@@ -241,7 +241,7 @@ def _checks(kind: Kind) -> Checks | None:
 
 
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:
-    """The validation errors of a new object."""
+    """Return the validation errors of a new object."""
     errors = metadata.check_new(kind, obj)
     if kind.custom:
         return errors + custom.check(obj, None, kind.schema)
@@ -250,7 +250,7 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def check_changed(kind: Kind, obj: Object, old: Object, subresource: str = "") -> list[FieldError]:
-    """The validation errors of an updated object."""
+    """Return the validation errors of an updated object."""
     errors = metadata.check_changed(obj, old)
     if kind.custom:
         return errors + custom.check(obj, old, kind.schema)
@@ -283,7 +283,7 @@ def marks_before_removal(kind: Kind) -> bool:
 
 
 def deletion_metadata(obj: Object, seconds: int) -> Object:
-    """The metadata of an object with a deletionTimestamp."""
+    """Return the metadata of an object with a deletionTimestamp."""
     changed: Object = obj["metadata"] | {"deletionTimestamp": now(), "deletionGracePeriodSeconds": seconds}
     if metadata.generation_of(obj):
         changed["generation"] = metadata.generation_of(obj) + 1

@@ -123,7 +123,7 @@ def _once(recipient: Recipient, event: CloudEvent, timeout: float | None) -> Del
 
 
 def _accepted(answer: Answer) -> DeliveryOutcome:
-    """A 2xx is a success only with an empty body or an event; `OK` as text makes the event come again."""
+    """Return the outcome of a 2xx: success with an empty body or an event; a text like `OK` is a failure."""
     if not is_event(answer.headers):
         return DeliveryOutcome(HTTPStatus.BAD_GATEWAY if answer.body else answer.status)
     try:

@@ -315,7 +315,7 @@ def _check_length(trigger: Trigger, error: Mapping[str, str]) -> None:
 
 
 def _ttl(event: CloudEvent) -> int:
-    """The remaining TTL of an event; FIRST_TTL if the event has none."""
+    """Return the remaining TTL of an event; FIRST_TTL if the event has none."""
     with suppress(ValueError):
         return int(event[TTL]) - 1
     return FIRST_TTL

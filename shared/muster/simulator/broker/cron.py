@@ -50,7 +50,7 @@ class Schedule:
         return cls(text, _zone(timezone) if timezone else UTC)
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first time after `moment`, in the time zone of `moment`."""
+        """Return the first time after `moment`, in the time zone of `moment`."""
         if self.every:
             return moment + self.every
         simulation = CronSim(self.fields, moment.astimezone(self.timezone))

@@ -47,7 +47,7 @@ class Delivery:
 
     @classmethod
     def from_manifest(cls, spec: Mapping[str, Any]) -> Delivery:
-        """A `delivery` block.
+        """Return a `delivery` block.
 
         Raises:
             UnsupportedManifestError: a field other than retry, backoffPolicy, backoffDelay, timeout and
@@ -80,13 +80,13 @@ class Delivery:
         return self if self.dead_letter else replace(self, dead_letter=broker.dead_letter)
 
     def wait_before_retry(self, number: int) -> float:
-        """Seconds before a retry; the first one is number 0, so a linear policy retries once at once."""
+        """Return the seconds before a retry. The first is number 0: a linear policy retries once at once."""
         factors = {"": 0.0, "linear": float(number), "exponential": 2.0**number}
         return self.delay * factors[self.policy]
 
 
 def destination(spec: Mapping[str, Any]) -> str:
-    """The Service that a destination (`duckv1.Destination`) refers to, with the path below it, if it has one.
+    """Return Service and path that a destination (`duckv1.Destination`) refers to.
 
     `create-workload` of a reference alone, `muster/create-workload` with the relative `uri` /create-workload,
     which Knative resolves against the address of the reference.

@@ -53,13 +53,13 @@ class CloudEvent:
         return CloudEvent({key: value for key, value in self.attributes.items() if key != name}, self.data)
 
     def headers(self) -> dict[str, str]:
-        """The headers of binary mode, in Go's canonical form (`Ce-Id`)."""
+        """Return the headers of binary mode, in Go's canonical form (`Ce-Id`)."""
         named = {f"Ce-{name.capitalize()}": value for name, value in self.attributes.items()}
         content_type = named.pop("Ce-Datacontenttype", "")
         return {**named, "Content-Type": content_type} if content_type else named
 
     def structured(self) -> dict[str, Any]:
-        """The event as a JSON object, as in recordings and dead letters."""
+        """Return the event as a JSON object, as in recordings and dead letters."""
         if not self.data:
             return dict(self.attributes)
         if structured.is_json(self["datacontenttype"]):

@@ -51,12 +51,12 @@ def node(
 
 
 def shipped_runtimes() -> list[Object]:
-    """The ClusterTrainingRuntimes of Trainer v2.3.0, sorted by name."""
+    """Return the ClusterTrainingRuntimes of Trainer v2.3.0, sorted by name."""
     return [yaml_files.load(path.read_text()) for path in sorted(RUNTIMES.glob("*.yaml"))]
 
 
 def shipped_runtime(name: str) -> Object:
-    """The ClusterTrainingRuntime of this name in Trainer v2.3.0.
+    """Return the ClusterTrainingRuntime of this name in Trainer v2.3.0.
 
     Raises:
         FileNotFoundError: Trainer ships no runtime of this name.

@@ -76,7 +76,7 @@ def duration(text: str) -> float:
 
 
 def next_stage(pod: Object, options: KubeletOptions) -> PodStage | None:
-    """The next transition of a pod; None if there is none."""
+    """Return the next transition of a pod; None if there is none."""
     if is_deleting(pod):
         if node_of(pod):
             delay = annotations_of(pod).get(DELETE_DELAY)
@@ -142,7 +142,7 @@ class KubeletController:
 
 
 def running(pod: Object, number: int, now: float) -> Object:
-    """The status of a running and ready pod; `number` makes its IP address."""
+    """Return the status of a running and ready pod; `number` makes its IP address."""
     since = timestamp(now)
     address = f"10.0.{number // 254 % 256}.{number % 254 + 1}"
     return {
@@ -159,7 +159,7 @@ def running(pod: Object, number: int, now: float) -> Object:
 
 
 def terminated(pod: Object, final_phase: str, now: float) -> Object:
-    """The status of a pod whose containers terminated: Succeeded (exit code 0) or Failed (exit code 1)."""
+    """Return the status of a pod whose containers terminated: Succeeded (exit code 0) or Failed (1)."""
     at = timestamp(now)
     succeeded = final_phase == "Succeeded"
     state = {

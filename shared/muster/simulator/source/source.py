@@ -139,7 +139,7 @@ def start_all(sources: Iterable[Source], within: float) -> None:
 
 
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
-    """The namespaces that a source watches; "" means all. The selector is evaluated once, at the start."""
+    """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only."""
     if spec.namespaces is None:
         return [spec.namespace]
     if not spec.namespaces:

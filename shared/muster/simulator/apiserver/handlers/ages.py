@@ -9,13 +9,13 @@ UNKNOWN = "<unknown>"
 
 
 def since(timestamp: str | None) -> str:
-    """The time since a timestamp as kubectl prints it: `42s`, `5m12s`, `3h`; `<unknown>` without one."""
+    """Return the time since a timestamp as kubectl prints it: `42s`, `5m12s`; `<unknown>` without one."""
     moment = _seconds(timestamp)
     return UNKNOWN if moment is None else duration(int(time.time()) - moment)
 
 
 def duration(seconds: int) -> str:
-    """A duration with two or three significant figures (`HumanDuration` of k8s.io/apimachinery)."""
+    """Return a duration with two or three significant figures (`HumanDuration` of k8s.io/apimachinery)."""
     if seconds < -1:
         return "<invalid>"
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
@@ -36,7 +36,7 @@ def duration(seconds: int) -> str:
 
 
 def between(start: str | None, end: str | None) -> str:
-    """The time between two timestamps, up to now without an end; empty without a start."""
+    """Return the time between two timestamps, up to now without an end; empty without a start."""
     began, ended = _seconds(start), _seconds(end)
     if began is None:
         return ""

@@ -62,7 +62,7 @@ class DeleteOptions:
 
 
 def options_of(request: Request) -> DeleteOptions:
-    """The options in the body of a request, else in its query.
+    """Return the options in the body of a request, else in its query.
 
     Raises:
         ApiError: 400, the body is not a DeleteOptions; 422, the propagation policy is unknown.
@@ -211,7 +211,7 @@ def _check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> Non
 
 
 def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[str]:
-    """The finalizers after a DELETE with these options; by default the dependents of a Job are orphaned."""
+    """Return the finalizers after a DELETE with these options; a Job orphans its dependents by default."""
     current = list(metadata.get("finalizers") or ())
     policy = options.propagation
     if not policy:

@@ -37,7 +37,7 @@ INCONSISTENT = (
 
 
 def get(store: Store, target: RequestTarget, request: Request) -> Response:
-    """The object of a GET request, its Scale, or a Table with its row.
+    """Return the object of a GET request, its Scale, or a Table with its row.
 
     Raises:
         ApiError: 404, no object has that name.
@@ -54,7 +54,7 @@ def get(store: Store, target: RequestTarget, request: Request) -> Response:
 
 
 def selector(kind: Kind, target: RequestTarget, request: Request) -> Matcher:
-    """The matcher for a request's namespace, label selector and field selector."""
+    """Return the matcher for a request's namespace, label selector and field selector."""
     by_label = labels_matcher(request.query.get("labelSelector", ""))
     by_field = fields_matcher(kind, request.query.get("fieldSelector", ""))
     namespace = target.namespace
@@ -70,7 +70,7 @@ def selector(kind: Kind, target: RequestTarget, request: Request) -> Matcher:
 
 
 def list_objects(store: Store, target: RequestTarget, request: Request) -> Response:
-    """The objects of a kind as a list or a Table, in pages if the request has a limit.
+    """Return the objects of a kind as a list or a Table, in pages if the request has a limit.
 
     Raises:
         ApiError: 400, the continue token is malformed; 410, it is too old, and the error has a new one; 410
@@ -100,7 +100,7 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
 
 
 def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[list[ObjectRecord], int]:
-    """The objects to list, and the resourceVersion of the list: of the newest state, or of the exact one."""
+    """Return the objects to list and the list's resourceVersion: the newest, or the exact one."""
     asked = request.query.get("resourceVersion", "")
     if asked.isdecimal() and int(asked) > store.version:
         raise version_too_large(int(asked), store.version)
@@ -124,7 +124,7 @@ def _joined(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]
 
 
 def list_item(kind: Kind, record: ObjectRecord) -> bytes:
-    """The JSON of an object as an item of a list; items of built-in kinds carry no apiVersion and kind."""
+    """Return the JSON of a list item; items of built-in kinds carry no apiVersion and kind."""
     return encoded(kind.api_version, kind.kind, record) if kind.custom else b"{" + record.tail
 
 
@@ -136,7 +136,7 @@ def _token(namespace: str, name: str, version: int) -> str:
 def _after(
     store: Store, records: list[ObjectRecord], token: str, version: int
 ) -> tuple[list[ObjectRecord], int]:
-    """The records after the position in a continue token, and the resourceVersion of the list."""
+    """Return the records after the position in a continue token, and the resourceVersion of the list."""
     if not token:
         return records, version
     try:
@@ -155,7 +155,7 @@ def _after(
 
 
 def watch(store: Store, target: RequestTarget, request: Request, stopped: Callable[[], bool]) -> Response:
-    """The watch of a kind, or of a single object by its name."""
+    """Return the watch of a kind, or of a single object by its name."""
     kind = target.kind
     as_table = tables.accepts_table(request)
 

@@ -20,7 +20,7 @@ def accepts_table(request: Request) -> bool:
 
 
 def table(kind: Kind, records: list[ObjectRecord], version: str, request: Request) -> Object:
-    """The Table of objects of a kind."""
+    """Return the Table of objects of a kind."""
     columns = _columns(kind)
     include = request.query.get("includeObject", "Metadata")
     return {
@@ -69,7 +69,7 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
 
 
 def _custom(declared: Mapping[str, Any]) -> Column:
-    """A column of `additionalPrinterColumns` (`tableconvertor.go` of k8s.io/apiextensions-apiserver)."""
+    """Return a column of `additionalPrinterColumns` (`tableconvertor.go`, k8s.io/apiextensions-apiserver)."""
     kind = declared.get("type", "string")
 
     def cell(obj: Object) -> Any:
@@ -94,7 +94,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _json_path(obj: Object, path: str) -> Any:
-    """The value at the JSONPath of a printer column: fields, indexes, `[-1:]`, `[?(@.key=="value")]`."""
+    """Return the value at a printer column's JSONPath: fields, indexes, `[-1:]`, `[?(@.key=="value")]`."""
     node: Any = obj
     for step in _steps(path):
         if isinstance(node, list):
@@ -110,7 +110,7 @@ def _json_path(obj: Object, path: str) -> Any:
 
 
 def _steps(path: str) -> list[str]:
-    """The steps of a JSONPath; dots inside brackets do not separate steps."""
+    """Return the steps of a JSONPath; dots inside brackets do not separate steps."""
     steps, current, inside = [], "", False
     for letter in path:
         if letter in "[." and not inside:

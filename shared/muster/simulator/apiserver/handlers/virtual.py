@@ -86,7 +86,7 @@ def _set_scheduled(status: Object) -> None:
 
 
 def scale_of(kind: Kind, obj: Object) -> Object:
-    """The Scale of a custom resource, read from the paths in its definition."""
+    """Return the Scale of a custom resource, read from the paths in its definition."""
     paths = kind.scale or {}
     metadata = obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -105,7 +105,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
 
 
 def with_scale(kind: Kind, obj: Object, scale: Any) -> Object:
-    """A copy of a custom resource with the replicas of a Scale.
+    """Return a copy of a custom resource with the replicas of a Scale.
 
     Raises:
         ApiError: 400, the body is not a Scale.
@@ -130,7 +130,7 @@ def _path(dotted: str) -> list[str]:
 
 
 def review(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
-    """The response to a SelfSubjectReview, TokenReview or SelfSubjectAccessReview.
+    """Return the response to a SelfSubjectReview, TokenReview or SelfSubjectAccessReview.
 
     Raises:
         ApiError: 400, a TokenReview has no token; 422, see `review_access`.
@@ -150,7 +150,7 @@ def review(target: RequestTarget, request: Request, meta: Schema, release: str) 
 
 
 def _user(name: str) -> Object:
-    """The UserInfo of a user by name, with the groups that the real server would find."""
+    """Return the UserInfo of a user by name, with the groups that the real server would find."""
     groups = ["system:masters"] if name == ADMINISTRATOR else []
     if name.startswith(SERVICE_ACCOUNT):
         namespace = name.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
@@ -159,7 +159,7 @@ def _user(name: str) -> Object:
 
 
 def review_access(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
-    """The response to a SelfSubjectAccessReview: everything is allowed, since nobody authenticates here.
+    """Return the response to a SelfSubjectAccessReview: everything is allowed without authentication.
 
     Raises:
         ApiError: 422, neither resourceAttributes nor nonResourceAttributes is set, or both are.
@@ -174,7 +174,7 @@ def review_access(target: RequestTarget, request: Request, meta: Schema, release
 
 
 def _attributes_error(spec: Object, release: str) -> FieldError:
-    """The error of the attributes, as each release words it (`pkg/apis/authorization/validation`)."""
+    """Return the error of the attributes, as each release words it (`pkg/apis/authorization/validation`)."""
     resource = spec.get("resourceAttributes")
     if release != "1.36":
         return invalid("spec", resource, _EXACTLY_ONE)

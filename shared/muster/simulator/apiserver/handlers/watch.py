@@ -47,7 +47,7 @@ class Watch:
     stopped: Callable[[], bool]
 
     def events(self) -> Iterator[bytes]:
-        """The events until the timeout; while idle, an empty chunk every IDLE_CHECK_SECONDS."""
+        """Yield the events until the timeout; while idle, an empty chunk every IDLE_CHECK_SECONDS."""
         changes: SimpleQueue[ObjectChange] = SimpleQueue()
         version, initial = self._start()
         with self.store.lock:
@@ -75,7 +75,7 @@ class Watch:
             unsubscribe()
 
     def _start(self) -> tuple[int | None, bool]:
-        """The version to start after, and whether the stream starts with the existing objects."""
+        """Return the version to start after, and whether the stream starts with the existing objects."""
         version = self.request.query.get("resourceVersion", "")
         initial_events = self.request.query.get("sendInitialEvents")
         if initial_events == "true" or version in {"", "0"}:
@@ -102,14 +102,14 @@ class Watch:
             yield from self._bookmark_if_idle(changes)
 
     def _bookmark_if_idle(self, changes: SimpleQueue[ObjectChange]) -> Iterator[bytes]:
-        """A bookmark, unless changes are pending: a client that resumes from it would miss them."""
+        """Yield a bookmark, unless changes are pending: a client that resumes from it would miss them."""
         with self.store.lock:
             idle, version = changes.empty(), self.store.version
         if idle:
             yield self._bookmark(version)
 
     def _events_of(self, change: ObjectChange) -> Iterator[bytes]:
-        """The event of a change; ADDED or DELETED if the object starts or stops matching the selectors."""
+        """Yield the event of a change: ADDED or DELETED if the object starts or stops matching."""
         matched = change.before is not None and self.selects(change.before.obj)
         matches = change.type != "DELETED" and self.selects(change.record.obj)
         if matched and matches:

@@ -204,7 +204,7 @@ class Writer:
         return record.obj
 
     def _decode(self, target: RequestTarget, request: Request, body: Any) -> Object:
-        """The object in a body; handles unknown fields as the parameter `fieldValidation` says."""
+        """Return the object in a body; handles unknown fields as the parameter `fieldValidation` says."""
         decoder = Decoder(target.kind, self.meta)
         obj = decoder.read(copied(body))
         field_validation = request.query.get("fieldValidation", "Warn")
@@ -337,7 +337,7 @@ def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
 
 
 def _empty_object(kind: Kind) -> Object:
-    """The object before a create, for managed fields: empty structs, as Go's structs are never unset."""
+    """Return the object before a create, for managed fields: Go's structs are empty, never unset."""
     empty: Object = {"metadata": {}}
     if not kind.custom:
         properties = kind.schema.get("properties") or {}

@@ -33,14 +33,14 @@ def granular(schema: Schema, value: Any) -> bool:
 
 
 def child_of(schema: Schema, key: str) -> Schema:
-    """The schema of a field or map value; empty if the schema does not specify it."""
+    """Return the schema of a field or map value; empty if the schema does not specify it."""
     properties = schema.get("properties") or {}
     child = properties.get(key, schema.get("additionalProperties"))
     return child if isinstance(child, dict) else {}
 
 
 def element(schema: Schema, item: Any) -> str:
-    """The path element of an item of a list of type map or set."""
+    """Return the path element of an item of a list of type map or set."""
     if not keyed(schema):
         return "v:" + json.dumps(item, separators=(",", ":"))
     properties = (schema.get("items") or {}).get("properties") or {}
@@ -53,7 +53,7 @@ def element(schema: Schema, item: Any) -> str:
 
 
 def fields_of(value: Any, schema: Schema, path: Path = ()) -> set[Path]:
-    """The fields that a value sets: leaves, atomic values, items of lists and entries of maps."""
+    """Return the fields that a value sets: leaves, atomic values, items of lists and entries of maps."""
     if not isinstance(value, (dict, list)) or not granular(schema, value):
         return {path}
     fields: set[Path] = set()
@@ -73,7 +73,7 @@ def fields_of(value: Any, schema: Schema, path: Path = ()) -> set[Path]:
 
 
 def with_structs(fields: Iterable[Path], schema: Schema) -> set[Path]:
-    """The fields and every struct that contains one (`EnsureNamedFieldsAreMembers`)."""
+    """Return the fields and every struct that contains one (`EnsureNamedFieldsAreMembers`)."""
     result = set(fields)
     for path in list(result):
         inner = schema
@@ -154,7 +154,7 @@ def _or_empty(value: Any, empty: Any) -> Any:
 
 
 def merged(live: Any, applied: Any, schema: Schema) -> Any:
-    """The live value with the fields of `applied` set in it."""
+    """Return the live value with the fields of `applied` set in it."""
     if isinstance(live, dict) and isinstance(applied, dict) and granular(schema, applied):
         result = dict(live)
         for key, value in applied.items():
@@ -166,7 +166,7 @@ def merged(live: Any, applied: Any, schema: Schema) -> Any:
 
 
 def _merged_list(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:
-    """The items of both lists: shared items in the order of `applied`, others next to their neighbours."""
+    """Return the items of both lists: shared ones in the order of `applied`, others by their neighbours."""
     items: Schema = schema.get("items") or {}
     old = {element(schema, item): item for item in live}
     new = {element(schema, item): item for item in applied}
@@ -193,7 +193,7 @@ def _merged_list(live: list[Any], applied: list[Any], schema: Schema) -> list[An
 
 
 def without(value: Any, removed: Iterable[Path], schema: Schema) -> Any:
-    """A value without some fields and everything inside them.
+    """Return a value without some fields and everything inside them.
 
     A map or list that becomes empty is removed from its parent; at the top it is None.
     """
@@ -221,7 +221,7 @@ def without(value: Any, removed: Iterable[Path], schema: Schema) -> Any:
 
 
 def to_v1(fields: Iterable[Path]) -> Object:
-    """The fields as `FieldsV1`: a tree in which `.` marks a node that is itself a field."""
+    """Return the fields as `FieldsV1`: a tree in which `.` marks a node that is itself a field."""
     tree: Object = {}
     for path in sorted(fields):
         node = tree
@@ -238,7 +238,7 @@ def _without_leaf_dots(node: Object) -> Object:
 
 
 def from_v1(tree: Mapping[str, Any], path: Path = ()) -> set[Path]:
-    """The fields of a `FieldsV1`."""
+    """Return the fields of a `FieldsV1`."""
     fields: set[Path] = set()
     for key, child in tree.items():
         if key == ".":
@@ -251,7 +251,7 @@ def from_v1(tree: Mapping[str, Any], path: Path = ()) -> set[Path]:
 
 
 def field_path(path: Path) -> str:
-    """A field as messages of conflicts print it: `.spec.containers[name="a"].image`."""
+    """Return a field as messages of conflicts print it: `.spec.containers[name="a"].image`."""
     text = ""
     for step in path:
         kind, _, rest = step.partition(":")

@@ -84,7 +84,7 @@ Managers = dict[tuple[str, str, str, str], ManagedFields]
 
 
 def managers_of(obj: Object) -> Managers:
-    """The managed fields of an object, by the identity of the manager."""
+    """Return the managed fields of an object, by the identity of the manager."""
     managers: Managers = {}
     for entry in at(obj, "metadata", "managedFields") or []:
         if not entry.get("manager") or not isinstance(entry.get("fieldsV1"), dict):
@@ -101,7 +101,7 @@ def managers_of(obj: Object) -> Managers:
 
 
 def entries(managers: Managers) -> list[Object]:
-    """The managedFields of an object: applies first, then by time and name."""
+    """Return the managedFields of an object: applies first, then by time and name."""
     listed = []
     for managed in managers.values():
         if not managed.fields:
@@ -120,7 +120,7 @@ def entries(managers: Managers) -> list[Object]:
 def after_update(
     live: Object, changed: Object, schema: Schema, manager: FieldManager, reset: Fields = EMPTY
 ) -> list[Object]:
-    """The managedFields after a POST, PUT or PATCH.
+    """Return the managedFields after a POST, PUT or PATCH.
 
     Args:
         live: the object before the write; for a new one an object with empty structs.

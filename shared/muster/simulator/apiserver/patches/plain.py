@@ -12,7 +12,7 @@ MAX_OPERATIONS = 10_000
 
 
 def json_patch(current: Object, operations: Any) -> Object:
-    """The object after a JSON patch.
+    """Return the object after a JSON patch.
 
     Raises:
         ApiError: 400, the body is not a list; 413, it has too many operations; 422, an operation or a `test`
@@ -37,7 +37,7 @@ def json_patch(current: Object, operations: Any) -> Object:
 
 
 def merge_patch(current: Any, patch: Any) -> Any:
-    """The value after a merge patch: null removes a field, lists are replaced."""
+    """Return the value after a merge patch: null removes a field, lists are replaced."""
     if not isinstance(patch, dict):
         return patch
     result: Object = dict(current) if isinstance(current, dict) else {}
@@ -50,7 +50,7 @@ def merge_patch(current: Any, patch: Any) -> Any:
 
 
 def checked_merge_patch(patch: Any) -> Object:
-    """The merge patch, checked to be an object.
+    """Return the merge patch, checked to be an object.
 
     Raises:
         ApiError: 400, it is not an object.

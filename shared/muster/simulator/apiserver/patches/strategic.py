@@ -20,7 +20,7 @@ ORDER = "$setElementOrder/"
 
 
 def strategic_merge(current: Object, patch: Any, schema: Schema) -> Object:
-    """The object after a strategic merge patch.
+    """Return the object after a strategic merge patch.
 
     Args:
         current: the object; not changed.
@@ -106,7 +106,7 @@ def _key_of(item: Any, key: str) -> Any:
 
 
 def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, server: list[Any]) -> list[Any]:
-    """The merged list in the order of `$setElementOrder`, else of the patch; other items stay in place."""
+    """Return the merged list in the order of `$setElementOrder`, else of the patch; others stay in place."""
     key = schema.get("x-kubernetes-patch-merge-key")
 
     def identity(item: Any) -> Any:
@@ -128,7 +128,7 @@ def _ordered(merged: list[Any], patch: list[Any], order: Any, schema: Schema, se
 def _interleaved(
     left: list[Any], right: list[Any], server: list[Any], identity: Callable[[Any], Any]
 ) -> list[Any]:
-    """Both lists as one; an item of `left` comes first only if the server has it before that of `right`."""
+    """Return both lists as one; an item of `left` goes first only if the server has it before `right`'s."""
     result: list[Any] = []
     left, right = list(left), list(right)
     while left and right:

@@ -20,19 +20,19 @@ META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
 
 def read_data(name: str) -> Any:
-    """The parsed content of a data file."""
+    """Return the parsed content of a data file."""
     return json.loads(gzip.decompress((Path(__file__).parent / f"{name}.json.gz").read_bytes()))
 
 
 def documents(release: str) -> dict[str, Schema]:
-    """A fresh copy of all schemas of a release by component name, with their `$ref`s."""
+    """Return a fresh copy of all schemas of a release by component name, with their `$ref`s."""
     schemas: dict[str, Schema] = read_data(FILES[release])["components"]
     return schemas
 
 
 @cache
 def components(release: str) -> dict[str, Schema]:
-    """All schemas of a release by component name, every reference replaced by its schema."""
+    """Return all schemas of a release by component name, every reference replaced by its schema."""
     schemas = documents(release)
     for name, schema in schemas.items():
         schema["x-name"] = name.rpartition(".")[2]
@@ -42,13 +42,13 @@ def components(release: str) -> dict[str, Schema]:
 
 
 def object_meta(release: str) -> Schema:
-    """The schema of `metadata`."""
+    """Return the schema of `metadata`."""
     return components(release)[META + "ObjectMeta"]
 
 
 @cache
 def by_kind(release: str) -> dict[tuple[str, str, str], Schema]:
-    """The schemas of all kinds, by group, version and kind."""
+    """Return the schemas of all kinds, by group, version and kind."""
     schemas = {}
     for schema in components(release).values():
         for gvk in schema.get("x-kubernetes-group-version-kind") or []:
@@ -57,7 +57,7 @@ def by_kind(release: str) -> dict[tuple[str, str, str], Schema]:
 
 
 def resource_definitions(*names: str) -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions of JobSet and Trainer without descriptions; do not change them.
+    """Return the CustomResourceDefinitions of JobSet and Trainer without descriptions; do not change them.
 
     Args:
         names: `jobset` (v0.12.0) and `trainer` (v2.3.0); no names means both.

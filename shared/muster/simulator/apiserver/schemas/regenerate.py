@@ -61,7 +61,7 @@ KINDS = {
 
 
 def without_descriptions(node: Any) -> Any:
-    """A copy of a schema without descriptions, and with an `allOf` of one reference replaced by it."""
+    """Return a copy of a schema without descriptions, and with an `allOf` of one reference replaced by it."""
     if isinstance(node, list):
         return [without_descriptions(item) for item in node]
     if not isinstance(node, dict):
@@ -78,7 +78,7 @@ def without_descriptions(node: Any) -> Any:
 
 
 def references(node: Any) -> set[str]:
-    """The names of the components that a schema refers to."""
+    """Return the names of the components that a schema refers to."""
     if isinstance(node, list):
         return set().union(*(references(item) for item in node)) if node else set()
     if not isinstance(node, dict):
@@ -90,7 +90,7 @@ def references(node: Any) -> set[str]:
 
 
 def components_of_kinds(components: dict[str, Any]) -> list[str]:
-    """The names of the components of the kinds in `KINDS`."""
+    """Return the names of the components of the kinds in `KINDS`."""
     return [
         name
         for name, schema in components.items()

@@ -30,7 +30,7 @@ def has_rules(schema: Schema) -> bool:
 
 
 def broken_rules(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """The transition rules that an update breaks; at creation there are none."""
+    """Return the transition rules that an update breaks; at creation there are none."""
     return [] if old is None else list(_walk(obj, old, schema, ""))
 
 

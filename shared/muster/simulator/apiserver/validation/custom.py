@@ -41,7 +41,7 @@ CEL_SKIPPED = (
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """The errors of a custom resource outside its metadata; `old` is None on creation."""
+    """Return the errors of a custom resource outside its metadata; `old` is None on creation."""
     body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
     errors = list(_value(body, _without_meta(schema), ""))
     if any(error.type in ERRORS_BEFORE_CEL for error in errors) and has_rules(schema):
@@ -78,7 +78,7 @@ def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _expected_type(value: Any, schema: Schema) -> str:
-    """The type that a value should have but has not; empty if its type is right."""
+    """Return the type that a value should have but has not; empty if its type is right."""
     if schema.get("x-kubernetes-int-or-string"):
         return "" if isinstance(value, (int, str)) and not isinstance(value, bool) else "integer,string"
     expected = str(schema.get("type", ""))

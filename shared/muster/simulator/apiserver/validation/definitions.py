@@ -14,7 +14,7 @@ from muster.simulator.apiserver.validation import names
 
 
 def check_new(obj: Object) -> list[FieldError]:
-    """The errors of a new CustomResourceDefinition."""
+    """Return the errors of a new CustomResourceDefinition."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("group"):
@@ -50,7 +50,7 @@ def _versions(spec: Object) -> list[FieldError]:
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated CustomResourceDefinition."""
+    """Return the errors of an updated CustomResourceDefinition."""
     errors = check_new(new)
     for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
         if at(new, "spec", *path) != at(old, "spec", *path):
@@ -59,7 +59,7 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
 
 
 def established(obj: Object) -> Object:
-    """The status of a definition that is served: NamesAccepted and Established are true."""
+    """Return the status of a definition that is served: NamesAccepted and Established are true."""
     stored = [version["name"] for version in obj["spec"].get("versions") or [] if version.get("storage")]
     messages = {
         "NamesAccepted": ("NoConflicts", "no conflicts found"),
@@ -79,7 +79,7 @@ def established(obj: Object) -> Object:
 
 
 def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
-    """The kinds of the served versions of a definition, the stored version first.
+    """Return the kinds of the served versions of a definition, the stored version first.
 
     Args:
         obj: the CustomResourceDefinition.

@@ -92,7 +92,7 @@ def _common_fields(*, constraints: Callable[[], Struct], disruption: Rule) -> di
 
 
 def optional_then(rule: Rule) -> Rule:
-    """The rule, after which an unset value skips the remaining rules."""
+    """Return the rule, after which an unset value skips the remaining rules."""
 
     def optional_rule(value: Any, old: Any, path: str, updating: bool) -> tuple[list[FieldError], bool]:
         errors, stop = rule(value, old, path, updating)
@@ -158,7 +158,7 @@ COMPOSITE_POD_GROUP = Struct(
 
 
 def workload(new: Object, old: Object | None) -> list[FieldError]:
-    """The errors of the spec of a Workload."""
+    """Return the errors of the spec of a Workload."""
     spec = new.get("spec") or {}
     errors = _unique_names(spec) + _depth(spec) + _same_priority(spec)
     for index, template in enumerate(spec.get("compositePodGroupTemplates") or []):
@@ -167,7 +167,7 @@ def workload(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """The errors of the spec of a PodGroup."""
+    """Return the errors of the spec of a PodGroup."""
     spec = new.get("spec") or {}
     errors: list[FieldError] = []
     if old is None and spec.get("parentCompositePodGroupName") is not None and not spec.get("workloadRef"):
@@ -176,13 +176,13 @@ def pod_group(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def composite_pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """The errors of the spec of a CompositePodGroup."""
+    """Return the errors of the spec of a CompositePodGroup."""
     old_spec = None if old is None else old.get("spec") or {}
     return check(COMPOSITE_POD_GROUP, new.get("spec") or {}, old_spec, "spec")
 
 
 def group_status(new: Object) -> list[FieldError]:
-    """The errors of the status of a PodGroup or CompositePodGroup."""
+    """Return the errors of the status of a PodGroup or CompositePodGroup."""
     status, spec = new.get("status") or {}, new.get("spec") or {}
     errors = check_conditions(status.get("conditions") or [], "status.conditions")
     claims = {claim.get("name") for claim in spec.get("resourceClaims") or []}
@@ -213,7 +213,7 @@ def _composite_names(templates: list[Object], path: str, seen: set[Any]) -> list
 
 
 def _duplicates(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
-    """The errors of names that were seen before; adds the names of this list to `seen`."""
+    """Return the errors of names that were seen before; adds the names of this list to `seen`."""
     template_names = [template.get("name") for template in templates]
     errors = [duplicate(f"{path}[{i}].name", name) for i, name in enumerate(template_names) if name in seen]
     seen.update(template_names)

@@ -83,10 +83,10 @@ POD_GROUP = Struct(
 
 
 def workload(new: Object, old: Object | None) -> list[FieldError]:
-    """The errors of the spec of a Workload."""
+    """Return the errors of the spec of a Workload."""
     return check(WORKLOAD, new.get("spec") or {}, None if old is None else old.get("spec") or {}, "spec")
 
 
 def pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """The errors of the spec of a PodGroup."""
+    """Return the errors of the spec of a PodGroup."""
     return check(POD_GROUP, new.get("spec") or {}, None if old is None else old.get("spec") or {}, "spec")

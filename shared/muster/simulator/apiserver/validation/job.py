@@ -61,7 +61,7 @@ _SPEC = Struct({"scheduling": Field((not_set_later, optional), lambda: _SCHEDULI
 
 
 def check_new(job: Object) -> list[FieldError]:
-    """The errors of a new Job."""
+    """Return the errors of a new Job."""
     spec = job.get("spec") or {}
     return (
         _generated_labels(job)
@@ -73,7 +73,7 @@ def check_new(job: Object) -> list[FieldError]:
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated Job."""
+    """Return the errors of an updated Job."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = _spec(spec) + _selector(spec) + _completions(spec, old_spec)
     if spec.get("selector") != old_spec.get("selector"):
@@ -281,7 +281,7 @@ TERMINAL_CONDITIONS = ("Failed", "Complete", "FailureTarget")
 
 
 def check_status(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated status of a Job; terminal conditions stay true."""
+    """Return the errors of an updated status of a Job; terminal conditions stay true."""
     status, old_status = new.get("status") or {}, old.get("status") or {}
     errors = _finished(status, old_status) + [
         invalid("status.conditions", OMITTED, f"cannot disable the terminal {kind}=True condition")

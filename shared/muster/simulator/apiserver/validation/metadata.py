@@ -27,7 +27,7 @@ IMMUTABLE_FIELDS = (
 
 
 def name_check(kind: Kind) -> names.Check:
-    """The format of the names of a kind."""
+    """Return the format of the names of a kind."""
     if kind.group_resource in DNS_LABEL_NAMED:
         return names.with_characters(names.dns_label)
     if kind.group_resource in DNS_1035_NAMED:
@@ -38,7 +38,7 @@ def name_check(kind: Kind) -> names.Check:
 
 
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:
-    """The errors in the metadata of a new object, whose name is already generated."""
+    """Return the errors in the metadata of a new object, whose name is already generated."""
     metadata = obj["metadata"]
     errors: list[FieldError] = []
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
@@ -54,7 +54,7 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def check_changed(obj: Object, old: Object) -> list[FieldError]:
-    """The errors in the metadata of an updated object."""
+    """Return the errors in the metadata of an updated object."""
     metadata, old_metadata = obj["metadata"], old["metadata"]
     errors: list[FieldError] = []
     if old_metadata.get("deletionTimestamp"):
@@ -140,7 +140,7 @@ STATUSES = ("False", "True", "Unknown")
 
 
 def check_conditions(conditions: list[Object], path: str) -> list[FieldError]:
-    """The errors of a list of `metav1.Condition` (`pkg/apis/meta/v1/validation/validation.go`)."""
+    """Return the errors of a list of `metav1.Condition` (`pkg/apis/meta/v1/validation/validation.go`)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):

@@ -64,7 +64,7 @@ def path_segment(text: str) -> list[str]:
 
 
 def with_characters(check: Check) -> Check:
-    """The same check with the messages of `pkg/util/validation`, which validates `metadata.name`."""
+    """Return the same check with the messages of `pkg/util/validation`, which validates `metadata.name`."""
     return lambda text: [problem.replace(" bytes", " characters") for problem in check(text)]
 
 

@@ -25,7 +25,7 @@ CONFIG_KEY = r"[-._a-zA-Z0-9]+"
 
 
 def new_priority_class(obj: Object) -> list[FieldError]:
-    """The errors of a new PriorityClass."""
+    """Return the errors of a new PriorityClass."""
     errors: list[FieldError] = []
     name, value = name_of(obj), int(obj.get("value", 0))
     if name.startswith("system-"):
@@ -45,7 +45,7 @@ def new_priority_class(obj: Object) -> list[FieldError]:
 
 
 def changed_priority_class(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated PriorityClass."""
+    """Return the errors of an updated PriorityClass."""
     errors: list[FieldError] = []
     if new.get("value") != old.get("value"):
         errors.append(forbidden("value", "may not be changed in an update."))
@@ -55,7 +55,7 @@ def changed_priority_class(new: Object, old: Object) -> list[FieldError]:
 
 
 def new_config_map(obj: Object) -> list[FieldError]:
-    """The errors of a ConfigMap."""
+    """Return the errors of a ConfigMap."""
     message = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
     examples = "'key.name',  or 'KEY_NAME',  or 'key-name', "
     detail = f"{message} (e.g. {examples}regex used for validation is '{CONFIG_KEY}')"
@@ -71,7 +71,7 @@ def new_config_map(obj: Object) -> list[FieldError]:
 
 
 def changed_config_map(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated ConfigMap; if it is immutable, its data must not change."""
+    """Return the errors of an updated ConfigMap; if it is immutable, its data must not change."""
     errors = new_config_map(new)
     if old.get("immutable"):
         if not new.get("immutable"):
@@ -85,12 +85,12 @@ def changed_config_map(new: Object, old: Object) -> list[FieldError]:
 
 
 def new_secret(obj: Object) -> list[FieldError]:
-    """The errors of a Secret; only the format of its keys is validated."""
+    """Return the errors of a Secret; only the format of its keys is validated."""
     return new_config_map({"data": obj.get("data") or {}})
 
 
 def changed_secret(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated Secret."""
+    """Return the errors of an updated Secret."""
     errors = new_secret(new)
     if new.get("type") != old.get("type"):
         errors.append(immutable("type", new.get("type")))
@@ -98,7 +98,7 @@ def changed_secret(new: Object, old: Object) -> list[FieldError]:
 
 
 def new_event(obj: Object) -> list[FieldError]:
-    """The errors of an Event of the core group (`pkg/apis/core/validation/events.go`)."""
+    """Return the errors of an Event of the core group (`pkg/apis/core/validation/events.go`)."""
     involved = at(obj, "involvedObject", "namespace") or ""
     namespace = namespace_of(obj)
     matches = involved == namespace if involved else namespace in {"default", ""}
@@ -108,7 +108,7 @@ def new_event(obj: Object) -> list[FieldError]:
 
 
 def new_policy(obj: Object) -> list[FieldError]:
-    """The errors of a MutatingAdmissionPolicy: missing required fields. CEL is not compiled."""
+    """Return the errors of a MutatingAdmissionPolicy: missing required fields. CEL is not compiled."""
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("matchConstraints"):
@@ -126,7 +126,7 @@ def new_policy(obj: Object) -> list[FieldError]:
 
 
 def new_binding(obj: Object) -> list[FieldError]:
-    """The errors of a MutatingAdmissionPolicyBinding."""
+    """Return the errors of a MutatingAdmissionPolicyBinding."""
     name = at(obj, "spec", "policyName")
     if not name:
         return [required("spec.policyName")]

@@ -34,7 +34,7 @@ MUTABLE_FIELDS = (
 
 
 def check_spec(spec: Object, path: str) -> list[FieldError]:
-    """The errors of a PodSpec, of a Pod or of a template."""
+    """Return the errors of a PodSpec, of a Pod or of a template."""
     errors = _containers(spec.get("containers") or [], f"{path}.containers", non_empty=True)
     errors += _containers(spec.get("initContainers") or [], f"{path}.initContainers", non_empty=False)
     container_names = {container.get("name") for container in spec.get("containers") or []}
@@ -107,7 +107,7 @@ def _scheduling(spec: Object, path: str) -> list[FieldError]:
 
 
 def check_new(pod: Object) -> list[FieldError]:
-    """The errors of a new Pod."""
+    """Return the errors of a new Pod."""
     errors = check_spec(pod.get("spec") or {}, "spec")
     spec = pod.get("spec") or {}
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -116,7 +116,7 @@ def check_new(pod: Object) -> list[FieldError]:
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated Pod, whose spec is immutable but for a few fields (ValidatePodUpdate)."""
+    """Return the errors of an updated Pod; few fields of its spec may change (ValidatePodUpdate)."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = check_spec(spec, "spec")
     for field in ("containers", "initContainers"):
@@ -149,7 +149,7 @@ def _diff(changed: list[str], old_spec: Object, new_spec: Object) -> str:
 
 
 def _deadline(spec: Object, old_spec: Object) -> tuple[list[FieldError], bool]:
-    """The errors of `activeDeadlineSeconds`, and whether validation stops."""
+    """Return the errors of `activeDeadlineSeconds`, and whether validation stops."""
     new, old = spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")
     path = "spec.activeDeadlineSeconds"
     if new is None:
@@ -186,7 +186,7 @@ def _gates(spec: Object, old_spec: Object) -> list[FieldError]:
 
 
 def _with_old_values(spec: Object, old_spec: Object) -> Object:
-    """The new spec with every mutable field set back to its old value."""
+    """Return the new spec with every mutable field set back to its old value."""
     restored = dict(spec)
     for field in ("containers", "initContainers"):
         if spec.get(field):
@@ -208,7 +208,7 @@ def _with(mapping: Object, key: str, value: Any) -> Object:
 
 
 def _gated(restored: Object, old_spec: Object) -> list[FieldError]:
-    """The errors of node selector and node affinity, which a gated pod may narrow; restores both."""
+    """Return the errors of node selector and node affinity, which a gated pod may narrow; restores both."""
     errors: list[FieldError] = []
     new, old = restored.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
     if any(new.get(key) != value for key, value in old.items()):
@@ -255,7 +255,7 @@ def _affinity(new: Any, old: Any) -> list[FieldError]:
 
 
 def check_status(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an updated status of a Pod."""
+    """Return the errors of an updated status of a Pod."""
     status, old_status = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
     for index, condition in enumerate(status.get("conditions") or []):

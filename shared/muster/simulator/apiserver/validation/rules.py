@@ -66,7 +66,7 @@ class Field:
 def check(
     struct: Struct, value: Mapping[str, Any], old: Mapping[str, Any] | None, path: str
 ) -> list[FieldError]:
-    """The errors of a struct; `old` is None on creation."""
+    """Return the errors of a struct; `old` is None on creation."""
     updating = old is not None
     errors: list[FieldError] = []
     for rule in struct.rules:

@@ -19,15 +19,15 @@ class CacheReader(Protocol):
     """Read access to the cache; callers must not modify the returned objects."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """The object, or None."""
+        """Return the object, or None."""
         ...
 
     def all(self, resource: Resource) -> list[Object]:
-        """All objects of a kind, by namespace and name."""
+        """Return all objects of a kind, by namespace and name."""
         ...
 
     def controlled(self, resource: Resource, uid: str) -> list[Object]:
-        """The objects of a kind whose controller owner has this uid, by namespace and name."""
+        """Return the objects of a kind whose controller owner has this uid, by namespace and name."""
         ...
 
 
@@ -41,18 +41,18 @@ class Cache:
         self._deleted: set[str] = set()
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """The object, or None."""
+        """Return the object, or None."""
         with self._lock:
             return self._objects.get(resource, {}).get((namespace, name))
 
     def all(self, resource: Resource) -> list[Object]:
-        """All objects of a kind, by namespace and name."""
+        """Return all objects of a kind, by namespace and name."""
         with self._lock:
             objects = self._objects.get(resource, {})
             return [objects[key] for key in sorted(objects)]
 
     def controlled(self, resource: Resource, uid: str) -> list[Object]:
-        """The objects of a kind whose controller owner has this uid, by namespace and name."""
+        """Return the objects of a kind whose controller owner has this uid, by namespace and name."""
         with self._lock:
             objects = self._objects.get(resource, {})
             return [objects[key] for key in sorted(self._by_owner.get((resource, uid), ()))]

@@ -27,17 +27,17 @@ def seconds(text: str) -> float:
 
 
 def labels_of(item: Object) -> dict[str, str]:
-    """The labels; empty if unset."""
+    """Return the labels; empty if unset."""
     return item["metadata"].get("labels") or {}
 
 
 def annotations_of(item: Object) -> dict[str, str]:
-    """The annotations; empty if unset."""
+    """Return the annotations; empty if unset."""
     return item["metadata"].get("annotations") or {}
 
 
 def controller_of(item: Object) -> Object | None:
-    """The owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
+    """Return the owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
     for reference in item["metadata"].get("ownerReferences") or []:
         if reference.get("controller"):
             owner: Object = reference
@@ -46,7 +46,7 @@ def controller_of(item: Object) -> Object | None:
 
 
 def controller_reference(owner: Object) -> Object:
-    """The owner reference that a controller sets on objects it creates (metav1.NewControllerRef)."""
+    """Return the owner reference that a controller sets on objects it creates (metav1.NewControllerRef)."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -73,12 +73,12 @@ def is_finished_pod(pod: Object) -> bool:
 
 
 def node_of(pod: Object) -> str:
-    """The node that the pod is bound to; empty if unbound."""
+    """Return the node that the pod is bound to; empty if unbound."""
     return str(pod["spec"].get("nodeName") or "")
 
 
 def condition(conditions: Iterable[Object] | None, kind: str) -> Object | None:
-    """The condition of a type, or None."""
+    """Return the condition of a type, or None."""
     return next((entry for entry in conditions or () if entry["type"] == kind), None)
 
 

@@ -96,7 +96,7 @@ class Result:
 
 
 def soonest(*seconds: float | None) -> float | None:
-    """The shortest of several delays in seconds; None if all are None."""
+    """Return the shortest of several delays in seconds; None if all are None."""
     return min((wait for wait in seconds if wait is not None), default=None)
 
 

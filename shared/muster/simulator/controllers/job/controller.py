@@ -212,7 +212,7 @@ def _remove_finalizers(pods: Iterable[Object]) -> tuple[Write, ...]:
 
 
 def _deadline(job: Object, now: float) -> float | None:
-    """Seconds until activeDeadlineSeconds is exceeded, at least 0; None if it does not run."""
+    """Return seconds until activeDeadlineSeconds is exceeded, at least 0; None if it does not run."""
     left = deadline_left(job, now)
     return None if left is None else max(0.0, left)
 

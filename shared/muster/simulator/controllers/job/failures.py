@@ -66,7 +66,7 @@ def apply_failure_policy(job: Object, pod: Object) -> PodFailureDecision:
 
 
 def _match(rule: Object, pod: Object) -> str:
-    """The message of a rule that matches the pod; empty if it does not match."""
+    """Return the message of a rule that matches the pod; empty if it does not match."""
     status = pod.get("status") or {}
     pod_key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     if rule.get("onExitCodes"):
@@ -122,14 +122,14 @@ class Backoff:
         self._succeeded.pop(job_uid, None)
 
     def remaining(self, job_uid: str, now: float) -> float:
-        """Seconds until the Job may create another pod."""
+        """Return seconds until the Job may create another pod."""
         times = self._failed.get(job_uid) or {}
         if not times:
             return 0.0
         return self._delay(len(times), max(times.values()), now)
 
     def remaining_for(self, job_uid: str, pod: Object, now: float) -> float:
-        """Seconds until this failed pod may be replaced, for Jobs with backoffLimitPerIndex."""
+        """Return seconds until this failed pod may be replaced, for Jobs with backoffLimitPerIndex."""
         at = (self._failed.get(job_uid) or {}).get(pod["metadata"]["uid"], now)
         return self._delay(failure_count(pod) + 1, at, now)
 

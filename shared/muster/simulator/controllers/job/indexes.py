@@ -14,7 +14,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def index_of(pod: Object) -> int | None:
-    """The completion index of a pod; None if unset."""
+    """Return the completion index of a pod; None if unset."""
     text = annotations_of(pod).get(COMPLETION_INDEX, "")
     return int(text) if text.isdecimal() else None
 
@@ -41,7 +41,7 @@ def format_indexes(indexes: Iterable[int]) -> str:
 
 
 def first_pending(count: int, completions: int, taken: Collection[int]) -> list[int]:
-    """The `count` lowest indexes below `completions` that are not in `taken`."""
+    """Return the `count` lowest indexes below `completions` that are not in `taken`."""
     free = (index for index in range(completions) if index not in taken)
     return [index for index, _ in zip(free, range(count), strict=False)]
 

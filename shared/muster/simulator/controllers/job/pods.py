@@ -48,12 +48,12 @@ def has_finalizer(pod: Object) -> bool:
 
 
 def by_index(pods: Iterable[Object]) -> list[Object]:
-    """The pods sorted by index; pods without an index first."""
+    """Return the pods sorted by index; pods without an index first."""
     return sorted(pods, key=_index_or_minus_one)
 
 
 def pods_to_delete(job: Object, active: list[Object], at_least: int) -> list[Object]:
-    """The active pods to delete: duplicate and invalid indexes first, then the least advanced."""
+    """Return the active pods to delete: duplicate and invalid indexes first, then the least advanced."""
     surplus: list[Object] = []
     rest = list(active)
     if is_indexed(job):

@@ -64,7 +64,7 @@ class JobState:
     finish: Finish | None
 
     def failure_annotations(self, job: Object, index: int) -> dict[str, str]:
-        """The annotation that passes the failure count of an index on to its next pod."""
+        """Return the annotation that passes the failure count of an index on to its next pod."""
         replaced = self.delayed.get(index)
         count = failure_count(replaced) + apply_failure_policy(job, replaced).counts if replaced else 0
         return {FAILURE_COUNT: str(count)}
@@ -84,7 +84,7 @@ def finished_type(job: Object) -> str:
 
 
 def deadline_left(job: Object, now: float) -> float | None:
-    """Seconds until activeDeadlineSeconds is exceeded; None if unset, not started or suspended."""
+    """Return seconds until activeDeadlineSeconds is exceeded; None if unset, not started or suspended."""
     allowed = job["spec"].get("activeDeadlineSeconds")
     started = (job.get("status") or {}).get("startTime")
     if allowed is None or not started or job["spec"].get("suspend"):

@@ -60,7 +60,7 @@ def _with_job(message: str, job: Object) -> str:
 
 
 def _first_rule(rules: list[Object], failed: list[Object]) -> tuple[Object | None, Object]:
-    """The first rule that matches, or None, and the first failed Job among those it matches."""
+    """Return the first rule that matches, or None, and the first failed Job among those it matches."""
     for rule in rules:
         matching = [job for job in failed if _applies(rule, job)]
         if matching:
@@ -88,7 +88,7 @@ def _has_match(pattern: str, message: str) -> bool:
 
 
 def _first(failed: list[Object]) -> Object:
-    """The Job that failed first."""
+    """Return the Job that failed first."""
     return min(failed, key=lambda job: str(_failure(job)["lastTransitionTime"]))
 
 

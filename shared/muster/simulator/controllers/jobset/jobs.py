@@ -36,7 +36,7 @@ def with_defaults(jobset: Object) -> Object:
 
 
 def child_name(jobset: Object, rjob: Object, index: int) -> str:
-    """The name of a child Job: `<jobset>-<replicatedJob>-<index>`."""
+    """Return the name of a child Job: `<jobset>-<replicatedJob>-<index>`."""
     return f"{jobset['metadata']['name']}-{rjob['name']}-{index}"
 
 
@@ -72,7 +72,7 @@ def child_job(jobset: Object, rjob: Object, index: int) -> Object:
 
 
 def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
-    """The labels of Jobs and pods, which are also their annotations (labelAndAnnotateObject)."""
+    """Return the labels of Jobs and pods, which are also their annotations (labelAndAnnotateObject)."""
     metadata = jobset["metadata"]
     rjobs = jobset["spec"]["replicatedJobs"]
     group = [other for other in rjobs if other["groupName"] == rjob["groupName"]]
@@ -100,7 +100,7 @@ def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
 
 
 def resumed(job: Object, rjob: Object) -> Object:
-    """The patch of a Job's spec for resuming: suspend, and five fields of the pod template."""
+    """Return the patch of a Job's spec for resuming: suspend, and five fields of the pod template."""
     stored = job["spec"]["template"]
     desired = rjob["template"]["spec"]["template"]
     metadata: Object = {}

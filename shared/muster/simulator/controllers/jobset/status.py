@@ -33,7 +33,7 @@ _COUNTS = ("active", "failed", "ready", "succeeded", "suspended")
 def replicated_jobs_status(
     jobset: Object, active: list[Object], successful: list[Object], failed: list[Object]
 ) -> list[Object]:
-    """The number of Jobs of each replicatedJob by state; sorted by name descending, as upstream."""
+    """Return the number of Jobs of each replicatedJob by state; sorted by name descending, as upstream."""
     counts = {rjob["name"]: dict.fromkeys(_COUNTS, 0) for rjob in jobset["spec"]["replicatedJobs"]}
     for job in active:
         count = counts[labels_of(job)[REPLICATED_JOB]]
@@ -54,7 +54,7 @@ def _is_ready(job: Object, status: Object) -> bool:
 
 
 def counts_of(status: Object, name: str) -> Object:
-    """The counts of a replicatedJob in a JobSet's status; zeros if unset."""
+    """Return the counts of a replicatedJob in a JobSet's status; zeros if unset."""
     entries = status.get("replicatedJobsStatus") or []
     return next((entry for entry in entries if entry["name"] == name), dict.fromkeys(_COUNTS, 0))
 

@@ -130,7 +130,7 @@ class _PodGroupOutcome:
     fit_errors: dict[str, str]
 
     def conditions(self, now: float, *, whole_tree_rejected: bool) -> Iterator[Write]:
-        """The conditions of the group and of its pods that are not bound."""
+        """Yield the conditions of the group and of its pods that are not bound."""
         message = self.status.message
         full = f"{message}, {NO_VICTIMS}" if whole_tree_rejected else message
         if self.status.ok:
@@ -147,7 +147,7 @@ class _PodGroupOutcome:
 
 
 def _pod_group_outcomes(attempt: Attempt, status: Status) -> Iterator[_PodGroupOutcome]:
-    """The outcome of each PodGroup of a tree, including those that the cycle did not try."""
+    """Yield the outcome of each PodGroup of a tree, including those that the cycle did not try."""
     group = attempt.group
     if group.is_leaf:
         nodes = attempt.nodes if status.ok else {}

@@ -70,7 +70,7 @@ class Attempt:
         return len(self.nodes) + sum(child.scheduled_pods() for child in self.children)
 
     def assignments(self) -> Iterator[tuple[Object, str]]:
-        """Pod and node name of every scheduled pod."""
+        """Yield pod and node name of every scheduled pod."""
         if not self.status.ok:
             return
         for pod in self.group.pending:
@@ -141,7 +141,7 @@ def _schedule(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attemp
 
 
 def _placements(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> list[frozenset[str]]:
-    """The sets of nodes to try: one per value of the topology key; bound pods restrict the values."""
+    """Return the sets of nodes to try: one per value of the topology key; bound pods restrict the values."""
     key = group.topology_key
     if not key:
         return [allowed]
@@ -202,7 +202,7 @@ def _try_children(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> At
 
 
 def _feasible(group: GroupTree, scheduled: int, remaining: int) -> Status | None:
-    """The status once the minimum is met or can no longer be met; None while undecided."""
+    """Return the status once the minimum is met or can no longer be met; None while undecided."""
     if remaining + scheduled < group.minimum:
         counts = f"{scheduled} scheduled, {remaining} remaining"
         return Status(ok=False, reason=f"minCount ({group.minimum}) cannot be satisfied: {counts}")

@@ -42,7 +42,7 @@ class Nodes:
         return frozenset(self._nodes)
 
     def label(self, name: str, key: str) -> str | None:
-        """The value of a node's label; None if the label or the node does not exist."""
+        """Return the value of a node's label; None if the label or the node does not exist."""
         return labels_of(self._nodes[name]).get(key) if name in self._nodes else None
 
     def add_pod(self, pod: Object, name: str) -> None:
@@ -76,7 +76,7 @@ class Nodes:
         self._count[name] -= sign
 
     def _filter(self, pod: Object, name: str) -> list[str]:
-        """The reasons why a pod does not fit on a node; empty if it fits."""
+        """Return the reasons why a pod does not fit on a node; empty if it fits."""
         node = self._nodes[name]
         if node["spec"].get("unschedulable"):
             return ["node(s) were unschedulable"]
@@ -94,7 +94,7 @@ class Nodes:
 
 
 def pod_requests(pod: Object) -> dict[str, int]:
-    """The resource requests of a pod in thousandths, including one pod.
+    """Return the resource requests of a pod in thousandths, including one pod.
 
     The larger of the sum over containers and the largest init container; an unset request defaults to the
     limit.

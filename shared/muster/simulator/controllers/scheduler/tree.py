@@ -61,14 +61,14 @@ class GroupTree:
         return int(self.item["spec"].get("priority") or 0)
 
     def leaves(self) -> Iterator[GroupTree]:
-        """The PodGroups of this tree."""
+        """Yield the PodGroups of this tree."""
         if self.is_leaf:
             yield self
         for child in self.children:
             yield from child.leaves()
 
     def queued(self) -> list[Object]:
-        """The pending pods of a PodGroup that are not being deleted."""
+        """Return the pending pods of a PodGroup that are not being deleted."""
         return [pod for pod in self.pending if not is_deleting(pod)]
 
     def has_gated_pod(self) -> bool:
@@ -83,7 +83,7 @@ class GroupTree:
 
 
 def group_of(pod: Object) -> str:
-    """The name of a pod's PodGroup; empty if ungrouped."""
+    """Return the name of a pod's PodGroup; empty if ungrouped."""
     return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
 
 
@@ -93,7 +93,7 @@ def uses_default_scheduler(pod: Object) -> bool:
 
 
 def by_age(pod: Object) -> tuple[str, str]:
-    """The sort key of pods with equal priority: creation time, then name."""
+    """Return the sort key of pods with equal priority: creation time, then name."""
     return str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"]
 
 

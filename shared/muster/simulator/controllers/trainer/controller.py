@@ -95,7 +95,7 @@ class TrainerController:
 def _result(
     trainjob: Object, jobset: Object | None, objects: tuple[Write, ...], failure: str, now: float
 ) -> Result:
-    """The objects to write, the Event of a failure, the deadline and the status."""
+    """Return the objects to write, the Event of a failure, the deadline and the status."""
     status = next_status(trainjob, jobset, now)
     remaining = _deadline_left(trainjob, status, now)
     writes: tuple[Write, ...] = objects
@@ -182,7 +182,7 @@ def typed_runtime(runtime: Object) -> Object:
 
 
 def next_status(trainjob: Object, jobset: Object | None, now: float) -> Object:
-    """The status: Suspended from the spec; final condition and jobsStatus from the JobSet."""
+    """Return the status: Suspended from the spec; final condition and jobsStatus from the JobSet."""
     status: Object = dict(trainjob.get("status") or {})
     conditions = list(status.get("conditions") or [])
     if not is_finished(trainjob):
@@ -209,7 +209,7 @@ def _suspended(status: str, reason: str, word: str) -> Object:
 
 
 def _deadline_left(trainjob: Object, status: Object, now: float) -> float | None:
-    """Seconds until activeDeadlineSeconds is exceeded, counted from creation or the last resume.
+    """Return seconds until activeDeadlineSeconds is exceeded, counted from creation or the last resume.
 
     None if unset, finished or suspended.
     """

@@ -61,7 +61,7 @@ def inject(trainjob: Object, rjobs: list[Object], policy: Object | None, counts:
 
 
 def _trainer_container(rjobs: list[Object]) -> tuple[Object, Object] | None:
-    """The replicatedJob of the trainer step and its container `node`, or None."""
+    """Return the replicatedJob of the trainer step and its container `node`, or None."""
     for rjob in rjobs:
         labels = (rjob["template"].get("metadata") or {}).get("labels") or {}
         if labels.get("trainer.kubeflow.org/trainjob-ancestor-step") == "trainer":

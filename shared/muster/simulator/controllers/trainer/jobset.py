@@ -59,7 +59,7 @@ def build_jobset(trainjob: Object, runtime_spec: Object) -> Object:
 
 
 def pod_counts(trainjob: Object, rjobs: list[Object], policy: Object | None) -> dict[str, int]:
-    """The number of pods of each replicatedJob: its parallelism and its completions.
+    """Return the number of pods of each replicatedJob: its parallelism and its completions.
 
     In ascending precedence: the runtime's parallelism (at least 1); mlPolicy.numNodes for the trainer's
     replicatedJob; spec.trainer.numNodes for the replicatedJob `node` with MPI, else for the trainer's.
@@ -88,7 +88,7 @@ def pod_counts(trainjob: Object, rjobs: list[Object], policy: Object | None) -> 
 
 
 def ancestor_of(rjob: Object) -> str:
-    """The value of the label trainjob-ancestor-step of a replicatedJob; empty if unset."""
+    """Return the value of the label trainjob-ancestor-step of a replicatedJob; empty if unset."""
     metadata = rjob["template"].get("metadata") or {}
     return str((metadata.get("labels") or {}).get(ANCESTOR, ""))
 
@@ -115,7 +115,7 @@ def _runs_trainer(rjob: Object, policy: Object | None) -> bool:
 
 
 def container(rjob: Object, name: str) -> Object | None:
-    """The container of this name in a replicatedJob's pod template, or None."""
+    """Return the container of this name in a replicatedJob's pod template, or None."""
     containers = rjob["template"]["spec"]["template"]["spec"].get("containers") or []
     return next((entry for entry in containers if entry["name"] == name), None)
 
