@@ -86,7 +86,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _own_dependencies(pyproject: Path) -> list[str]:
-    """What a step of one's own needs beside Muster, which is part of the project."""
+    """Return the dependencies of a user's step without Muster, which the staged project contains."""
     if not pyproject.exists():
         return []
     wanted = tomllib.loads(pyproject.read_text())["project"].get("dependencies", [])

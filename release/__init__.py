@@ -1,1 +1,1 @@
-"""What a release page carries: wheel, manifests, Helm chart, bill of materials and checksums."""
+"""Build the files of a release: wheel, manifests, Helm chart, bill of materials and checksums."""

@@ -1,4 +1,4 @@
-"""What func's Python middleware starts: `new` gives it the store of dead letters."""
+"""The entry point of func's Python middleware: `new` returns the store of dead letters."""
 
 
 def new() -> object:

@@ -1,4 +1,4 @@
-"""What func's Python middleware starts: `new` gives it one instance of the step."""
+"""The entry point of func's Python middleware: `new` returns the step."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""What several commands share: errors of arguments, the limit to this machine, and signals."""
+"""Shared by the commands: errors of arguments, the limit to loopback addresses, and signals."""
 
 from __future__ import annotations
 

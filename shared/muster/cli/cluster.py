@@ -30,7 +30,7 @@ _HINT = "; set --kubeconfig or $KUBECONFIG"
 
 @dataclass(frozen=True)
 class KubeconfigOptions:
-    """What --kubeconfig and --context say.
+    """The values of --kubeconfig and --context.
 
     Attributes:
         kubeconfig: of the option; None if it was not given.

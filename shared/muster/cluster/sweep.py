@@ -1,4 +1,4 @@
-"""What a sweep lists, and the objects that a step is responsible for.
+"""Lists of a sweep, and the objects that a step is responsible for.
 
 The order of lists matters. Pods come before groups, because the scheduler places a group and then binds its
 pods. Objects made by Muster come before owners: an owner that is missing from a later list is gone for good.

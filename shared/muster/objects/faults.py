@@ -1,4 +1,4 @@
-"""What is wrong with a value, in the words of Kubernetes rather than of pydantic."""
+"""Faults of values in the words of Kubernetes instead of pydantic's."""
 
 from __future__ import annotations
 

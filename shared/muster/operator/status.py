@@ -73,7 +73,7 @@ class Item:
 
 @dataclass
 class ClusterStatus:
-    """What waits in a cluster or namespace.
+    """The owners, PodGroups and pods of a cluster or namespace that wait or run without a gang.
 
     Attributes:
         items: sorted by namespace and then by time, oldest first.

@@ -75,7 +75,7 @@ UID_CHARACTERS = 8
 
 
 class Shape(NamedTuple):
-    """What the PodGroups or CompositePodGroups of a group are counted by; the default is one for all pods.
+    """The rule for how many PodGroups or CompositePodGroups a group has; the default is one for all pods.
 
     Attributes:
         per_job: one for each Job of a replicatedJob.

@@ -1,4 +1,4 @@
-"""What each function did about an event, parsed from its log lines."""
+"""The reactions of functions to events, parsed from their log lines."""
 
 from __future__ import annotations
 

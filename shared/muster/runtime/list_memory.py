@@ -52,12 +52,12 @@ class SharedListMemory:
 
     @property
     def beyond_limit(self) -> str:
-        """What does not fit for all events together, for a message."""
+        """The limit for all events together, for a message."""
         return f"more than {self._limit} bytes of memory ({setting('event_bytes')})"
 
     @property
     def beyond_share(self) -> str:
-        """What does not fit for one namespace, for a message."""
+        """The limit for one namespace, for a message."""
         return f"more than {self.of_a_namespace} bytes of memory (three quarters of {setting('event_bytes')})"
 
     @property

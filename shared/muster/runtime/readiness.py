@@ -106,7 +106,7 @@ class Readiness:
             self._asking.release()
 
     def _not_served(self) -> str:
-        """How to switch on the scheduling API, as text; empty if it is served."""
+        """Return how to switch on the scheduling API; "" if it is served."""
         if choose(self._cluster.served_versions(GROUP)).served:
             return ""
         return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"

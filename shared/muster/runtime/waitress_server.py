@@ -162,7 +162,7 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
 
 
 def _fault(receiver: ChunkedReceiver) -> str:
-    """What is wrong with the chunks of a body so far; "" if nothing is."""
+    """Return the fault of a body's chunks so far; "" if they have none."""
     if max(len(receiver.control_line), len(receiver.trailer)) > CHUNK_LINE_BYTES:
         return "the line before or after a chunk is too long"
     buffer = receiver.getbuf()

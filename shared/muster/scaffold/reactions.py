@@ -1,4 +1,4 @@
-"""What a new step can react to, each with a recorded event for its test."""
+"""The events that a new step can react to, each with a recorded one for its test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the policies of eventing/admission make of a new object, without a server: for files and for tests."""
+"""Apply the policies of eventing/admission to a new object without a server, for files and tests."""
 
 from __future__ import annotations
 

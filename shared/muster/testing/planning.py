@@ -1,4 +1,4 @@
-"""What a step plans for a case."""
+"""Run a step's plan on a case."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Planned:
 
 
 def plan_of(step: Step, case: Case) -> Planned:
-    """What a step plans for a case; nothing is written and no server is asked.
+    """Return the plans of a step for a case, without a server and without writes.
 
     Raises:
         UnreadableEvent: the event is no CloudEvent, or one of ApiServerSource without its object.

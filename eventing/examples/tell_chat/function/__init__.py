@@ -1,4 +1,4 @@
-"""What func's Python middleware starts."""
+"""The entry point of func's Python middleware."""
 
 from muster import serve_step
 

@@ -1,4 +1,4 @@
-"""What explain says of an object that is no owner: a pod, a group, a Workload, a policy or a runtime."""
+"""Explanations of objects that are no owners: pods, groups, Workloads, policies and runtimes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RUNTIMES = {"TrainingRuntime", "ClusterTrainingRuntime"}
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an object.
+    """An object and facts about it.
 
     Attributes:
         subject: the object.

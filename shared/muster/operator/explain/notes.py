@@ -1,4 +1,4 @@
-"""What explain says of an owner beside its groups: what they do not guarantee, and why there are none."""
+"""Notes of `muster explain` on an owner: guarantees that its groups lack, and why it has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an owner's groups and pods wait for now, for `muster explain`."""
+"""The current reasons why an owner's groups and pods wait, for `muster explain`."""
 
 from __future__ import annotations
 

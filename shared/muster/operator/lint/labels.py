@@ -29,7 +29,7 @@ _PREFIX = "muster.dev/"
 
 @dataclass(frozen=True)
 class _Rule:
-    """What people may write in a label or annotation.
+    """The valid values of a label or annotation.
 
     Attributes:
         field: `labels` or `annotations`.

@@ -1,1 +1,1 @@
-"""What the conditions of an owner say about its groups."""
+"""The conditions of an owner, PodGroupsReady and PodGroupsScheduled."""

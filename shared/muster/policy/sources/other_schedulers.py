@@ -12,7 +12,7 @@ from muster.policy.owners.kind import OwnerObject
 
 
 def way_to_kai(queue: str, owner: OwnerObject | None, annotation: str) -> str:
-    """How to hand pods to KAI: schedulerName and queue must be set before the first pod exists."""
+    """Return how to hand pods to KAI: schedulerName and queue must be set before the first pod exists."""
     if owner is not None and _runtime_of(owner) is None:
         label = f" and the label kai.scheduler/queue: {queue}" if queue else ""
         return (
@@ -27,7 +27,7 @@ def way_to_kai(queue: str, owner: OwnerObject | None, annotation: str) -> str:
 
 
 def way_to_trainer(policy: Mapping[str, Any], owner: OwnerObject | None) -> str:
-    """How to tell the Trainer of its scheduler: it reads only spec.podGroupPolicy of the runtime."""
+    """Return how to set the Trainer's scheduler: it reads only spec.podGroupPolicy of the runtime."""
     patch = json.dumps({"spec": {"podGroupPolicy": policy}})
     return (
         "the Trainer reads it in spec.podGroupPolicy of a runtime only: "

@@ -35,15 +35,15 @@ def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, di
     }
     for path, group in leaves(policy.groups):
         for index, name in enumerate(group.replicated_jobs):
-            place = f"{path}.replicatedJobs[{index}]"
+            entry = f"{path}.replicatedJobs[{index}]"
             if name not in steps:
                 raise InvalidPolicyError(
-                    place, f"replicatedJob {name} does not exist; existing: {', '.join(steps)}"
+                    entry, f"replicatedJob {name} does not exist; existing: {', '.join(steps)}"
                 )
             key = f"{name}/{'leader' if group.leader else 'all'}"
             if key in taken:
-                raise InvalidPolicyError(place, f"{name} is already used by {taken[key]}")
-            taken[key] = place
+                raise InvalidPolicyError(entry, f"{name} is already used by {taken[key]}")
+            taken[key] = entry
             labels[name] |= labels_of(group)
     return labels
 

@@ -88,7 +88,7 @@ class TopologyConstraint(_Strict):
 
 
 class SchedulingConstraints(_Strict):
-    """Where a group may be placed."""
+    """The topology domain that all pods of a group must share."""
 
     topology: list[TopologyConstraint] = Field(max_length=1)
 

@@ -13,7 +13,7 @@ from muster.policy.reasons import Reason
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 from muster.policy.tree.deadlock import find_deadlock
 from muster.policy.tree.groups import Group, default_tree
-from muster.policy.tree.shapes import Place, check_labels, check_place
+from muster.policy.tree.shapes import Position, check_labels, check_position
 
 LEVELS = 4
 """Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
@@ -62,7 +62,7 @@ class _TreeBuilder:
         self._path_by_name: dict[str, str] = {}
 
     def build(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
-        top = Place("workload")
+        top = Position("workload")
         roots = [self._group(group, top.of_child(index)) for index, group in enumerate(groups)]
         unnamed = [group for name, group in self._labelled.items() if name not in self._path_by_name]
         if not self._kept:
@@ -86,21 +86,21 @@ class _TreeBuilder:
                 f"make it basic, or set minGroupCount {max(1, blocked.at_once)}",
             )
 
-    def _group(self, policy: GroupPolicy, place: Place) -> Group:
-        path = place.path
+    def _group(self, policy: GroupPolicy, position: Position) -> Group:
+        path = position.path
         if policy.name in self._path_by_name:
             raise InvalidPolicyError(
                 f"{path}.name", f"{policy.name} is already used by {self._path_by_name[policy.name]}"
             )
         self._path_by_name[policy.name] = path
-        if place.level > LEVELS:
-            raise InvalidPolicyError(path, f"is on level {place.level} of at most {LEVELS}")
-        return self._composite(policy, place) if policy.groups else self._leaf(policy, place)
+        if position.level > LEVELS:
+            raise InvalidPolicyError(path, f"is on level {position.level} of at most {LEVELS}")
+        return self._composite(policy, position) if policy.groups else self._leaf(policy, position)
 
-    def _composite(self, policy: GroupPolicy, place: Place) -> Group:
-        settings, path = _settings(policy), place.path
+    def _composite(self, policy: GroupPolicy, position: Position) -> Group:
+        settings, path = _settings(policy), position.path
         empty = not settings and _is_same_as_its_child(policy)
-        here = place if empty else place.inside(policy)
+        here = position if empty else position.inside(policy)
         children = tuple(
             self._group(child, here.of_child(index)) for index, child in enumerate(policy.groups)
         )
@@ -113,8 +113,8 @@ class _TreeBuilder:
             _check_preemption(group, path)
         return group
 
-    def _leaf(self, policy: GroupPolicy, place: Place) -> Group:
-        path = place.path
+    def _leaf(self, policy: GroupPolicy, position: Position) -> Group:
+        path = position.path
         labelled = self._labelled.get(policy.name)
         if labelled is None:
             known = ", ".join(sorted(self._labelled)) or "none"
@@ -123,7 +123,7 @@ class _TreeBuilder:
                 f"no pod template has the label {group_labels.GROUP}: {policy.name}; labels found: {known}",
             )
         _check_membership(policy, labelled, path)
-        check_place(labelled, place)
+        check_position(labelled, position)
         gang, asked = _policy(policy, default_gang=labelled.gang)
         largest = max([0, *labelled.sizes.values()])
         if asked is not None and asked > max(1, largest) and not self._kept:

@@ -1,4 +1,4 @@
-"""What the groups of a policy are counted by, checked against the group labels and the groups above."""
+"""Shapes of a policy's groups, validated against the group labels and the groups above."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from muster.policy.tree.groups import Group
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a group is in a policy.
+class Position:
+    """The position of a group in a policy.
 
     Attributes:
         path: its field path.
@@ -30,12 +30,12 @@ class Place:
     per_path: str = ""
     size_path: str = ""
 
-    def of_child(self, index: int) -> Place:
+    def of_child(self, index: int) -> Position:
         """Return the same level and shape at the path of a child group."""
         return replace(self, path=f"{self.path}.groups[{index}]")
 
-    def inside(self, policy: GroupPolicy) -> Place:
-        """Return the place inside a group of groups, which is counted by what those above it are, too.
+    def inside(self, policy: GroupPolicy) -> Position:
+        """Return the position inside a group of groups, which is counted by what those above it are, too.
 
         Raises:
             InvalidPolicyError: its size does not divide that of a group above.
@@ -44,7 +44,7 @@ class Place:
             raise InvalidPolicyError(
                 f"{self.path}.size", f"must be a divisor of {self.shape.size}, the value of {self.size_path}"
             )
-        return Place(
+        return Position(
             self.path,
             self.level + 1,
             Shape(self.shape.per_job or policy.per is not None, policy.size or self.shape.size),
@@ -89,26 +89,29 @@ def check_labels(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
         raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} {needs}")
 
 
-def check_place(leaf: Group, place: Place) -> None:
+def check_position(leaf: Group, position: Position) -> None:
     """Refuse a group of pods whose PodGroups are not each in one of the groups above it.
 
     Raises:
         InvalidPolicyError: with the path of the field and the label that a template needs.
     """
     for path, leads, shape in _shapes(leaf):
-        if place.shape.per_job and not shape.per_job:
+        if position.shape.per_job and not shape.per_job:
             per = group_labels.LEADER_GROUP_PER if leads else group_labels.GROUP_PER
             needed = Shape(per_job=True, size=shape.size).per
             raise InvalidPolicyError(
-                f"{place.path}.per", f"{path} needs the label {per}: {needed}, because of {place.per_path}"
+                f"{position.path}.per",
+                f"{path} needs the label {per}: {needed}, because of {position.per_path}",
             )
-        if place.shape.size and leads:
-            raise InvalidPolicyError(place.path, f"a leader is in no block; put it above {place.size_path}")
-        if place.shape.size and (shape.size == 0 or place.shape.size % shape.size):
+        if position.shape.size and leads:
             raise InvalidPolicyError(
-                f"{place.path}.size",
-                f"{path} needs the label {group_labels.GROUP_SIZE} with a divisor of {place.shape.size}, "
-                f"the value of {place.size_path}",
+                position.path, f"a leader is in no block; put it above {position.size_path}"
+            )
+        if position.shape.size and (shape.size == 0 or position.shape.size % shape.size):
+            raise InvalidPolicyError(
+                f"{position.path}.size",
+                f"{path} needs the label {group_labels.GROUP_SIZE} with a divisor of {position.shape.size}, "
+                f"the value of {position.size_path}",
             )
 
 

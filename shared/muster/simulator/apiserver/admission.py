@@ -1,4 +1,4 @@
-"""What happens to an object beside its defaults and its rules: priorities, finalizers, the policies.
+"""Admission of objects after defaulting and before validation: priorities, finalizers, policies.
 
 Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`.
 """

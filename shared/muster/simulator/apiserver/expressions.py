@@ -50,7 +50,7 @@ class ExpressionError(Exception):
 
 
 class Activation:
-    """What expressions speak of; converted for those that speak of it, once for all of them.
+    """The variables of expressions, converted once for each set of names that expressions use.
 
     Args:
         values: by the names in `NAMES`; what is left out is null.

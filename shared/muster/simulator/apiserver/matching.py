@@ -1,4 +1,4 @@
-"""What both kinds of admission policies share: which act on a request, and what their expressions speak of.
+"""Parts of both kinds of admission policies: which match a request, and the variables of expressions.
 
 Sources (k8s.io/apiserver v0.37.1, `pkg/admission/plugin/policy`): `generic/policy_dispatcher.go`,
 `matching/matching.go`; `pkg/cel/library` for the request that expressions see.
@@ -68,7 +68,7 @@ def bound(
 
 
 def activation(new: Object | None, old: Object | None, attributes: Attributes) -> Activation:
-    """What the expressions of a policy speak of; empty fields of the request are absent, as in Go's JSON."""
+    """Return the variables of a policy's expressions, without empty fields of the request as in Go's JSON."""
     kind, obj = attributes.kind, new or old or {}
     request: Object = {
         "operation": attributes.operation,

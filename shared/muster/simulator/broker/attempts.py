@@ -31,7 +31,7 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """What came of one delivery.
+    """The outcome of one delivery.
 
     Attributes:
         status: of the last attempt; 0 when no answer came, 502 for a success whose body is no event.

@@ -1,4 +1,4 @@
-"""How hard a broker tries: retries, waits, what counts as failed, and what a dead letter says.
+"""Delivery options of a broker: retries, waits, failures and the attributes of dead letters.
 
 As knative.dev/eventing v0.47.0 `pkg/kncloudevents` does it (retries.go, event_dispatcher.go).
 """
