@@ -20,7 +20,7 @@ from muster.policy import resolve as resolving
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Decision, NoOp
 from muster.policy.owner_status.conditions import Condition
-from muster.policy.owners import known_kind_of
+from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
@@ -115,7 +115,8 @@ def pod_sets_of(
     """The pod sets of an owner in a namespace with these labels."""
     runner = owner if jobset is None else jobset
     enabled = namespace_labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
-    sets = OwnerPodSets(owner.ref, runner.ref, known_kind_of(runner).pod_sets(runner, enabled))
+    templates = known_kind_of(runner).pod_sets(runner, enabled)
+    sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
     return sets.with_classes(classes)
 
 

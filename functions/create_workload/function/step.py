@@ -13,8 +13,13 @@ from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step, without_groups
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
-from muster.policy.model import NoOp
-from muster.policy.plans.create_workload import WorkloadInputs, needs_members, plan_workload
+from muster.policy.model import NoOp, Plan
+from muster.policy.plans.create_workload import (
+    WorkloadInputs,
+    as_carried_out,
+    needs_members,
+    plan_workload,
+)
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
@@ -36,12 +41,17 @@ def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs:
     return replace(inputs, members=LiveMembers(pods=pods, groups=groups))
 
 
+def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
+    """Execute the plan; its reason says whether the API server refused the Workload."""
+    return as_carried_out(execute.in_order(cluster, plan, manager))
+
+
 STEP = Step(
     name="create_workload",
     predicate=predicate,
     observe=observe,
     plan=plan_workload,
-    execute=execute.in_order,
+    execute=create,
     responsible_for=sweep.owners_and_orphans,
     lists=(sweep.WAITING_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS

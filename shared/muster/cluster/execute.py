@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 
@@ -21,14 +21,18 @@ _REFUSALS = (errors.Invalid, errors.Forbidden)
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Carry out the actions of a plan in order, up to the first failure or the limit of writes.
 
+    A creation that the API server refuses does not keep the other objects of the plan from being created.
+
     Returns:
         The plan with the actions that succeeded: those of `if_refused` in place of a refused action. Beyond
         the limit it is to be delivered again, with the reason WriteLimit.
 
     Raises:
-        ClusterError: an action failed; those before it are done, and the event must be delivered again.
+        ClusterError: an action failed; those before it are done, and the event must be delivered again. If
+            creations were refused, the first refusal after all actions were tried.
     """
     done: list[Action] = []
+    refusals: list[errors.ClusterError] = []
     created: set[ObjectRef] = set()
     for action in plan.actions:
         if action.verb is Verb.CREATE and action.target in created:
@@ -39,9 +43,17 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
             return replace(
                 plan, reason=Reason.WRITE_LIMIT, message=message, actions=tuple(done), requeue=True
             )
-        written = _carry_out(cluster, action, manager)
+        try:
+            written = _carry_out(cluster, action, manager)
+        except _REFUSALS as error:
+            if action.verb is not Verb.CREATE:
+                raise
+            refusals.append(error)
+            continue
         done += written
         created.update(action.target for action in written)
+    if refusals:
+        raise refusals[0]
     return replace(plan, actions=tuple(done))
 
 
@@ -77,17 +89,38 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
 
 
 def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
-    """Carry out an action, or those of its `if_refused`, which an earlier delivery may have done already."""
+    """Carry out an action, or those of its `if_refused` if the API server refuses it."""
     try:
         cluster.write(action, manager)
     except errors.ClusterError as error:
         if action.optional:
             return []
-        if not (action.if_refused and isinstance(error, _REFUSALS)):
+        if not isinstance(error, _REFUSALS):
             raise
-        done: list[Action] = []
-        for fallback in action.if_refused:
-            with suppress(errors.AlreadyExists):
-                done += _carry_out(cluster, quoting(fallback, error.message), manager)
-        return done
+        if action.instead is not None:
+            return _carry_out_again(cluster, action.instead(error.message), manager)
+        if not action.if_refused:
+            raise
+        fallbacks = (quoting(fallback, error.message) for fallback in action.if_refused)
+        return _carry_out_again(cluster, fallbacks, manager)
     return [action]
+
+
+def _carry_out_again(cluster: Cluster, actions: Iterable[Action], manager: str) -> list[Action]:
+    """Carry out actions that an earlier delivery may have carried out already.
+
+    Raises:
+        ClusterError: the first refusal, after all actions were tried; or another failure.
+    """
+    done: list[Action] = []
+    refusals: list[errors.ClusterError] = []
+    for action in actions:
+        try:
+            done += _carry_out(cluster, action, manager)
+        except errors.AlreadyExists:
+            continue
+        except _REFUSALS as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
+    return done

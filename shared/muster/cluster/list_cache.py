@@ -114,6 +114,9 @@ class _Compressed(Mapping[_Key, Object]):
         inflater = zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=self._first)
         return inflater.decompress(self._texts[key])
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._texts
+
     def __iter__(self) -> Iterator[_Key]:
         return iter(self._texts)
 
@@ -142,8 +145,9 @@ class _Table:
             self._index[_INVOLVED, body["involvedObject"].get("uid", "")][key] = None
         self._objects.add(key, kept)
 
-    def get(self, key: _Key) -> Object | None:
-        return self._objects.get(key)
+    def get(self, key: _Key, before: _BeforeParsing | None = None) -> Object | None:
+        """Return the object of a key, or None; `before` may refuse it by an exception."""
+        return next(iter(self.parsed([key], before)), None) if key in self._objects else None
 
     def choose(self, namespace: str, labels: str, fields: str) -> Sequence[_Key]:
         indexed = self._indexed(labels or fields)
@@ -190,7 +194,7 @@ class ListCache(ReadOnly):
 
     Attributes:
         cluster: the cluster to read; replaced by each sweep that continues the lists.
-        before_parsing: called before an object of `list` is parsed; an exception refuses the list.
+        before_parsing: called before an object is parsed for a plan; an exception refuses the read.
         pages: the number of pages read.
     """
 
@@ -262,7 +266,7 @@ class ListCache(ReadOnly):
         """Return the object as it was listed."""
         table = self._table(resource)
         if table is not None:
-            return table.get((namespace, name))
+            return table.get((namespace, name), self.before_parsing)
         key = ("get", resource.plural, namespace, name)
         body: Object | None = self._once(
             key, lambda: self.cluster.get(resource, name, namespace), self.limits.kept_bytes

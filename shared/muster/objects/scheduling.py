@@ -26,6 +26,9 @@ from muster.objects.pods import Conditions
 PLACED = "PodGroupInitiallyScheduled"
 """True once the scheduler placed the group; it stays True, also after a restart of the pods."""
 
+MOST_MEMBERS = 2**31 - 1
+"""The largest minCount or minGroupCount: an int32 (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
+
 
 class Gang(View):
     """`gang: {minCount}`: at least that many pods are placed together, or none."""

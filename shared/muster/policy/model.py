@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -58,6 +58,7 @@ class Action:
         subresource: "status", or "" for the object itself.
         if_refused: actions in place of this one if the API server refuses it (403, 422), so that no stamped
             pod is left without a group; `{refusal}` in their messages becomes the server's message.
+        instead: returns such actions from the server's message, where they are many and rarely needed.
         optional: whether its failure does not stop the plan, as for Events.
         milestones: what metrics count once the write has succeeded.
     """
@@ -71,6 +72,7 @@ class Action:
     optional: bool = False
     operations: tuple[Mapping[str, Any], ...] = ()
     milestones: tuple[Milestone, ...] = ()
+    instead: Callable[[str], Iterable[Action]] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from muster.policy.group_labels import GroupInstance, belongs_to, is_musters
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
-from muster.policy.owners import known_kind_of
+from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import WorkloadPolicy
@@ -251,7 +251,8 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
         )
     # Skip if no pod template names a group.
     enabled = live.namespace.metadata.labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
-    pod_sets = OwnerPodSets(owner.ref, runner.ref, known_kind_of(runner).pod_sets(runner, enabled))
+    templates = known_kind_of(runner).pod_sets(runner, enabled)
+    pod_sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
         return unlabelled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,7 +96,6 @@ def test_actions_are_carried_out_in_order() -> None:
             errors.AlreadyExists("taken"), id="a name that is taken: the event comes again and sees it"
         ),
         pytest.param(errors.Conflict("in between"), id="a write in between"),
-        pytest.param(errors.Invalid("never"), id="a refusal without an alternative"),
         pytest.param(errors.Unavailable("away"), id="no answer"),
     ],
 )
@@ -104,6 +104,34 @@ def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
     cluster = WriteRecorder(b=error)
     with pytest.raises(type(error)):
         execute.in_order(cluster, _plan(_create("a"), _create("b"), _create("c")), "m")
+    assert _names(cluster) == ["a"]
+
+
+@pytest.mark.parametrize("error", [errors.Invalid("never"), errors.Forbidden("quota")])
+def test_a_refused_creation_does_not_stop_the_others(error: errors.ClusterError) -> None:
+    """One group of a missing PriorityClass keeps the pods of no other group gated."""
+    cluster = WriteRecorder(a=error, c=errors.Invalid("the second"))
+    with pytest.raises(type(error)) as raised:
+        execute.in_order(cluster, _plan(*map(_create, "abcd")), "m")
+    assert raised.value is error
+    assert _names(cluster) == ["b", "d"]
+
+
+def test_a_refused_fallback_does_not_stop_the_others() -> None:
+    """Nor do fallbacks that an earlier delivery created."""
+    cluster = WriteRecorder(a=errors.Invalid("x"), f=errors.Forbidden("quota"), g=errors.AlreadyExists("g"))
+    fallbacks = tuple(map(_create, "efgh"))
+    with pytest.raises(errors.Forbidden):
+        execute.in_order(cluster, _plan(_create("a", if_refused=fallbacks), _create("b")), "m")
+    assert _names(cluster) == ["e", "h", "b"]
+
+
+def test_a_refused_patch_ends_a_plan() -> None:
+    """What follows a patch may need it."""
+    cluster = WriteRecorder(b=errors.Invalid("never"))
+    patch = replace(_create("b"), verb=Verb.PATCH, patch=PatchType.MERGE)
+    with pytest.raises(errors.Invalid):
+        execute.in_order(cluster, _plan(_create("a"), patch, _create("c")), "m")
     assert _names(cluster) == ["a"]
 
 

@@ -113,6 +113,22 @@ def test_owners_are_parsed_a_page_at_a_time() -> None:
     ]
 
 
+def test_objects_that_a_plan_reads_one_by_one_count_too() -> None:
+    """An owner's pods may name thousands of groups, each of which has its own CompositePodGroups."""
+    cache = swept(a_job_of("team-a", 0, 100))
+    seen: list[tuple[int, str]] = []
+
+    def count(text: bytes, namespace: str) -> None:
+        seen.append((len(text), namespace))
+
+    cache.before_parsing = count
+    assert cache.get(JOBS, "team-a-000", "team-a") is not None
+    assert cache.get(JOBS, "none", "team-a") is None
+    ((size, namespace),) = seen
+    assert size > 100
+    assert namespace == "team-a"
+
+
 def test_objects_that_resemble_each_other_take_a_tenth_of_their_text() -> None:
     """Thousands of Jobs of a cluster differ in names and numbers only."""
     jobs = [a_job_of("team-a", number, 200) for number in range(HOSTILE)]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from muster.objects.pods import Pod
-from muster.objects.scheduling import Workload
+from muster.objects.scheduling import CompositePodGroup, Workload
 from muster.policy import group_labels
 from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import NoOp, Plan
@@ -26,6 +26,7 @@ from tests.support.builders import (
     a_job,
     a_jobset,
     a_pod,
+    a_pod_group,
     a_replicated_job,
     observed,
     template_labelled,
@@ -42,6 +43,7 @@ from tests.support.planning import (
     plan_workload,
     resolve,
 )
+from tests.support.trees import a_composite, below
 
 JOBS, PODS = 400, 12
 CPU_SECONDS = 1.0
@@ -109,6 +111,36 @@ def test_a_job_of_many_completions_is_planned_in_bounded_time(mode: str) -> None
     assert not isinstance(resolved, NoOp)
     assert wanted_min_counts(resolved, seen.members) == {"llama-main-33333333": 3}
     assert time.thread_time() - began < CPU_SECONDS
+
+
+def test_a_chain_of_composites_is_planned_in_bounded_time() -> None:
+    """A user may create one of any length, with PodGroups below all of them; the scheduler places none."""
+    links = [f"link-{number}" for number in range(12_000)]
+    chain = [
+        CompositePodGroup.read(a_composite(name, 1, below(parent)))
+        for name, parent in zip(links, ["", *links], strict=False)
+    ]
+    groups = [a_pod_group(f"stray-{link}", below(link)) for link in links[::4]]
+    seen = observed(a_job(), pods=[a_pod()], groups=groups, composites=tuple(chain))
+    began = time.thread_time()
+    plan_conditions(seen, NOW)
+    assert time.thread_time() - began < CPU_SECONDS
+
+
+def test_counts_beyond_the_apis_integers_are_the_largest_of_them() -> None:
+    """Two Jobs of a group may ask for 2^31-1 pods each; minCount is an int32."""
+    most = 2**31 - 1
+    endless = with_spec(parallelism=most, completions=None, completionMode="NonIndexed")
+    jobset = a_jobset(*(a_replicated_job(name, endless, label="main") for name in "ab"))
+    plan = plan_workload(observed(jobset), NOW)
+    assert isinstance(plan, Plan)
+    body = plan.actions[0].body or {}
+    assert body["spec"]["podGroupTemplates"][0]["schedulingPolicy"] == {"gang": {"minCount": most}}
+    jobs = [a_child_job(jobset, name, 0) for name in "ab"]
+    seen = observed(jobset, jobs=jobs)
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
+    assert wanted_min_counts(resolved, seen.members) == {"llama-main-22222222": most}
 
 
 GROUP_LIMIT = DEFAULT_LIMITS.pod_groups

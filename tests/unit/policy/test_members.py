@@ -213,6 +213,15 @@ def test_unstamped_pods_never_join(modifier: Modifier, left: int) -> None:
     assert _to_run(job, [job], [a_pod(job, 0, modifier), *pods_of(job)[1:]])["main", ""] == left
 
 
+def test_pods_without_a_controller_are_in_no_jobs_place() -> None:
+    """Whoever may create pods can give them the labels of a Job, which still creates all of its own."""
+    job = a_job(pods=8)
+    bare = [a_pod(job, index, unstamped) for index in range(7)]
+    for pod in bare:
+        del pod["metadata"]["ownerReferences"]
+    assert _to_run(job, [job], bare)["main", ""] == 8
+
+
 def test_an_unstamped_pod_of_a_jobset_is_missing_in_its_own_group() -> None:
     """The labels of a bare pod say which group it would have been in."""
     jobset = a_jobset(a_replicated_job("a", PER_JOB, replicas=2, label="g"), a_replicated_job("b"))

@@ -12,6 +12,7 @@ from tests.support.builders import (
     NOW,
     Object,
     a_gang,
+    a_pod_group,
     a_users_workload,
     a_workload,
     annotated,
@@ -110,6 +111,13 @@ def users(*composites: Object) -> Observed:
             id="one below a CompositePodGroup that does not exist",
         ),
         pytest.param(
+            ours(a_composite(CHAT, 2, below("nowhere"), FALLBACK)),
+            "False",
+            "NotAsCreated",
+            (CHAT, "nowhere"),
+            id="the same with the annotation of fallback PodGroups, which no CompositePodGroup has",
+        ),
+        pytest.param(
             ours(a_composite(CHAT, 2, FOREIGN, below("nowhere"))),
             "False",
             "NotMusters",
@@ -180,3 +188,29 @@ def test_a_fallback_group_never_counts_for_a_new_composite(given: dict[str, Any]
     composite, _ = plan.actions
     assert composite.body is not None
     assert composite.body["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 1}}
+
+
+def test_a_users_group_hides_no_fault_of_another_group() -> None:
+    """An adopted group is harmless; a group below nothing is never placed."""
+    adopted = a_child_group("prefill", FOREIGN, once=False)
+    moved = a_child_group("decode", below("nowhere"), once=False)
+    ready = planned_conditions(ours(a_composite(CHAT, 1), groups=[adopted, moved]))["PodGroupsReady"]
+    assert ready[:2] == ("False", "NotAsCreated")
+    assert mentions(ready[2], GROUPS["decode"], "nowhere")
+
+
+def test_a_pod_group_with_the_name_of_a_composite_is_another_object() -> None:
+    """Names are unique for each kind; no pod of the tree is in that PodGroup."""
+    namesake = a_pod_group(CHAT, FOREIGN, root=JOBSET, min_count=9)
+    groups = [a_child_group(name) for name in GROUPS] + [namesake]
+    ready = planned_conditions(ours(a_composite(CHAT, 2), groups=groups))["PodGroupsReady"]
+    assert ready[:2] == ("True", "PodGroupsExist")
+
+
+def test_a_composite_with_the_name_of_a_pod_group_does_not_stand_for_it() -> None:
+    """The PodGroup is created: its pods wait for it."""
+    namesake = a_composite(GROUPS["decode"], 1, FOREIGN)
+    given = ours(a_composite(CHAT, 2), namesake, groups=[a_child_group("prefill")])
+    plan = plan_pod_groups(given, NOW)
+    assert isinstance(plan, Plan)
+    assert [action.target.name for action in plan.actions] == [GROUPS["decode"]]

@@ -128,6 +128,17 @@ PATH_1_0 = "workload.groups[1].groups[0]"
             id="two topology keys",
         ),
         pytest.param(
+            IN_GROUP_1_0 % f"schedulingConstraints: {{topology: [{{key: {'a' * 254}/c}}]}}",
+            f"{PATH_1_0}.schedulingConstraints.topology[0].key",
+            id="a topology key with a longer prefix than a DNS subdomain",
+        ),
+        pytest.param(
+            IN_GROUP_1_0
+            % "resourceClaims: [{name: x, resourceClaimName: y}, {name: x, resourceClaimName: z}]",
+            f"{PATH_1_0}.resourceClaims",
+            id="two resource claims of a name",
+        ),
+        pytest.param(
             IN_GROUP_1_0 % "schedulingConstraints: {topology: [{key: a..b/c}]}",
             f"{PATH_1_0}.schedulingConstraints.topology[0].key",
             id="a topology key that is no label key",

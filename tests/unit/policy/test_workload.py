@@ -236,7 +236,9 @@ def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event(word
     wording(why)
     group, condition, event = plan.actions
     wanted = fallback_group("llama-main-33333333", job, f"WorkloadNameTaken: {why}", "hi")
-    assert group == Action(Verb.CREATE, replace(ref(wanted), uid=""), wanted)
+    (refused,) = group.if_refused
+    assert replace(group, if_refused=()) == Action(Verb.CREATE, replace(ref(wanted), uid=""), wanted)
+    assert (refused.body or {})["reason"] == Reason.REFUSED_BY_API
     assert condition == Action(
         Verb.PATCH,
         ref(job),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from muster.objects.resources import COMPOSITE_POD_GROUPS
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import belongs_to
 from muster.policy.owner_status.conditions import Condition
@@ -23,6 +24,7 @@ from muster.policy.plans.wanted_groups import (
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
+from muster.policy.tree.policy_tree import LEVELS
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,7 @@ class _ExistingGroup:
         group, name = self.group, self.group.metadata.name
         parent = group.spec.parent_composite_pod_group_name
         if not self.has_root:
-            return (
-                f"{name} is below {parent}, and a CompositePodGroup there does not exist or is below itself"
-            )
+            return f"{name} is below {parent}, but no existing CompositePodGroup above it is without a parent"
         if self.needs <= max(self.members, 1):
             return ""
         return f"{name} has {group.minimum_field} {self.needs} and {self.members} {group.member_kind}"
@@ -65,16 +65,14 @@ def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready
     if not ready.true:
         return ready
     existing = tuple(_existing_groups(resolved, members))
-    foreign = [entry for entry in existing if not belongs_to(entry.group.metadata.labels, resolved.root.uid)]
-    if foreign:
-        return _with_foreign_groups(resolved, foreign, ready)
-    changed = [
-        difference
-        for entry in existing
-        if FALLBACK not in entry.group.metadata.annotations
-        for difference in _differences(entry)
-    ]
-    if not changed:
+    foreign, changed = list[_ExistingGroup](), list[str]()
+    for entry in existing:
+        if not belongs_to(entry.group.metadata.labels, resolved.root.uid):
+            foreign.append(entry)
+        elif not _is_fallback(entry):
+            changed += _differences(entry)
+    ready = _with_foreign_groups(resolved, foreign, ready) if foreign else ready
+    if not (ready.true and changed):
         return ready
     message = f"not as Muster created them: {'; '.join(changed)}"
     return replace(ready, true=False, reason=Reason.NOT_AS_CREATED, message=message)
@@ -88,22 +86,28 @@ def _existing_groups(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[
     existing, wanted = existing_groups(members), tuple(wanted_groups(resolved, workload))
     children = child_groups(wanted, existing)
     for group in wanted:
-        if group.name in existing:
+        found = existing.get(group.key)
+        if found is not None:
             most = children[group.name] if group.composite else group.pods
-            found = existing[group.name]
             yield _ExistingGroup(found, group, most, _has_root(found, existing))
 
 
 def _has_root(group: PodGroup | CompositePodGroup, existing: ExistingGroups) -> bool:
-    """Whether the parents of a group lead up to a group without a parent."""
-    seen, parent = set[str](), group.spec.parent_composite_pod_group_name
-    while parent:
-        above = existing.get(parent)
-        if parent in seen or not isinstance(above, CompositePodGroup):
+    """Whether a group without a parent is above a group, within the levels of the API."""
+    parent = group.spec.parent_composite_pod_group_name
+    for _ in range(LEVELS):
+        if not parent:
+            return True
+        above = existing.get((COMPOSITE_POD_GROUPS.kind, parent))
+        if above is None:
             return False
-        seen.add(parent)
         parent = above.spec.parent_composite_pod_group_name
-    return True
+    return False
+
+
+def _is_fallback(entry: _ExistingGroup) -> bool:
+    """Whether it is a fallback PodGroup, which has neither the policy nor the parent of its template."""
+    return isinstance(entry.group, PodGroup) and FALLBACK in entry.group.metadata.annotations
 
 
 def _with_foreign_groups(

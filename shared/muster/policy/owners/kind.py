@@ -147,11 +147,13 @@ class OwnerPodSets:
     Attributes:
         root: the top-level object, which owns the objects created by Muster.
         named_by: the JobSet or Job whose name and UID are in the names of the groups.
+        workload_name: the name of the Workload that Muster makes for it.
         pod_sets: its pod templates.
     """
 
     root: ObjectRef
     named_by: ObjectRef
+    workload_name: str
     pod_sets: tuple[PodSet, ...]
 
     def pod_group_name(self, group: str, suffix: str) -> str:

@@ -62,13 +62,10 @@ def _create_missing(
 ) -> Decision:
     existing = existing_groups(members)
     wanted = [*_wanted(resolved, members, workload, now), *_without_template(resolved, workload)]
-    being_deleted = [
-        action.target.name
-        for action in wanted
-        if action.target.name in existing and existing[action.target.name].being_deleted
-    ]
     # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.
-    missing = tuple(action for action in wanted if action.target.name not in existing)
+    in_place = [existing.get((action.target.kind, action.target.name)) for action in wanted]
+    being_deleted = [group.metadata.name for group in in_place if group is not None and group.being_deleted]
+    missing = tuple(action for action, group in zip(wanted, in_place, strict=True) if group is None)
     if not missing and being_deleted:
         return NoOp(Reason.BEING_DELETED, f"{', '.join(being_deleted)}: being deleted", requeue=True)
     if not missing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from muster.objects.meta import ObjectRef
@@ -12,7 +13,7 @@ from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
-from muster.policy.owners import kind_of, workload_name
+from muster.policy.owners import kind_of
 from muster.policy.owners.job import has_foreign_labels
 from muster.policy.owners.kind import NEVER
 from muster.policy.plans import fallback
@@ -62,6 +63,16 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
     return fallback.with_groups_of_strays(resolved, members, decision, COMPONENT, now)
 
 
+def as_carried_out(plan: Plan) -> Plan:
+    """Return the plan with the reason RefusedByApi if it was to create a Workload and did not."""
+    created = any(action.target.kind == WORKLOADS.kind for action in plan.actions)
+    if plan.reply is None or plan.reason != Reason.WORKLOAD_CREATED or created:
+        return plan
+    message = f"refused: {plan.message}"
+    reply = Reply("gave-up", plan.reply.owner, {"reason": Reason.REFUSED_BY_API, "message": message})
+    return replace(plan, reason=Reason.REFUSED_BY_API, message=message, reply=reply)
+
+
 def needs_members(inputs: WorkloadInputs) -> bool:
     """Whether plan_workload may create fallback PodGroups, for which it needs the owner's pods and groups."""
     resolved = inputs.resolved
@@ -102,7 +113,8 @@ def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -
         )
     if inputs.live.workload is not None:
         return _name_in_use(inputs, resolved, inputs.live.workload)
-    name = workload_name(resolved.owner)
+    name = resolved.pod_sets.workload_name
+    instead = partial(fallback.in_place_of_workload, resolved, COMPONENT, now)
     sizes = ", ".join(
         f"{group.name} ({'gang of ' + str(group.template_min_count) if group.gang else 'basic'})"
         for group in resolved.tree
@@ -110,7 +122,7 @@ def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -
     return Plan(
         Reason.WORKLOAD_CREATED,
         f"Workload {name} for {resolved.root}: {sizes}",
-        (_create_workload(resolved, name), *_warnings(resolved, now)),
+        (replace(_create_workload(resolved, name), instead=instead), *_warnings(resolved, now)),
         Reply("created", resolved.root, {"workload": name}),
     )
 

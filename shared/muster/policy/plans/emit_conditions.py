@@ -48,7 +48,6 @@ from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans import manifests
 from muster.policy.plans.gate_release import reasons_to_hold
 from muster.policy.plans.min_counts import only_flags, wanted_min_counts, wanted_min_group_counts
-from muster.policy.plans.wanted_groups import existing_groups
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
@@ -308,11 +307,15 @@ def _with_sizes(resolved: ResolvedOwner, members: LiveMembers, ready: Condition)
     flagged, version = only_flags(resolved), resolved.api.version
     if resolved.own is not None or not (flagged or not resolved.api.resizable):
         return ready
-    wanted = wanted_min_counts(resolved, members) | wanted_min_group_counts(resolved, members)
+    by_kind: tuple[tuple[tuple[PodGroup | CompositePodGroup, ...], dict[str, int]], ...] = (
+        (members.composites, wanted_min_group_counts(resolved, members)),
+        (members.groups, wanted_min_counts(resolved, members)),
+    )
     differing = [
         f"{group.metadata.name} has {group.minimum_field} {group.spec.scheduling_policy.needs}, "
         f"its {group.member_kind} need {wanted[group.metadata.name]}"
-        for group in existing_groups(members).values()
+        for groups, wanted in by_kind
+        for group in groups
         if _differs(group, wanted.get(group.metadata.name, 0), lower_too=flagged)
     ]
     if not differing:

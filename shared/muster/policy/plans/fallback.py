@@ -38,13 +38,32 @@ def give_up(
         now: for the condition and the Event.
     """
     let_go = resolved.api.served and not resolved.policy.holds
-    created = tuple(_in_place_of_groups(resolved, members, failure)) if let_go else ()
+    event = _event_of_refusal(resolved.root, component, now)
+    created = tuple(_in_place_of_groups(resolved, members, failure, event)) if let_go else ()
     ready, _ = conditions_of(replace(resolved, failure=failure), members)
     reported = tuple(_report(resolved.owner, ready, component, now))
     if not (created or reported):
         return NoOp(failure.reason, failure.message)
     reply = Reply("gave-up", resolved.root, {"reason": failure.reason, "message": failure.message})
     return Plan(failure.reason, failure.message, (*created, *reported), reply)
+
+
+def in_place_of_workload(
+    resolved: ResolvedOwner, component: str, now: datetime, refusal: str
+) -> Iterator[Action]:
+    """Yield an Event and the fallback PodGroups of an owner whose Workload the API server refused.
+
+    Args:
+        resolved: the owner.
+        component: the step that creates the Workload, for the Event.
+        now: for the Event.
+        refusal: the message of the API server.
+    """
+    failure = GroupingFailure(Reason.REFUSED_BY_API, f"Workload {resolved.pod_sets.workload_name}: {refusal}")
+    event = manifests.quoting(_event_of_refusal(resolved.root, component, now), failure.message)
+    yield event
+    if not resolved.policy.holds:
+        yield from _in_place_of_groups(resolved, LiveMembers(), failure, event)
 
 
 def with_groups_of_strays(
@@ -59,7 +78,8 @@ def with_groups_of_strays(
         component: the step that decides, for the Event.
         now: for the condition and the Event.
     """
-    created = tuple(_for_strays(resolved, members))
+    event = _event_of_refusal(resolved.root, component, now)
+    created = tuple(replace(action, if_refused=(event,)) for action in _for_strays(resolved, members))
     if not created or decision.requeue:
         return decision
     if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
@@ -90,7 +110,9 @@ def for_stamped_pods(
     if owner is None or skipped.reason in _NOTHING_RUNS:
         return skipped
     failure = GroupingFailure(skipped.reason, skipped.message)
-    created = [_for_pod(owner.ref, pod, failure) for pod in _first_pod_of_each_missing_group(members)]
+    event = _event_of_refusal(owner.ref, component, now)
+    missing = _first_pod_of_each_missing_group(members)
+    created = [replace(_for_pod(owner.ref, pod, failure), if_refused=(event,)) for pod in missing]
     if not created:
         return skipped
     message = f"fallback PodGroups {', '.join(action.target.name for action in created)}: {skipped.message}"
@@ -125,29 +147,31 @@ def if_refused(
     failure = GroupingFailure(Reason.REFUSED_BY_API, "{refusal}")
     never = action.body is not None and action.body["spec"].get("preemptionPolicy") == NEVER
     groups = [_for_leaf(owner, leaf, suffix, failure, never_preempts=never) for leaf, suffix in instances]
-    event = manifests.create_event(
-        owner.root,
-        component=component,
-        warning=True,
-        reason=Reason.REFUSED_BY_API,
-        message="{refusal}",
-        now=now,
-    )
+    event = _event_of_refusal(owner.root, component, now)
     # The Event first: the same cause, such as a quota, may refuse the fallback PodGroup too.
     return replace(action, if_refused=(event,) if hold else (event, *groups))
 
 
+def _event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
+    """Return the Event for an `if_refused`, with the API server's message."""
+    return manifests.create_event(
+        about, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
+    )
+
+
 def _in_place_of_groups(
-    resolved: ResolvedOwner, members: LiveMembers, failure: GroupingFailure
+    resolved: ResolvedOwner, members: LiveMembers, failure: GroupingFailure, event: Action
 ) -> Iterator[Action]:
+    """Yield the creation of each missing group as a fallback PodGroup; if it is refused, of the Event."""
     if not resolved.tree:
         for pod in _first_pod_of_each_missing_group(members):
-            yield _for_pod(resolved.root, pod, failure)
+            yield replace(_for_pod(resolved.root, pod, failure), if_refused=(event,))
     existing = {group.metadata.name for group in members.groups}
     leaves = {leaf.name: leaf for leaf in resolved.leaves()}
     for instance, name in resolved.pod_groups():
         if name not in existing:
-            yield _for_leaf(resolved.pod_sets, leaves[instance.group], instance.suffix, failure)
+            group = _for_leaf(resolved.pod_sets, leaves[instance.group], instance.suffix, failure)
+            yield replace(group, if_refused=(event,))
 
 
 def _for_strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[Action]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, PodGroup
@@ -141,8 +140,7 @@ class _GateCheck:
 
         The API server takes whatever parent a user names.
         """
-        above = list(islice(_above(self._composites, group), LEVELS))
-        return len(above) < LEVELS and group not in above
+        return len(list(_above(self._composites, group))) < LEVELS
 
     def reason_to_hold(self, group: PodGroup) -> NoOp | None:
         """Why the pods of a group keep their gates: for the group itself, or for a group above it."""
@@ -204,11 +202,14 @@ def _root_of(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> An
 
 
 def _above(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> Iterator[CompositePodGroup]:
-    """Yield the existing CompositePodGroups above a group, from below; each once, also in a ring."""
-    seen: set[str] = set()
+    """Yield the existing CompositePodGroups above a group, from below, up to the levels of the API.
+
+    A user may create chains of any length, and rings, of which the scheduler places none.
+    """
     above = composites.get(_parent(group))
-    while above is not None and above.metadata.name not in seen:
-        seen.add(above.metadata.name)
+    for _ in range(LEVELS):
+        if above is None:
+            return
         yield above
         above = composites.get(_parent(above))
 

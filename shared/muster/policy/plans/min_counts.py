@@ -9,9 +9,9 @@ pods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
-from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.objects.scheduling import MOST_MEMBERS, CompositePodGroup, PodGroup
 from muster.policy.group_labels import GroupInstance, is_musters
 from muster.policy.owner_status.timeout import gave_up_waiting
 from muster.policy.resolve import ResolvedOwner
@@ -78,8 +78,7 @@ def wanted_min_group_counts(
     """
     existing = {group.metadata.name: group for group in members.composites}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
-    for instance in _outside_composites(resolved, members):
-        del needed[instance]
+    outside = frozenset(_outside_composites(resolved, members))
     given_up = {group.metadata.name for group in members.groups if gave_up_waiting(group)} | set(timed_out)
     bound = {pod.pod_group_name for pod in members.staying if pod.bound}
     targets = {}
@@ -88,7 +87,7 @@ def wanted_min_group_counts(
         for suffix, copy in group.instances.items():
             name = resolved.pod_sets.pod_group_name(group.name, suffix)
             current = existing[name].spec.scheduling_policy.needs if name in existing else None
-            target = max(1, min(most, _children_to_run(copy, needed)))
+            target = max(1, min(most, _children_to_run(copy, needed, outside)))
             if given_up.intersection(_names_below(resolved, copy)):
                 target = 1
             if current is not None and target > current and bound & set(_names_below(resolved, copy)):
@@ -98,8 +97,8 @@ def wanted_min_group_counts(
 
 
 def min_count_of(leaf: Group, pods: int) -> int:
-    """Return the minCount of a gang of so many pods: all, or as pinned; at least 1."""
-    return max(1, min(pods, leaf.pinned or pods))
+    """Return the minCount of a gang of so many pods: all, or as pinned; from 1 to MOST_MEMBERS."""
+    return max(1, min(pods, leaf.pinned or pods, MOST_MEMBERS))
 
 
 def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
@@ -118,23 +117,23 @@ def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
 
 
 def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[GroupInstance]:
-    """Yield the PodGroups that exist without the CompositePodGroup in which the tree has them.
+    """Yield the groups that exist without the CompositePodGroup in which the tree has them.
 
-    They were created when their group could not be: the API server refused it, or the policy was invalid. The
-    parent of a group never changes.
+    They were created when their parent could not be: the API server refused it, or the policy was invalid; or
+    a user created them. The parent of a group never changes.
     """
-    above = {
-        child.name: group.name
-        for root in resolved.tree
-        for group in root.composites()
-        for child in group.children
-    }
-    groups = {group.metadata.name: group for group in members.groups}
-    for (name, suffix), pod_group in resolved.pod_groups() if above else ():
-        parent = resolved.name_above(above.get(name, ""), name, suffix)
-        group = groups.get(pod_group)
-        if group is not None and group.spec.parent_composite_pod_group_name != parent:
-            yield GroupInstance(name, suffix)
+    pod_groups = {group.metadata.name: group for group in members.groups}
+    composites = {group.metadata.name: group for group in members.composites}
+    for group in (group for root in resolved.tree for group in root.composites()):
+        for child in group.children:
+            existing: Mapping[str, PodGroup | CompositePodGroup] = (
+                composites if child.children else pod_groups
+            )
+            for suffix in child.instances if child.children else child.sizes:
+                found = existing.get(resolved.pod_sets.pod_group_name(child.name, suffix))
+                parent = resolved.name_above(group.name, child.name, suffix)
+                if found is not None and found.spec.parent_composite_pod_group_name != parent:
+                    yield GroupInstance(child.name, suffix)
 
 
 def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
@@ -150,14 +149,19 @@ def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
     return max(current, min(needed, bound))
 
 
-def _children_to_run(group: Group, needed: Counter[GroupInstance]) -> int:
-    """Return the number of child groups that still have pods to run."""
-    return sum(
-        sum(_children_to_run(copy, needed) > 0 for copy in child.instances.values())
-        if child.children
-        else sum(needed[GroupInstance(child.name, suffix)] > 0 for suffix in child.sizes)
+def _children_to_run(group: Group, needed: Counter[GroupInstance], outside: Collection[GroupInstance]) -> int:
+    """Return the number of child groups that still have pods to run and are not outside of the group."""
+    running = {
+        GroupInstance(child.name, suffix)
         for child in group.children
-    )
+        for suffix, pods in (
+            ((suffix, _children_to_run(copy, needed, outside)) for suffix, copy in child.instances.items())
+            if child.children
+            else ((suffix, needed[GroupInstance(child.name, suffix)]) for suffix in child.sizes)
+        )
+        if pods > 0
+    }
+    return len(running.difference(outside))
 
 
 def _names_below(resolved: ResolvedOwner, group: Group) -> Iterator[str]:

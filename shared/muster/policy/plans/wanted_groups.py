@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import (
     CompositePodGroup,
     CompositePodGroupTemplate,
@@ -17,8 +18,11 @@ from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers
 
-ExistingGroups = Mapping[str, PodGroup | CompositePodGroup]
-"""The groups of an owner that exist, by name."""
+GroupKey = tuple[str, str]
+"""Kind and name: a PodGroup and a CompositePodGroup may have the same name."""
+
+ExistingGroups = Mapping[GroupKey, PodGroup | CompositePodGroup]
+"""The groups of an owner that exist."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,11 @@ class WantedGroup:
     def composite(self) -> bool:
         """Whether it is a CompositePodGroup."""
         return isinstance(self.template, CompositePodGroupTemplate)
+
+    @property
+    def key(self) -> GroupKey:
+        """Its kind and name."""
+        return (COMPOSITE_POD_GROUPS if self.composite else POD_GROUPS).kind, self.name
 
     @property
     def pods(self) -> int:
@@ -86,15 +95,15 @@ def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> C
     counts: Counter[str] = Counter()
     for group in reversed(wanted):
         filled = counts[group.name] if group.composite else group.pods
-        if filled and (group.name not in existing or group.is_below_parent(existing[group.name])):
+        if filled and (group.key not in existing or group.is_below_parent(existing[group.key])):
             counts[group.parent] += 1
     return counts
 
 
 def existing_groups(members: LiveMembers) -> ExistingGroups:
-    """Return the PodGroups and CompositePodGroups of an owner by name; both kinds share no name."""
+    """Return the PodGroups and CompositePodGroups of an owner."""
     groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
-    return {group.metadata.name: group for group in groups}
+    return {(group.kind, group.metadata.name): group for group in groups}
 
 
 def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:

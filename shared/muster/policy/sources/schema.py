@@ -10,25 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from muster.objects.faults import fault
 from muster.policy.sources import strict_yaml
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
-_QUALIFIED = "[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-
-DnsLabel = Annotated[str, StringConstraints(pattern=f"^{_LABEL}$", max_length=63)]
-Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_length=253)]
-LabelKey = Annotated[str, StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317)]
-LabelValue = Annotated[str, StringConstraints(pattern=f"^{_QUALIFIED}$")]
-Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
-
+from muster.policy.sources.field_types import Count, DnsLabel, LabelKey, LabelValue, Subdomain
 
 _NAME_LENGTH = 63
 """The most characters of a tenant's key in a path; those of the schema have up to 25."""
@@ -160,6 +150,9 @@ class GroupPolicy(_Strict):
             raise _at("schedulingPolicy.gang.minGroupCount", "a group of pods takes minCount")
         if self.size and self.leader:
             raise _at("leader", "set either size or leader")
+        claims = [claim.name for claim in self.resource_claims]
+        if len({*claims}) < len(claims):
+            raise _at("resourceClaims", f"two claims are called {max(claims, key=claims.count)}")
         return self
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from muster.objects.scheduling import MOST_MEMBERS
 from muster.policy.group_labels import SINGLE, GroupInstance, GroupLabels, Shape
 from muster.policy.owners.kind import NEVER, OwnerPodSets, PodSet
 
@@ -47,10 +48,11 @@ class Group:
 
     @property
     def template_min_count(self) -> int:
-        """The minCount of its template, or minGroupCount: as pinned, else all; at least 1."""
+        """The minCount of its template, or minGroupCount: as pinned, else all; from 1 to MOST_MEMBERS."""
         if self.pinned is not None:
             return self.pinned
-        return max(1, self.child_groups) if self.children else max([1, *self.sizes.values()])
+        members = self.child_groups if self.children else max(self.sizes.values(), default=0)
+        return max(1, min(members, MOST_MEMBERS))
 
     @property
     def disruption_mode(self) -> Mapping[str, Any] | None:

@@ -45,7 +45,8 @@ def members_to_run(
 
     A Job that does not exist yet, or is being replaced, counts in full, and so does a failed one: its JobSet
     makes it anew or ends with it. Finished and failed indexes of a live Job do not count, nor do pods that
-    succeeded before their Job's status says so, nor staying pods without a schedulingGroup, which never join.
+    succeeded before their Job's status says so, nor staying pods of a Job without a schedulingGroup, which
+    never join. Pods without a controller are in no Job's place, whatever labels they have.
 
     Args:
         owner: the owner's pod sets.
@@ -66,7 +67,7 @@ def members_to_run(
         for job_index, job in live_jobs.items():
             total.update(_members_left(pod_set, job_index, job, succeeded))
     for pod in staying_pods(jobs, pods):
-        if not pod.pod_group_name:
+        if not pod.pod_group_name and pod.metadata.controller is not None:
             total[_instance_without_stamp(owner, pod)] -= 1
     return total
 

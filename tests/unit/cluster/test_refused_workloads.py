@@ -1,0 +1,101 @@
+"""create_workload where the API server refuses the Workload, or a fallback PodGroup."""
+
+from __future__ import annotations
+
+from muster.cluster import errors
+from muster.cluster.interface import Object
+from muster.cluster.snapshot import Snapshot
+from muster.policy.model import Action, NoOp, Plan
+from muster.policy.reasons import Reason
+from muster.policy.sources.source import ANNOTATION
+from muster.steps import step_named
+from tests.support.builders import NOW, a_job, annotated, ref
+
+STEP = step_named("create_workload")
+QUOTA = errors.Forbidden('"llama" is forbidden: exceeded quota: q', status=403, reason="Forbidden")
+GROUP = "llama-main-33333333"
+
+
+class RefusingKinds(Snapshot):
+    """Refuses to create a kind; what exists already answers 409."""
+
+    def __init__(self, owner: Object, *kinds: str) -> None:
+        super().__init__([owner])
+        self.kinds = kinds
+        self.written: dict[tuple[str, str], Object] = {}
+
+    def write(self, action: Action, manager: str) -> Object:
+        """Return the object that was written."""
+        key = (action.target.kind, action.target.name)
+        if action.target.kind in self.kinds:
+            raise QUOTA
+        if key in self.written and not action.patch:
+            raise errors.AlreadyExists(f"{manager}: {key} exists")
+        self.written[key] = dict(action.body or {})
+        return self.written[key]
+
+
+def run(cluster: RefusingKinds, owner: Object) -> Plan | NoOp:
+    """Run the step on an owner."""
+    decision = STEP.plan(STEP.observe(cluster, ref(owner)), NOW)
+    return decision if isinstance(decision, NoOp) else STEP.execute(cluster, decision, STEP.manager)
+
+
+def events(cluster: RefusingKinds) -> list[str]:
+    """Return the reasons of the Events that were created."""
+    return [body["reason"] for (kind, _), body in cluster.written.items() if kind == "Event"]
+
+
+def test_a_refused_workload_leaves_fallback_groups_and_an_event() -> None:
+    """A quota is full: the pods run one by one, and the owner's user is told why."""
+    job = a_job()
+    cluster = RefusingKinds(job, "Workload")
+    done = run(cluster, job)
+    assert isinstance(done, Plan)
+    assert done.reason == Reason.REFUSED_BY_API
+    assert done.reply is not None
+    assert done.reply.type_suffix == "gave-up"
+    group = cluster.written["PodGroup", GROUP]
+    assert group["spec"]["schedulingPolicy"] == {"basic": {}}
+    assert "exceeded quota" in group["metadata"]["annotations"]["muster.dev/stand-in"]
+    assert events(cluster) == [Reason.REFUSED_BY_API]
+
+
+def test_another_delivery_writes_nothing_more() -> None:
+    """The group and the Event have fixed names."""
+    job = a_job()
+    cluster = RefusingKinds(job, "Workload")
+    run(cluster, job)
+    before = dict(cluster.written)
+    done = run(cluster, job)
+    assert isinstance(done, Plan)
+    assert (done.reason, done.actions) == (Reason.REFUSED_BY_API, ())
+    assert cluster.written == before
+
+
+def test_held_pods_of_a_refused_workload_keep_their_gate() -> None:
+    """`onFailure: Hold` asks for that; the Event says why they wait."""
+    job = a_job(annotated({ANNOTATION: "workload: {onFailure: Hold}"}))
+    cluster = RefusingKinds(job, "Workload")
+    run(cluster, job)
+    assert events(cluster) == [Reason.REFUSED_BY_API]
+    assert ("PodGroup", GROUP) not in cluster.written
+
+
+def test_a_refused_fallback_group_is_reported_with_the_condition() -> None:
+    """The condition is written although the group could not be created."""
+    job = a_job(annotated({ANNOTATION: "workload: {groups: [{name: typo}]}"}))
+    cluster = RefusingKinds(job, "PodGroup")
+    done = run(cluster, job)
+    assert isinstance(done, Plan)
+    assert done.reason == Reason.INVALID_POLICY
+    assert sorted(events(cluster)) == [Reason.INVALID_POLICY, Reason.REFUSED_BY_API]
+    assert ("Job", "llama") in cluster.written
+
+
+def test_a_created_workload_is_reported_as_created() -> None:
+    """The reason of the plan stays."""
+    job = a_job()
+    done = run(RefusingKinds(job), job)
+    assert isinstance(done, Plan)
+    assert done.reason == Reason.WORKLOAD_CREATED
