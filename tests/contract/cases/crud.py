@@ -221,6 +221,14 @@ def wrong_type_deep(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def number_too_large(api: Conversation, ns: str) -> None:
+    """A number beyond an int32, or beyond an int64, is answered with 400."""
+    for number in (2**31, -(2**31) - 1, 2**63):
+        answer = api.request("POST", jobs(ns), job(parallelism=number))
+        assert (answer.status, answer.reason) == (400, "BadRequest")
+
+
+@case(releases=BOTH)
 def wrong_list(api: Conversation, ns: str) -> None:
     """An object in place of a list is answered with 400."""
     body = pod()

@@ -121,6 +121,25 @@ def wrong_type(api: Conversation, ns: str) -> None:
 
 
 @case()
+def min_count_too_large(api: Conversation, ns: str) -> None:
+    """A minCount beyond an int32 is answered with 400, the largest int32 with 201."""
+    answer = api.request(
+        "POST", groups(ns, "workloads"), workload("work", template(schedulingPolicy=gang(2**31)))
+    )
+    assert (answer.status, answer.reason) == (400, "BadRequest")
+    api.must("POST", groups(ns, "workloads"), workload("work", template(schedulingPolicy=gang(2**31 - 1))))
+
+
+@case()
+def prefix_of_a_topology_key(api: Conversation, ns: str) -> None:
+    """The part of a label key before / has at most 253 characters."""
+    for length, status in ((253, 201), (254, 422)):
+        key = f"{'a' * length}/rack"
+        body = workload(f"of-{length}", template(schedulingConstraints={"topology": [{"key": key}]}))
+        assert api.request("POST", groups(ns, "workloads"), body).status == status
+
+
+@case()
 def one_topology_key(api: Conversation, ns: str) -> None:
     """A template has at most one topology key, which is a label key."""
     two = template(schedulingConstraints={"topology": [{"key": "rack"}, {"key": "zone"}]})

@@ -63,7 +63,7 @@ class Decoder:
         """
         if not isinstance(body, dict):
             raise self._error(
-                "json: cannot unmarshal " + _json_type(body) + " into Go value of type " + self._go_type()
+                "json: cannot unmarshal " + _json_type(body, {}) + " into Go value of type " + self._go_type()
             )
         obj: Object = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
         metadata = body.get("metadata")
@@ -85,7 +85,7 @@ class Decoder:
     def _mismatch(self, value: Any, schema: Schema, path: str, owner: str) -> Exception:
         field = f"{owner}.{_INDEX.sub('', path)}"
         return self._error(
-            f"json: cannot unmarshal {_json_type(value)} into Go struct field {field} "
+            f"json: cannot unmarshal {_json_type(value, schema)} into Go struct field {field} "
             f"of type {go_type(schema)}"
         )
 
@@ -206,7 +206,7 @@ def _scalar_matches(value: Any, schema: Schema) -> bool:
         case "string":
             return isinstance(value, str)
         case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return isinstance(value, int) and not isinstance(value, bool) and not _overflows(value, schema)
         case "number":
             return isinstance(value, (int, float)) and not isinstance(value, bool)
         case "boolean":
@@ -215,12 +215,19 @@ def _scalar_matches(value: Any, schema: Schema) -> bool:
             return True
 
 
-def _json_type(value: Any) -> str:
-    """Return the JSON type of a value as Go's decoder prints it; floats with their value."""
+def _overflows(value: int, schema: Schema) -> bool:
+    """Whether an integer does not fit into the Go type of a schema, int32 or int64."""
+    most = 2 ** (31 if schema.get("format") == "int32" else 63)
+    return schema.get("type") == "integer" and not -most <= value < most
+
+
+def _json_type(value: Any, schema: Schema) -> str:
+    """Return the JSON type of a value as Go's decoder prints it; with the number if that does not fit."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
-        return "number" if isinstance(value, int) else f"number {value}"
+        fits = isinstance(value, int) and not _overflows(value, schema)
+        return "number" if fits else f"number {value}"
     return json_type(value)
 
 
