@@ -27,7 +27,7 @@ COMMANDS = {
     "check": ["check"],
     "check --uninstall": ["check", "--uninstall"],
     "redrive": ["redrive"],
-    "record": ["record", "heard.jsonl", "--for", "1"],
+    "record": ["record", "recorded.jsonl", "--for", "1"],
     "run": ["run"],
 }
 """Every command that works on a cluster; `run` only with --kubeconfig."""
