@@ -17,12 +17,12 @@ OWNERS = {
     "JobSet": a_jobset("held", {"workers": (1, 2)}),
     "Job": a_job("held", pods=2),
 }
-NO_GROUPS: Object = {
-    "apiVersion": "v1",
-    "kind": "ResourceQuota",
-    "metadata": {"name": "no-groups"},
-    "spec": {"hard": {"count/podgroups.scheduling.k8s.io": "0"}},
-}
+
+
+def a_quota_of_none(name: str, resource: str) -> Object:
+    """Return a ResourceQuota that lets no object of a resource be created."""
+    hard = {f"count/{resource}.scheduling.k8s.io": "0"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}}
 
 
 def with_policy(owner: Object, policy: str) -> Object:
@@ -45,7 +45,7 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
 ) -> None:
     """With a quota of no PodGroups the pods that a policy holds wait, and an Event quotes the API server."""
     story.add_nodes(1)
-    quota = story.create(NO_GROUPS)
+    quota = story.create(a_quota_of_none("no-groups", "podgroups"))
     story.wait_for(quota, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
     story.create(with_policy(OWNERS["Job"], "workload: {onFailure: Hold}"))
     story.wait("an Event says why", lambda now: "exceeded quota: no-groups" in now.messages("RefusedByApi"))
@@ -59,6 +59,18 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
         assert muster_on_it.idle()
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.policy("main") == {"gang": {"minCount": 2}}
+
+
+def test_pods_run_without_a_workload_that_the_api_server_refuses(story: RealStory) -> None:
+    """With a quota of no Workloads they run one by one, and condition and Event quote the API server."""
+    story.add_nodes(1)
+    quota = story.create(a_quota_of_none("no-workloads", "workloads"))
+    story.wait_for(quota, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
+    story.create(OWNERS["JobSet"])
+    story.wait("two pods run", lambda now: now.running() == 2)
+    story.wait("it says why", lambda now: now.reason("JobSet", "held", "PodGroupsReady") == "RefusedByApi")
+    story.wait("an Event, too", lambda now: "exceeded quota: no-workloads" in now.messages("RefusedByApi"))
+    assert story.policy("workers") == {"basic": {}}
 
 
 def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> None:
