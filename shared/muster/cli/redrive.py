@@ -51,8 +51,8 @@ def command(
     An event that the broker accepts is deleted. If a function fails on it once more, it comes back under
     another name. Functions look at the cluster before they act, so an old event does no harm.
 
-    The broker is reached through the API server, which needs the right to `create` `services/proxy`; with
-    --to it is reached directly, for example through a port-forward.
+    A broker of Knative in knative-eventing is reached through the API server, which needs the right to
+    `create` `services/proxy`; with --to any broker is reached directly, for example through a port-forward.
 
     Exits with 1 if an event could not be sent.
     """
