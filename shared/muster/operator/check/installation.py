@@ -27,6 +27,9 @@ _ACCOUNT_POLICIES = (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_
 _KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CREATED = 201
+_DEFAULTS = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "scope": "*"}
+"""What the API server sets in admission policies and bindings where nothing is written."""
+
 _MANY_NEW_NAMESPACES = 15
 """In an hour. A new cluster with Knative and Muster has about ten."""
 
@@ -66,7 +69,7 @@ def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
             about,
             "is not installed: kubectl apply -k eventing/admission, before any Job with a group label",
         )
-    if not _contains(live["spec"], manifest["spec"]):
+    if not _is_as_written(live["spec"], manifest["spec"]):
         return Finding(
             Level.WARN,
             about,
@@ -94,7 +97,7 @@ def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[F
             live = _live(client, resource, manifest)
             if live is None:
                 missing.add(manifest["metadata"]["name"])
-            elif not _contains(live["spec"], manifest["spec"]):
+            elif not _is_as_written(live["spec"], manifest["spec"]):
                 changed.add(manifest["metadata"]["name"])
     if missing:
         message = (
@@ -104,8 +107,8 @@ def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[F
         yield Finding(Level.WARN, about, message)
     if changed:
         message = (
-            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so writes of "
-            "the functions may be refused; apply the overlay again"
+            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so it may "
+            "not limit the account, or refuse writes of the functions; delete it and apply the overlay again"
         )
         yield Finding(Level.WARN, about, message)
     if expected and not (missing or changed):
@@ -272,12 +275,26 @@ def _new_namespaces(client: Client, sources: list[Manifest], now: datetime) -> I
         )
 
 
-def _contains(live: Any, expected: Any) -> bool:
-    """Whether a live value has all expected fields; it may have more, since the API server adds defaults."""
-    if isinstance(expected, dict):
-        return isinstance(live, dict) and all(
-            _contains(live.get(key), value) for key, value in expected.items()
+def _is_as_written(live: Any, written: Any) -> bool:
+    """Whether the live spec of a policy or binding is the written one, but for defaults of the API server.
+
+    Any other field beside the written ones could narrow what a policy covers: a selector, excluded rules.
+    """
+    if isinstance(written, dict):
+        return (
+            isinstance(live, dict)
+            and all(_is_as_written(live.get(name), value) for name, value in written.items())
+            and all(_is_default(name, value) for name, value in live.items() if name not in written)
         )
-    if isinstance(expected, list):
-        return isinstance(live, list) and len(live) == len(expected) and all(map(_contains, live, expected))
-    return bool(live == expected)
+    if isinstance(written, list):
+        return (
+            isinstance(live, list) and len(live) == len(written) and all(map(_is_as_written, live, written))
+        )
+    return bool(live == written)
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Whether a field means the same as its absence; `{}` and `{matchLabels: {}}` select everything."""
+    if isinstance(value, dict):
+        return all(map(_is_default, value.keys(), value.values()))
+    return not value or value == _DEFAULTS.get(name)
