@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
+from muster.cluster.interface import Object
+from muster.cluster.read import collect
 from muster.kustomize import Manifest, of_kind
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import (
@@ -19,7 +21,7 @@ from muster.objects.resources import (
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
-from muster.operator.check.preflight import Finding, Level, first_names
+from muster.operator.check.preflight import Finding, Level, first_names, opted_in
 from muster.policy.group_labels import NAMESPACE_SWITCH
 
 _POLICIES = (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS)
@@ -236,8 +238,7 @@ def _identity(subject: dict[str, str]) -> dict[str, Any]:
 
 
 def _namespaces(client: Client, installed: list[Manifest]) -> Iterator[Finding]:
-    labelled = client.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
-    enabled = sorted(namespace["metadata"]["name"] for namespace in labelled)
+    enabled = opted_in(client)
     for name in sorted({manifest["metadata"]["name"] for manifest in installed} & set(enabled)):
         yield Finding(
             Level.FAIL,
@@ -264,7 +265,7 @@ def _new_namespaces(client: Client, sources: list[Manifest], now: datetime) -> I
     selecting_all = [source for source in sources if source["spec"].get("namespaceSelector") == {}]
     if not selecting_all:
         return
-    created = (KubernetesObject.read(namespace).metadata.created_at for namespace in client.list(NAMESPACES))
+    created = collect(client, NAMESPACES, _creation_times)
     new = sum(time is not None and now - time < timedelta(hours=1) for time in created)
     if new >= _MANY_NEW_NAMESPACES:
         yield Finding(
@@ -273,6 +274,10 @@ def _new_namespaces(client: Client, sources: list[Manifest], now: datetime) -> I
             f"{new} in the last hour; for each Knative replaces adapters of {len(selecting_all)} sources "
             "and changes in that second wait for the next sweep: see eventing/components/labelled-namespaces",
         )
+
+
+def _creation_times(bodies: Iterable[Object]) -> Iterator[datetime | None]:
+    return (namespace.metadata.created_at for namespace in map(KubernetesObject.read, bodies))
 
 
 def _is_as_written(live: Any, written: Any) -> bool:

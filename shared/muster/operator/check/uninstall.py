@@ -12,14 +12,13 @@ from muster.objects.pods import Pod
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
-    NAMESPACES,
     POD_GROUPS,
     PODS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
-from muster.operator.check.preflight import Finding, Level, first_names
+from muster.operator.check.preflight import Finding, Level, first_names, opted_in
 from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH
 
 _MUSTER_PREFIX = "muster-"
@@ -59,8 +58,7 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
 
 def _namespace_labels(cluster: Cluster) -> Finding:
     about = f"1. label {NAMESPACE_SWITCH}"
-    namespaces = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
-    names = sorted(namespace["metadata"]["name"] for namespace in namespaces)
+    names = opted_in(cluster)
     if names:
         return Finding(
             Level.FAIL,
