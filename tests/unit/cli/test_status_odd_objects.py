@@ -13,8 +13,8 @@ import pytest
 from muster.cluster.interface import Cluster
 from muster.cluster.paging import Page
 from muster.cluster.snapshot import Snapshot
-from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
-from muster.operator.check import check_uninstall
+from muster.objects.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS, Resource
+from muster.operator.check import check_policies, check_uninstall
 from muster.operator.status import Item, read_status
 from muster.simulator.apiserver import ApiServer
 from tests.support import builders as b
@@ -143,17 +143,27 @@ class _Pages(Snapshot):
 
 
 def _check(cluster: Cluster) -> None:
-    """Run `muster check --uninstall`."""
+    """Run the checks of `muster check` that read what tenants write."""
     list(check_uninstall(cluster))
+    list(check_policies(cluster, "muster-system"))
 
 
-@pytest.mark.parametrize("command", [read_status, _check], ids=["status", "check --uninstall"])
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "muster-policy", "namespace": "team-a"},
+    "data": {"policy": LONG * 10, "other": LONG},
+}
+
+
+@pytest.mark.parametrize("command", [read_status, _check], ids=["status", "check"])
 @pytest.mark.parametrize(
     ("resource", "body"),
     [
         pytest.param(PODS, _member(b.labelled({"muster.dev/group": "main", **MANY})), id="labels of pods"),
         pytest.param(POD_GROUPS, b.a_pod_group(GROUP, b.annotated(MANY)), id="annotations of groups"),
         pytest.param(JOBS, b.a_job(_refused("Invalid", LONG * 20)), id="messages of owners"),
+        pytest.param(CONFIGMAPS, CONFIG_MAP, id="texts of ConfigMaps"),
     ],
 )
 def test_little_is_kept_of_an_object(
