@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from muster.objects.text import printable, shortened
+from muster.objects.text import cut_to, printable
 
 CELL = 400
 """Characters of a cell: enough for a kind (63), a namespace (63) and a name (253)."""
@@ -25,7 +25,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return shortened(printable(text, CELL + 1), CELL)
+    return cut_to(printable(text, CELL + 1), CELL)
 
 
 def _aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -18,6 +18,6 @@ def printable(text: str, limit: int | None = None) -> str:
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text[:limit])[:limit]
 
 
-def shortened(text: str, limit: int) -> str:
+def cut_to(text: str, limit: int) -> str:
     """Return a text of at most `limit` characters; a longer one is cut and ends with three dots more."""
     return text if len(text) <= limit else f"{text[:limit]}..."

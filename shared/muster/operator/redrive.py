@@ -13,7 +13,8 @@ from muster.cluster.errors import ApiGone
 from muster.events.cloudevent import STRUCTURED
 from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map
 from muster.objects.resources import CONFIGMAPS, Resource
-from muster.objects.text import shortened
+from muster.objects.text import cut_to
+from muster.policy.limits import MESSAGE_LENGTH
 from muster.simulator.broker import NoAnswerError
 from muster.simulator.broker.targets import HttpTarget
 
@@ -129,8 +130,9 @@ def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
         )
     address = _ADDRESS.fullmatch(url)
     if address is None or address[3] != f"/{namespace}/{broker}":
+        shown = cut_to(url, MESSAGE_LENGTH)
         raise NoBrokerError(
-            f"Broker {namespace}/{broker} has the address {shortened(url, 200)}, which is not its path at an "
+            f"Broker {namespace}/{broker} has the address {shown}, which is not its path at an "
             "ingress in knative-eventing; if it is right, reach it with --to"
         )
     service = f"{address[1]}:{address[2]}:{_PORTS[address[1]]}"

@@ -19,7 +19,7 @@ from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
-from muster.objects.text import shortened
+from muster.objects.text import cut_to
 from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT, READY, SCHEDULED
 from muster.policy.owners import KINDS, runs_as
@@ -79,7 +79,7 @@ class Item:
     def __post_init__(self) -> None:
         """Cut the texts."""
         for name in ("since", "reason", "message"):
-            object.__setattr__(self, name, shortened(getattr(self, name), MESSAGE_LIMIT))
+            object.__setattr__(self, name, cut_to(getattr(self, name), MESSAGE_LIMIT))
 
     @property
     def name(self) -> str:
